@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from bellhop.messages import Instantiate, Resolve, Sweep
 from bellhop.model.gvk import GVK
 from bellhop.model.removal import HeldRemoval
 from bellhop.settings import Settings
+from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, profile, source, trigger
+from tests.fakes.mortal import Fate, Killed, Mortal
 
 CONFIG = GVK("", "v1", "ConfigMap")
 EAST = "fleet/east"
@@ -49,15 +52,15 @@ def held(fleet: Fleet) -> list[HeldRemoval]:
     return [each.value for each in fleet.records.removals.all()]
 
 
-def one_cluster(fleet: Fleet, *more: str) -> FakeKube:
-    """Have ten Services of one cluster get a ConfigMap each."""
+def one_cluster(fleet: Fleet, count: int = 10) -> FakeKube:
+    """Have Services of one cluster get a ConfigMap each."""
     kube = fleet.register("east", env="production")
-    fleet.apply(source(), trigger(), MADE, *more)
-    for number in range(10):
+    fleet.apply(source(), trigger(), MADE)
+    for number in range(count):
         kube.put(service(f"s{number}"))
     fleet.publisher.publish([Sweep(EAST)])
     fleet.pump()
-    assert len(named(kube)) == 10 + len(more) // 2
+    assert len(named(kube)) == count
     return kube
 
 
@@ -323,3 +326,66 @@ def test_says_beforehand_what_would_be_held(fleet: Fleet) -> None:
     assert (found.rule, found.addons, found.change) == (("made", ""), 10, "")
     assert held(fleet) == []
     assert fleet.declare.foresee([]) == []
+
+
+# Deaths -------------------------------------------------------------------------------------------
+
+
+def opened(folder: Path) -> tuple[Fleet, FakeKube, Fate]:
+    """Return an installation that guards two add-ons, which are deployed, and what kills it."""
+    fleet, fate = Fleet(folder, replace(GUARDED, hold_from=2)), Fate()
+    rig.interpose(fleet, lambda name, port: Mortal(name, port, fate))
+    return fleet, one_cluster(fleet, 2), fate
+
+
+def insist(fleet: Fleet, fate: Fate, asks: Change, doom: int) -> bool:
+    """Ask for something that a death interrupts, once; let others finish it; say whether it did."""
+    died = False
+    fate.doom(doom)
+    try:
+        asks(fleet)
+    except Killed:
+        died = True
+    fate.revive()
+    fleet.reread()
+    fleet.clock.advance(timedelta(seconds=61))
+    rig.tick(fleet)
+    fleet.pump()
+    return died
+
+
+DEATHS: dict[str, tuple[Change, Change, set[int]]] = {
+    "a change": (lambda _: None, relabel("prodution"), {2}),
+    "a deletion": (lambda _: None, delete("EventTrigger", "made"), {2}),
+    "a change that is taken back": (relabel("prodution"), relabel("production"), {2}),
+    "a release": (relabel("prodution"), lambda fleet: fleet.release(), {0, 2}),
+}
+"""What was done before, what is done where somebody dies, and how many add-ons may be there then.
+
+Who is killed before a release is noted has released nothing.
+"""
+
+
+@pytest.mark.parametrize("name", DEATHS)
+def test_whoever_dies_removes_nothing_that_is_held(name: str) -> None:
+    """Done or not done, nothing is half done: add-ons stay, or go, together with the hold."""
+    first, then, allowed = DEATHS[name]
+    doom, died = 1, True
+    while died:
+        with rig.folder() as folder:
+            fleet, east, fate = opened(Path(folder))
+            first(fleet)
+            fleet.pump()
+            died = insist(fleet, fate, then, doom)
+
+            catalog = fleet.catalogs.current()
+            wanted = "made" in catalog.triggers and catalog.sources_in(EAST) == ("watched",)
+            assert len(named(east)) in allowed, doom
+            assert bool(held(fleet)) == (not wanted and bool(named(east))), doom
+            assert list(fleet.records.pending.all()) == [], doom
+            fleet.release()
+            fleet.pump()
+            assert len(named(east)) == 2 * wanted, doom
+            fleet.close()
+        doom += 13
+    assert doom > 3 * 13
