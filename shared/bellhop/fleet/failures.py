@@ -115,7 +115,7 @@ def _process(here: Installation) -> Iterator[Failure]:
             at,
             "`bellhop serve` does not run: nothing is taken in, judged or applied; start it",
         )
-    elif pulse and now - pulse.at > overview.PULSELESS and not here.vitals.full:
+    elif pulse and abs(now - pulse.at) > overview.PULSELESS and not here.vitals.full:
         yield Failure(
             "serve",
             str(here.vitals.folder),
@@ -155,7 +155,7 @@ def _authority(here: Installation) -> Iterator[Failure]:
 def _certificates(here: Installation) -> Iterator[Failure]:
     now = here.records.clock.now()
     for key, cluster in here.catalogs.known().clusters.items():
-        due = next_at(cluster)
+        due = next_at(cluster, now)
         ends = ends_at(cluster)
         if due and due > _NEVER and now - due > _OVERDUE:
             until = f", which lasts until {ends:%Y-%m-%d}" if ends else ""
