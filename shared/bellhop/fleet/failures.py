@@ -16,7 +16,7 @@ from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
 from bellhop.errors import AwayError, UnmetError, UnreachableError, WaitingError
-from bellhop.fleet import classes, held, overview, permitted, senders, strays
+from bellhop.fleet import classes, clocks, held, overview, permitted, senders, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
@@ -74,6 +74,7 @@ def failures(
     """
     silent = silent or {}
     yield from _process(here)
+    yield from _time(here)
     yield from _lost(here)
     yield from _authority(here)
     yield from _clusters(here, silent)
@@ -123,6 +124,14 @@ def _process(here: Installation) -> Iterator[Failure]:
             "`bellhop serve` runs and has written nothing since then: it is stopped, or cannot"
             " write; its log says why, and a restart loses nothing",
         )
+
+
+def _time(here: Installation) -> Iterator[Failure]:
+    """Tell that the clock of this machine is elsewhere, and what should have happened by now."""
+    if found := clocks.wrong_clock(here):
+        yield Failure("clock", "this machine", *found)
+    for late in clocks.overdue(here):
+        yield Failure("overdue", late.which, late.since, late.sentence)
 
 
 def _ticks(here: Installation, name: str) -> Iterator[Failure]:
