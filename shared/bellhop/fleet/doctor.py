@@ -99,7 +99,7 @@ def house(here: Installation, *, answers: bool) -> Iterator[Sign]:
         return
     if not alive.running:
         yield wrong("serve", "`bellhop serve` does not run", "start it")
-    elif pulse and now - pulse.at > overview.PULSELESS and not alive.room.full:
+    elif pulse and abs(now - pulse.at) > overview.PULSELESS and not alive.room.full:
         at = f"{pulse.at:%Y-%m-%d %H:%M:%S} UTC"
         yield wrong("serve", f"it has written nothing since {at}", "read its log, and restart it")
     else:

@@ -105,7 +105,7 @@ class Circuits:
         failures = kept.value.failures + 1 if kept else 1
         pause = self._settings.retry_first * 2 ** min(failures - 1, _DOUBLINGS)
         until = now + spread(cluster, min(pause, self._settings.retry_longest))
-        circuit = Circuit(kept.value.since if kept else now, until, said, failures)
+        circuit = Circuit(min(kept.value.since, now) if kept else now, until, said, failures)
         self._records.timers.set(probe_timer(cluster), until, Probe(cluster).message().body)
         with suppress(StaleError):
             self._records.circuits.put(cluster, circuit, expect=kept.token if kept else ABSENT)
