@@ -84,6 +84,7 @@ from bellhop.stages.hints import Hints
 from bellhop.stages.ledger import Nobody, Note, write
 from bellhop.stages.look import Look
 from bellhop.stages.permitting import Permitting
+from bellhop.stages.removals import Removals
 from bellhop.stages.subscribing import let_subscribe
 from bellhop.stages.survey import Survey as Holdings
 from bellhop.stages.watch import Watching
@@ -135,8 +136,9 @@ class Sweep:
         self._guard = Guard(records, catalogs, publisher, settings, log)
         self._look = Look(records, publisher, settings, log)
         follow = Consequences(records, publisher, settings)
-        self._choosing = Choosing(records, catalogs, follow)
-        self._classifying = Classifying(records, catalogs, follow, self._choosing)
+        removals = Removals(records, settings)
+        self._choosing = Choosing(records, catalogs, follow, removals)
+        self._classifying = Classifying(records, catalogs, follow, self._choosing, removals)
         self._holdings = Holdings(records, access, publisher, settings, log)
         self._watching = Watching(records, publisher)
         self._elsewhere = Elsewhere(records, publisher, settings)
