@@ -150,9 +150,11 @@ class Health:
     not look; `walk` is the last one that ended, and `unseen` are the kinds that
     it could not look at. In a `mute` one the API server could not be told to ring. Of the kinds
     that are `followed` whoever reads them has read them again since the cluster rings for them.
+    An `Unauthorized` one answers, and does not accept our credentials, which end by themselves at
+    `ends_at`, if that is known.
     """
 
-    state: Literal["Healthy", "Silent", "Down", "Unknown"] = "Unknown"
+    state: Literal["Healthy", "Silent", "Unauthorized", "Down", "Unknown"] = "Unknown"
     message: str = ""
     swept_at: datetime | None = None
     seen: int = 0
@@ -164,6 +166,12 @@ class Health:
     unseen: tuple[GVK, ...] = ()
     mute: bool = False
     followed: tuple[GVK, ...] = ()
+    ends_at: datetime | None = None
+
+    @property
+    def away(self) -> bool:
+        """Return whether nothing can be done in the cluster until somebody mends that."""
+        return self.state in {"Down", "Unauthorized"}
 
 
 @frozen
