@@ -200,6 +200,10 @@ def _clusters(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
             yield Failure("cluster", key, health.swept_at, f"it is down: {down}{for_it}")
         elif health.message:
             yield Failure("cluster", key, health.swept_at, health.message)
+        now, ends = here.records.clock.now(), health.ends_at
+        if ends and ends - now < overview.ENDING:
+            cure = f"`bellhop register cluster {key} --kubeconfig FILE` gives it others"
+            yield Failure("credentials", key, None, f"{overview.ending(ends, now)}; {cure}")
         if said := overview.unsubscribed(here, key):
             yield Failure("messaging", key, None, said)
         for gvk in catalog.kinds_in(key):
@@ -363,7 +367,7 @@ def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
     down = {
         key
         for key in here.catalogs.known().clusters
-        if key in silent or overview.health(here, key).state == "Down"
+        if key in silent or overview.health(here, key).away
     }
     causes: dict[tuple[str, str, str], list[Outcome]] = {}
     titled = Titled(here)

@@ -25,6 +25,9 @@ PULSELESS = timedelta(seconds=90)
 TICKLESS = timedelta(minutes=5)
 """A schedule that ticks each minute and has not for so long is switched off, or fails."""
 
+ENDING = timedelta(days=7)
+"""So long before the credentials of a cluster end it is told."""
+
 MANY = 3
 """So often a sender is refused before it is told: one that is about to read its new Secret is once
 or twice."""
@@ -166,6 +169,16 @@ def health(here: Installation, cluster: str) -> Health:
     circuit = kept.value
     said = f"it has not answered since {circuit.since:%Y-%m-%d %H:%M:%S} UTC: {circuit.said}"
     return replace(found, state="Down", message=said)
+
+
+def ending(ends: datetime, now: datetime) -> str:
+    """Say when the stored credentials of a cluster end, or that they have ended."""
+    if ends <= now:
+        return f"the stored credentials ended at {ends:%Y-%m-%d %H:%M} UTC"
+    return (
+        f"the stored credentials end at {ends:%Y-%m-%d %H:%M} UTC; from then on nothing is applied"
+        " there, and no sweep sees it"
+    )
 
 
 def paused(here: Installation, cluster: str) -> tuple[str, str] | None:

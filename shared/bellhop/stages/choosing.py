@@ -160,7 +160,7 @@ class Choosing:
         if circuit and not circuit.value.closing:
             return circuit.value.failures >= _AWAY
         health = self._records.health.head(cluster)
-        return health.state == "Down" and health.failures >= _AWAY
+        return health.away and health.failures >= _AWAY
 
 
 def _key(place: str) -> Key:

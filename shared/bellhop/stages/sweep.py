@@ -38,6 +38,7 @@ from bellhop.errors import (
     PermanentError,
     StaleError,
     TemporaryError,
+    UnauthorizedError,
     UnreachableError,
 )
 from bellhop.logs import Log
@@ -180,6 +181,9 @@ class Sweep:
             except UnreachableError:
                 self._circuits.doubt(message.cluster)
                 raise
+            except UnauthorizedError as error:
+                self._circuits.note_refusal(message.cluster, error)
+                raise
         except AwayError:
             if isinstance(message, Message):
                 # Somebody wants to know now.
@@ -294,6 +298,8 @@ class Sweep:
                 self._look.begin(course, gvk, unseen=gvk in health.unseen)
             else:
                 self._look.step(course, gvk, whole=gvk in due)
+        except UnauthorizedError:
+            raise
         except BellhopError as error:
             tried = gvk in health.unseen or health.failures >= _QUICK
             if isinstance(error, TemporaryError) and not tried:
@@ -316,12 +322,14 @@ class Sweep:
         Raises:
             BellhopError: as it was given.
         """
-        failures = met.value.failures + 1
+        failures, refused = met.value.failures + 1, isinstance(error, UnauthorizedError)
         health = replace(met.value, state="Down", message=str(error), failures=failures)
+        if refused:
+            health = replace(health, state="Unauthorized")
         with suppress(StaleError):
             # Who wrote it meanwhile has met the cluster later.
             self._records.health.put(name, health, expect=met.token)
-        if isinstance(error, TemporaryError) and failures > _QUICK:
+        if refused or (isinstance(error, TemporaryError) and failures > _QUICK):
             self._log.warning("Left a cluster to the schedule", cluster=name, error=str(error))
             return
         raise error
@@ -376,6 +384,8 @@ class Sweep:
         """
         try:
             manifest = kube.get(GVK("", "v1", "Namespace"), "", "kube-system")
+        except UnauthorizedError:
+            raise
         except PermanentError:
             # Credentials need not reach so far: the cluster is taken for what it was.
             return known
@@ -453,6 +463,8 @@ class Sweep:
             if not is_direct(forwarder):
                 course.kube.apply(forwarder_role([*ringing, *rest]))
             course.kube.apply(webhook_configuration(ringing, forwarder, rest))
+        except UnauthorizedError:
+            raise
         except PermanentError as error:
             # Sweeps go on without the push; the cluster's health says what is missing.
             said = concealed(str(error), forwarder)
@@ -488,7 +500,7 @@ class Sweep:
                 return False
             names = _triggers(course.catalog, course.name, touched)
             self._publisher.publish(Instantiate(name, course.name) for name in names)
-        self._try_again(course.name, failed=health.state != "Healthy")
+        self._try_again(course.name, health)
         self._publisher.publish([Survey(course.name, full=course.walk.full, held=course.walk.held)])
         first = health.swept_at is None
         now, counted = self._records.clock.now(), health.walk == course.walk.id
@@ -544,6 +556,7 @@ class Sweep:
             mute=walk.mute,
             followed=walk.followed,
             unserved=walk.unserved,
+            ends_at=None if course.cluster.managed else course.kube.ends_at,
         )
         token = self._records.health.token(course.name)
         # Whoever ends the walk after this has written something else by then.
@@ -656,16 +669,20 @@ class Sweep:
                 self._records.trails.end(cluster, head.key)
                 after = str(head.key)
 
-    def _try_again(self, cluster: str, *, failed: bool) -> None:
+    def _try_again(self, cluster: str, before: Health) -> None:
         """Publish what was rendered with objects of which nobody tells when they change.
 
-        And what `failed` in this cluster, which may go better where it has not answered before.
+        And what failed in this cluster, which may go better where it has not answered before, or
+        has not accepted our credentials.
         """
+        failed, denied = before.state != "Healthy", before.state == "Unauthorized"
         self._publisher.publish(
             [
                 Apply(outcome.trigger, outcome.source, outcome.profile, cluster)
                 for outcome in self._records.outcomes.of(cluster)
-                if outcome.reads or (failed and outcome.retry_at)
+                if outcome.reads
+                or (failed and outcome.retry_at)
+                or (denied and outcome.reason == UnauthorizedError.code)
             ]
         )
 
