@@ -49,6 +49,9 @@ LONG = 1 << 12
 MOST_PRODUCT = 100_000_000
 """How large the product of two sizes may be where a call takes time in proportion to it."""
 
+CUTTING = "the number of characters to cut off times the size of the text"
+"""What `multiply` is asked by all that cuts characters off the ends of a text."""
+
 _CALL = 64
 _SIZED = frozenset((str, list, dict, StringList, StringMap, IntList, DictList, Bytes))
 _HELD_PER_OUTPUT = 8
@@ -136,7 +139,7 @@ class Budget:
         self.most = most or self.limits.output
         self.taken = 0
         for argument in arguments:
-            if isinstance(argument, str):
+            if argument.__class__ is str:
                 self.taken += len(argument)
         if self.taken > LONG:
             self.take(0)
@@ -151,7 +154,7 @@ class Budget:
         """Ask whether the call under way may be given so many characters more."""
         self.taken += characters
         if self.taken > self.most:
-            raise OutputLimitError(f"a call with more than {self.most} characters")
+            raise OutputLimitError(f"a call is given more than {self.most} characters")
 
     def pay_call(self, result: Any, arguments: Sequence[Any]) -> None:
         """Pay for a call that has ended, and for the memory of what it made of its arguments."""
@@ -193,14 +196,14 @@ class Budget:
         if monotonic() > self.deadline:
             raise TimeLimitError(f"took longer than {self.limits.seconds:g} seconds")
 
-    def multiply(self, one: int, other: int) -> None:
-        """Ask whether a call may take as many steps in C as the product of two sizes.
+    def multiply(self, what: str, one: int, other: int) -> None:
+        """Ask whether a call may take as many steps in C as the product of two sizes, `what`.
 
         They are `MOST_PRODUCT` at most, which take about a second.
         """
         if one * other > MOST_PRODUCT:
             raise OutputLimitError(
-                f"a call on {one} by {other}, which are more than {MOST_PRODUCT} together"
+                f"{what} is {one} times {other}, which is more than {MOST_PRODUCT}"
             )
         self.look()
 
@@ -235,7 +238,7 @@ class Budget:
         self.walked = self.deepest = 0
         self._walk(value, 0, lead)
         if self.deepest * self.walked > MOST_PRODUCT:
-            self.multiply(self.deepest, self.walked)
+            self.multiply("the depth times the size of a value", self.deepest, self.walked)
         return self.walked
 
     def _walk(self, value: dict[Any, Any] | list[Any], depth: int, lead: int) -> None:
@@ -247,7 +250,7 @@ class Budget:
         size = count * (1 + lead * depth)
         items: Iterable[Any] = value
         if isinstance(value, dict):
-            size += sum(len(key) for key in value if isinstance(key, str))
+            size += sum(len(key) for key in value if key.__class__ is str)
             items = value.values()
         self.walked += size
         for item in items:

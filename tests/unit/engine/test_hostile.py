@@ -55,8 +55,8 @@ def _many(name: str, times: int = 280) -> str:
     return f" {name}" * times
 
 
-_CALL, _VALUE, _BYTES = "a call with more than", "a value of more than", "bytes in all"
-_STEPS, _PRODUCT = "more than 500000 steps", "more than 100000000 together"
+_CALL, _VALUE, _BYTES = "a call is given more than", "a value of more than", "bytes in all"
+_STEPS, _PRODUCT = "more than 500000 steps", "which is more than 100000000"
 GO = [
     *[
         Attack(call, f"{_TEXT}{{{{ len ({call}{_many('$a')}) }}}}", _CALL)

@@ -8,6 +8,7 @@ from typing import Any
 from bellhop.engine.jinja.errors import RefusedError
 from bellhop.engine.jinja.values import glance, items_of, key, keys_of, paid, shown, string
 from bellhop.gotemplate import Budget
+from bellhop.gotemplate.limits import CUTTING
 
 Method = Callable[..., Any]
 
@@ -53,7 +54,7 @@ def _stripping(method: Callable[..., str]) -> Callable[..., str]:
         budget.spend(1)
         if characters is None:
             return paid(budget, method(text))
-        budget.multiply(len(string(characters)), len(text))
+        budget.multiply(CUTTING, len(string(characters)), len(text))
         return paid(budget, method(text, string(characters)))
 
     return call

@@ -93,7 +93,7 @@ def _found(budget: Budget, pattern: str, data: bytes) -> Any:
     if expression.programsize * expression.groups > _MOST_CARRIED:
         raise FunctionError("error parsing regexp: expression too large")
     cost = expression.programsize * (1 + expression.groups // _GROUPS_PER_COST)
-    budget.multiply(cost, len(data))
+    budget.multiply("the size of the expression times that of the text", cost, len(data))
     return expression
 
 

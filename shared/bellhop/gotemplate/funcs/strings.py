@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.funcs.casting import out_of_range, strings_of, to_text_of
 from bellhop.gotemplate.functions import Table
-from bellhop.gotemplate.limits import SLOW
+from bellhop.gotemplate.limits import CUTTING, SLOW
 from bellhop.gotemplate.literals import quote, to_bytes, to_text
 from bellhop.gotemplate.values import ANY, StringList, StringMap, to_string
 
@@ -116,7 +116,7 @@ def trim(text: str) -> str:
 @_add("trimAll trimall", "string", "string", budgeted=True)
 def trim_all(budget: Budget, cutset: str, text: str) -> str:
     """Cut any of the characters off both ends."""
-    budget.multiply(len(cutset), len(text))
+    budget.multiply(CUTTING, len(cutset), len(text))
     return text.strip(cutset) if cutset else text
 
 
