@@ -5,9 +5,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 CODE   := shared infra functions tests
+# pip takes fifteen times as long, and is tried where uv finds no index (uv does not read pip.conf).
+UV     := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip
 
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo package terraform test test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
+.PHONY: help install control-plane demo package terraform test test-rest test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -35,8 +37,12 @@ $(READY): requirements.lock pyproject.toml
 	  || { echo "$(PYTHON) cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@awk '/^uv==/ {on = 1} on; on && !/\\$$/ {exit}' requirements.lock > $(VENV)/uv.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.lock
+	@{ $(UV) sync --quiet --require-hashes requirements.lock && $(UV) install --quiet --no-deps -e .; } || { \
+	  echo "uv could not install; trying pip, which takes two minutes …" >&2 && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .; }
 	@touch $@
 
 terraform: install ## Format the Terraform modules, and write the tables of their READMEs
@@ -47,27 +53,22 @@ settings: install ## Write the tables of docs/reference/settings.md
 	@$(BIN)/python -m infra.settings_page
 
 # Tests mostly wait for servers, which those of a file share: two files are run at once. They begin
-# in the order of tests/conftest.py, not with the files that have most tests, which are quick.
-SHARED := -n 2 --dist loadfile --no-loadscope-reorder
+# in the order of tests/conftest.py, which also says which tests need only `make check`.
+# What fails beside others is tried once more, alone, and is named by that. One named twice is a defect.
+ALONE := -n 0 --last-failed --last-failed-no-failures none --exitfirst -v
+PYTEST = $(BIN)/$(if $(TRACED),coverage run,python) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-# What fails beside others is tried once more, alone, and is named by that: on two busy cores some
-# server may start later than a test waits for it. The first that fails again ends it: all are told
-# by then. One that is named twice is a defect.
-ALONE := --last-failed --last-failed-no-failures none --exitfirst -v
+test: install control-plane ## Run the tests that a change needs, on real API servers
+	@$(if $(TRACED),$(BIN)/coverage erase)
+	$(PYTEST) --part test || $(PYTEST) --part test $(ALONE)
 
-# Where CI is set, `coverage` runs its part of them, traced; it is not run twice.
-test: PART := $(if $(CI),--part rest)
-test: install control-plane $(if $(CI),coverage) ## Run all tests
-	$(BIN)/python -m pytest $(SHARED) $(PART) || $(BIN)/python -m pytest $(ALONE) $(PART)
+test-rest: install control-plane oracle ## Run the others: emulators, Terraform, packages, the lab
+	$(PYTEST) --part rest || $(PYTEST) --part rest $(ALONE)
 
 test-fast: install ## Run the tests that need no servers
 	$(BIN)/python -m pytest tests/unit
 
-# Tracing doubles what code costs: tests/conftest.py says which tests are worth it.
-TRACED := --part traced
-coverage: install control-plane ## Measure what the tests cover, in processes that they start too
-	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(SHARED) $(TRACED) || $(BIN)/coverage run -m pytest $(ALONE) $(TRACED)
+coverage: install ## Report which lines `make test test-rest TRACED=1` ran
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -84,7 +85,10 @@ imports: install ## Check that the layers hold
 docs: install ## Check that links and examples of the docs hold
 	$(BIN)/python -m pytest tests/docs
 
-check: lint types imports test $(if $(CI),,coverage) ## Everything that CI runs
+check: lint types imports ## Everything that CI runs
+	$(MAKE) test TRACED=1
+	$(MAKE) test-rest TRACED=1
+	$(MAKE) coverage
 
 format: install ## Format the code
 	$(BIN)/ruff check --fix-only --quiet $(CODE)

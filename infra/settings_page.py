@@ -35,6 +35,7 @@ UNITS = {
     "_memory": "bytes",
     "_output": "bytes",
     "_limit": "bytes",
+    "_bytes": "bytes",
     "_share": "share",
 }
 """The unit of a number, by how its setting ends; others are counts, and durations are seconds."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 
+import coverage
 import pytest
 
 from bellhop.adapters.gcp.services import EMULATORS
@@ -19,6 +21,7 @@ pytest_plugins = [
 
 _KEPT = frozenset({"CI", "HOME", "KUBEBUILDER_ASSETS", "LANG", "PATH", "TMPDIR", "XDG_CACHE_HOME"})
 _OURS = ("BELLHOP_", "KUBE")
+_TRACES_PROCESSES = "COVERAGE_PROCESS_CONFIG"
 _AWS = ("AWS_",)
 _GOOGLE = ("GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", *EMULATORS)
 
@@ -26,11 +29,21 @@ _GOOGLE = ("GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", *EMULATORS)
 _LONG = ("tests/terraform/test_deployed.py",)
 """Files that take more minutes than any other, the longest first."""
 
+_REST = (
+    *("tests/terraform/", "tests/package/", "tests/functions/", "tests/cli/", "tests/golden/"),
+    *("tests/benchmarks/", "tests/mutants/", "tests/infra/test_lab_", "tests/infra/test_demo"),
+    *("tests/infra/test_forwarder_image", "tests/unit/gotemplate/test_oracle"),
+)
+"""What only `make check` runs: clouds from Terraform to zips, and the project's own tools."""
+
+_EMULATORS = ("gcp", "google")
+"""Names of contract tests that need Google's emulators, which only `make check` runs, too."""
+
 _TRACED = (
     *("tests/unit/", "tests/golden/", "tests/contract/", "tests/functions/", "tests/cli/"),
     *("tests/infra/test_forwarder_", "tests/flow/test_http.py"),
 )
-"""What says how much of the library the tests cover."""
+"""What says how much of the library the tests cover; no line of other tests is traced."""
 
 _NOT_TRACED = (
     *("aws_queues", "gcp_queues", "test_live", "test_gcp_pipeline", "test_gcp_faults"),
@@ -50,8 +63,8 @@ midst of faults."""
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--part",
-        choices=("traced", "rest"),
-        help="run only the tests that tell how much is covered, or only all others",
+        choices=("test", "rest"),
+        help="run only the tests of `make test`, or only those that `make check` adds",
     )
     live.add_options(parser)
     live_google.add_options(parser)
@@ -70,12 +83,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     part = config.getoption("--part")
     if part:
-        other = [item for item in items if _is_traced(item) != (part == "traced")]
+        other = [item for item in items if _is_rest(item) != (part == "rest")]
         config.hook.pytest_deselected(items=other)
         left_out = set(map(id, other))
         items[:] = [item for item in items if id(item) not in left_out]
     ranks = {name: rank for rank, name in enumerate(_LONG)}
     items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(_LONG)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool | None, bool | None]:
+    """Trace no lines in a test that says nothing new of what is covered."""
+    tracer = coverage.Coverage.current()
+    if tracer is None or _is_traced(item):
+        return (yield)
+    told = os.environ.pop(_TRACES_PROCESSES, None)
+    tracer.stop()
+    try:
+        return (yield)
+    finally:
+        tracer.start()
+        if told is not None:
+            os.environ[_TRACES_PROCESSES] = told
+
+
+def _is_rest(item: pytest.Item) -> bool:
+    """Say whether only `make check` runs a test."""
+    contract = item.nodeid.startswith("tests/contract/")
+    return item.nodeid.startswith(_REST) or (
+        contract and any(name in item.nodeid for name in _EMULATORS)
+    )
 
 
 def _is_traced(item: pytest.Item) -> bool:

@@ -50,6 +50,8 @@ def _run(console: Console, *, keep: bool) -> None:
         if keep:
             scenes.invite()
             signal.pause()
+        else:
+            scenes.suggest()
         scenes.close()
 
 

@@ -41,6 +41,12 @@ _MARKS = {
 }
 
 
+def next_step(*, kept: bool) -> str:
+    """Say what to try next: to leave the demo running only where it is not."""
+    own = "docs/tutorial/first-fleet.md to run it on your own clusters."
+    return f"Try next: {own}" if kept else f"Try next: make demo KEEP=1 to play with it, or {own}"
+
+
 class Scenes:
     """Plays the examples of the docs on a stand and tells what happens."""
 
@@ -64,9 +70,12 @@ class Scenes:
         self._publish_services()
         self._console.print(
             "\n[bold]That was Bellhop:[/bold] what rings in one cluster is carried to the right"
-            " rooms, and taken away when it is over.\nTry next: [bold]make demo KEEP=1[/bold] to"
-            " play with it, or docs/tutorial/first-fleet.md to run it on your own clusters."
+            " rooms, and taken away when it is over."
         )
+
+    def suggest(self) -> None:
+        """Say what to try next where nothing is left running."""
+        self._console.print(next_step(kept=False))
 
     def invite(self) -> None:
         """Say how to play with what is left running."""
@@ -83,6 +92,7 @@ class Scenes:
             self._console.print(f"  {command}")
         self._console.print(
             f"destination's kubeconfig is {folder / 'destination.kubeconfig'}.\n"
+            f"{next_step(kept=True)}\n"
             "Ctrl-C ends everything and leaves nothing behind.",
             soft_wrap=True,
         )

@@ -382,7 +382,7 @@ class Confirm(Envelope):
 
     `before` is its resource version as the hint had it: seeing it again says that the change
     is not stored yet, or never will be. By one that may `drift` it may belong to a profile that is
-    to hear of it.
+    to hear of it. One that `creates` proves nothing of its uid: it may never be stored.
     """
 
     do: ClassVar[str] = "confirm"
@@ -394,6 +394,7 @@ class Confirm(Envelope):
     drift: bool = False
     trace: str = ""
     rang: str = ""
+    creates: bool = False
 
     @property
     def group(self) -> str:

@@ -25,6 +25,9 @@ class Settings:
     body_limit: int = 4 * 1024 * 1024
     """Largest request that ingest reads; an API server sends 3 MiB at most."""
 
+    sweep_bytes: int = 512 * 1024**2
+    """How large the list of one kind in one cluster may be as JSON; a larger one is not read on."""
+
     sweep_interval: timedelta = timedelta(minutes=5)
     """How long what the push missed may stay unnoticed."""
 

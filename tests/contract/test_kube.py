@@ -20,7 +20,7 @@ from bellhop.model.health_check import ClusterHealthCheck
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
-from bellhop.ports.kube import Kube, Manifest
+from bellhop.ports.kube import Kube, Manifest, Page
 from tests.fakes.kube import FakeKube
 
 pytest_plugins = ["tests.kube_fixtures"]
@@ -714,7 +714,7 @@ def test_a_page_is_chosen_by_labels(kube: Kube) -> None:
 
 def test_a_page_of_nothing_is_the_last(kube: Kube) -> None:
     """Nothing is there, and that is certain."""
-    assert kube.page(DEPLOYMENT, limit=9) == ([], "")
+    assert kube.page(DEPLOYMENT, limit=9) == Page([], "")
 
 
 def test_a_page_of_an_unknown_kind_is_not_empty(kube: Kube) -> None:

@@ -101,12 +101,13 @@ def test_what_may_not_change_is_made_anew_where_that_is_asked_for(
 
 
 def test_refs_have_their_tiers_and_their_namespaces(fleet: Fleet, kube: KubeClient) -> None:
-    """The lower tier wins; of one tier neither does; a namespace is made unless it is not to be."""
+    """The lower tier wins, of one tier the first; a namespace is made unless it is not to be."""
     fleet.apply(two("tier: 100", "tier: 50"))
     fleet.pump()
     assert data(kube) == {"a": "second", "b": "second"}
     fleet.apply(two("tier: 50", "tier: 50"))
     fleet.pump()
+    assert data(kube) == {"a": "first", "b": "second"}
     assert outcome(fleet).message.endswith("give the ref that is to win a lower tier")
 
     bare = with_refs(profile(), "skipNamespaceCreation: true")
@@ -117,6 +118,28 @@ def test_refs_have_their_tiers_and_their_namespaces(fleet: Fleet, kube: KubeClie
     fleet.apply(with_refs(profile(), "skipNamespaceCreation: false"))
     again(fleet)
     assert data(kube, "shop") == {"a": "1"}
+
+
+def test_documents_are_applied_in_their_order_up_to_one_that_is_refused(
+    fleet: Fleet, kube: KubeClient
+) -> None:
+    """A ConfigMap before a bad Secret is there; a namespace and a definition may stand last."""
+    bad = "apiVersion: v1\nkind: Secret\nmetadata: {name: Not_a_name, namespace: default}\n"
+    good = bad.replace("Not_a_name", "good")
+    space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
+    before, behind = config("z", "v: '1'", namespace="shop"), config("a", "v: '1'")
+    bare = with_refs(profile(), "skipNamespaceCreation: true")
+    fleet.apply(bare, holder("own", GADGET, before, bad, behind, space, CRD))
+    fleet.pump()
+    again(fleet)
+    assert data(kube, "shop") == {"z": "1"}
+    assert kube.get(GVK("lab.example", "v1", "Gadget"), "shop", "g")
+    assert data(kube) == {}
+    assert "Not_a_name" in outcome(fleet).message
+
+    fleet.apply(holder("own", GADGET, before, good, behind, space, CRD))
+    again(fleet)
+    assert (outcome(fleet).phase, data(kube)) == ("Provisioned", {"a": "1"})
 
 
 def test_every_object_has_what_is_added(fleet: Fleet, kube: KubeClient) -> None:

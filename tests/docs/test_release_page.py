@@ -15,6 +15,7 @@ from bellhop.embedded.state import open_state
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.record import Cluster, Hold, Match
+from bellhop.model.removal import HeldRemoval
 from bellhop.settings import Settings
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/release-what-is-held.md"
@@ -40,6 +41,8 @@ def hold(state: Path) -> None:
         key = ObjectKey(GVK("networking.k8s.io", "v1", "Ingress"), "shop", f"i{number}")
         match = Match(CLUSTER, SOURCE, key, matching=True, digest="d", since=now, held=True)
         here.records.holds.stay(match, "lot", None, anew=True)
+    removal = HeldRemoval("web", "", 120, 120, 120, 1, (CLUSTER,), "3f2a9c01", "a label", now)
+    here.records.removals.put(removal)
     opened.close()
 
 
@@ -51,13 +54,16 @@ def test_every_command_of_the_page_works(tmp_path: Path, monkeypatch: pytest.Mon
     blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     commands = [line for block in blocks for line in block.splitlines()]
     environment = {"BELLHOP_STATE": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path)}
-    said = {}
+    said: dict[str, list[str]] = {}
     for command in commands:
         program, *arguments = shlex.split(command)
         result = CliRunner(env=environment).invoke(cli, arguments)
         assert (program, result.exit_code) == ("bellhop", 0), f"{command}\n{result.output}"
-        said[arguments[0]] = result.stdout
+        said.setdefault(arguments[0], []).append(result.stdout)
 
-    assert [*said] == ["get", "apply", "sweep", "release"]
-    assert "60 of 100 objects rang at once" in said["get"]
-    assert said["release"] == f"Released 60 objects of EventSource '{SOURCE}' in '{CLUSTER}'.\n"
+    assert [*said] == ["get", "apply", "sweep", "release", "label"]
+    assert "60 of 100 objects rang at once" in said["get"][0]
+    assert said["release"] == [
+        f"Released 60 objects of EventSource '{SOURCE}' in '{CLUSTER}'.\n",
+        "Released 120 add-ons of change '3f2a9c01'.\n",
+    ]

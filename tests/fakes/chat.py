@@ -7,7 +7,7 @@ import json
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -127,5 +127,30 @@ def mail_server() -> Iterator[Post]:
         try:
             yield found
         finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def dripping(head: bytes, drop: bytes, drops: int = 200) -> Iterator[int]:
+    """Run a receiver that says `head`, then a drop every 20 ms for 4 s; yield its port."""
+    over = threading.Event()
+
+    class Dripping(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                self.request.sendall(head)
+                for _ in range(drops):
+                    if over.wait(0.02):
+                        return
+                    self.request.sendall(drop)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            over.set()
             server.shutdown()
             thread.join()

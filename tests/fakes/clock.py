@@ -11,16 +11,31 @@ START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class FakeClock:
-    """What time a test says it is; it never goes back."""
+    """What time a test says it is; it goes back only where a test has it `jump`, or be `behind`."""
 
     def __init__(self, start: datetime = START) -> None:
         self._now = start
+        self._steady = start - datetime(1970, 1, 1, tzinfo=UTC)
         self._lock = threading.Lock()
 
     def now(self) -> datetime:
         """Return the time, aware, in UTC."""
         with self._lock:
             return self._now
+
+    def steady(self) -> timedelta:
+        """Return the time that has passed, whatever the clock was set to."""
+        with self._lock:
+            return self._steady
+
+    def boot(self) -> str:
+        """Return the id of a machine that never boots again."""
+        return "fake"
+
+    def jump(self, by: timedelta) -> None:
+        """Be set ahead, or back, while no time passes."""
+        with self._lock:
+            self._now += by
 
     def advance(self, by: timedelta) -> datetime:
         """Move on and return the new time."""
@@ -29,15 +44,14 @@ class FakeClock:
             raise ValueError(message)
         with self._lock:
             self._now += by
+            self._steady += by
             return self._now
 
     @contextmanager
     def behind(self, by: timedelta) -> Iterator[None]:
         """Be another machine's clock for a while, one that is behind."""
-        with self._lock:
-            self._now -= by
+        self.jump(-by)
         try:
             yield
         finally:
-            with self._lock:
-                self._now += by
+            self.jump(by)

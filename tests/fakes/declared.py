@@ -212,7 +212,10 @@ DECLARED: dict[Key, tuple[str, ...]] = {
     FLIP_TEXT: (holder("flip", _made(_FLIP, "1"), annotations=INSTANTIATE),),
     OWN: (
         profile("clusterSelector: {matchLabels: {dep: eng}}", more="tier: 50"),
-        profile("clusterSelector: {matchLabels: {dep: eng}}", more="tier: 200"),
+        profile(
+            "clusterSelector: {matchLabels: {dep: eng}}",
+            more="tier: 200\n  continueOnConflict: true",
+        ),
         profile(
             "clusterRefs: [{namespace: fleet, name: east, kind: SveltosCluster}]", more="tier: 50"
         ),
@@ -225,7 +228,12 @@ DECLARED: dict[Key, tuple[str, ...]] = {
         holder("own", _made("own", "1"), _also("shop.io/v1", "Gadget")),
     ),
 }
-"""What users may declare, each in its variants; `own` and `all` may want the same object."""
+"""What users may declare, each in its variants; `own` and `all` may want the same object.
+
+Where `own` loses that to `all` it goes on with its others. Without `continueOnConflict` nothing of
+it would change until the object is free, and what is there in the end would be a question of what
+was there before: no model that is a function of what is could say.
+"""
 
 DRAWN = sorted(DECLARED)
 """What is declared at random."""

@@ -290,6 +290,12 @@ class Fleet:
             inbound=Inbound("", ""),
         )
 
+    def release(self) -> None:
+        """Remove all that is held of changes of what is declared, as a user does."""
+        held = {each.value.change for each in self.records.removals.all()}
+        for change in sorted(held):
+            self.declare.release(change)
+
     def reread(self) -> None:
         """Forget everything that is kept in memory, as a new process would."""
         self.catalogs = Catalogs(self.records)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import re
 import threading
 import uuid
@@ -19,9 +20,15 @@ from datetime import timedelta
 from typing import Any
 
 from bellhop.adapters.kube.builtin import BUILT_IN
-from bellhop.errors import BellhopError, InvalidError, MissingError, StaleError
+from bellhop.errors import (
+    BellhopError,
+    InvalidError,
+    MissingError,
+    StaleError,
+    TooLargeError,
+)
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
-from bellhop.ports.kube import Check, Manifest, Page
+from bellhop.ports.kube import Check, Manifest, Page, Unread
 from tests.fakes.rights import Rights
 
 NAMESPACE = GVK("", "v1", "Namespace")
@@ -88,6 +95,8 @@ class FakeKube:
         self.skew: timedelta | None = None
         self.kubernetes = "v1.20.2"
         self.keys: list[Manifest] = []
+        self.unreadable: set[tuple[str, str]] = set()
+        """Kinds and names of objects that are larger, or nested deeper, than is taken."""
         self._lock = threading.RLock()
         self._objects: dict[Identity, Manifest] = {}
         self._applied: dict[Identity, Manifest] = {}
@@ -204,6 +213,8 @@ class FakeKube:
             self._called(Call("get", gvk, namespace, name))
             way = self._known(gvk, any_version=True)
             there = self._objects.get(Identity(gvk.group, gvk.kind, namespace, name))
+            if there is not None and self._is_unreadable(ObjectKey(gvk, namespace, name)):
+                raise TooLargeError(f"The {gvk.kind} '{name}' in {self.cluster!r} is too large.")
             return self._with_managers(_shown(there, way.gvk)) if there is not None else None
 
     def page(
@@ -220,13 +231,22 @@ class FakeKube:
                 self._lists[token] = found
             end = int(start) + limit
             rest = self._lists[token]
-            items = [self._with_managers(each) for each in rest[int(start) : end]]
-            return Page(items, f"{token}/{end}" if end < len(rest) else "")
+            shown = rest[int(start) : end]
+            unread = [each for each in map(ObjectKey.of, shown) if self._is_unreadable(each)]
+            items = [
+                self._with_managers(each) for each in shown if ObjectKey.of(each) not in unread
+            ]
+            after = f"{token}/{end}" if end < len(rest) else ""
+            left_out = tuple(Unread(each, "too large") for each in unread)
+            return Page(items, after, left_out, len(json.dumps(items)))
 
     def list(self, gvk: GVK, *, namespace: str = "", labels: str = "") -> Iterator[Manifest]:
         """Yield the objects of a kind, by namespace and name; it fails before the first one."""
         with self._lock:
-            return iter(self._list(gvk, namespace, labels))
+            found = self._list(gvk, namespace, labels)
+            for each in filter(self._is_unreadable, map(ObjectKey.of, found)):
+                raise TooLargeError(f"The {each.gvk.kind} '{each.name}' is too large.")
+            return iter(found)
 
     def apply(
         self,
@@ -318,6 +338,9 @@ class FakeKube:
             else:
                 self._delete(identity)
             return True
+
+    def _is_unreadable(self, key: ObjectKey) -> bool:
+        return (key.gvk.kind, key.name) in self.unreadable
 
     def _list(self, gvk: GVK, namespace: str, labels: str) -> Sequence[Manifest]:
         self._called(Call("list", gvk, namespace))

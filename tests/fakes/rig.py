@@ -142,6 +142,9 @@ def let_go(fleet: Fleet) -> None:
         with suppress(MissingError):
             # It came back meanwhile.
             held.release(here, each.hold.cluster, each.hold.source)
+    with suppress(MissingError):
+        # Another release of it was quicker.
+        fleet.release()
 
 
 def weigh(fleet: Fleet, cluster: str) -> None:
@@ -295,6 +298,8 @@ def left_over(fleet: Fleet) -> list[str]:
         found.append("a cluster whose turn it is")
     for hold in fleet.records.holds.all():
         found.append(f"a hold of {hold.source} in {hold.cluster}")
+    for removal in fleet.records.removals.all():
+        found.append(f"a held removal of {removal.value.rule}")
     for cluster in fleet.access.clusters:
         items = fleet.records.store.query(f"held/{cluster}")
         found += [f"what is held in {cluster}: {item.sort}" for item in items]

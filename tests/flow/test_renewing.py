@@ -13,6 +13,7 @@ import pytest
 import urllib3
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.local.clock import SystemClock
 from bellhop.embedded.state import open_state
 from bellhop.engine.wiring import NAME
 from bellhop.fleet import ringing, timeline
@@ -30,7 +31,7 @@ CLUSTER = "fleet/source"
 WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
 
 
-class Later:
+class Later(SystemClock):
     """The machine's clock, a while ahead."""
 
     def now(self) -> datetime:

@@ -72,7 +72,7 @@ def until(what: str, done: Callable[[], Any], *, patience: float = 30.0) -> Any:
 
 
 class Inbox:
-    """An HTTPS ingest that keeps what it takes, and an admission webhook that denies."""
+    """An HTTPS ingest that keeps what it takes, and admission webhooks that deny, or wait."""
 
     def __init__(self) -> None:
         now = datetime.now(UTC)
@@ -90,6 +90,8 @@ class Inbox:
         self.refuses: Callable[[list[dict[str, Any]]], int] = lambda _: 0
         self.answers = threading.Event()
         self.answers.set()
+        self.delayed: list[str] = []
+        self.may_pass = threading.Event()
         self._identity = {"certificate_pem": certificate, "key_pem": key}
         self._port = _free_ports(1)[0]
         self.start()
@@ -116,12 +118,18 @@ class Inbox:
     def stop(self) -> None:
         """Let connections be refused."""
         self.answers.set()
+        self.may_pass.set()
         self._server.stop()
 
     def _respond(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
         if environ["PATH_INFO"] == "/deny":
-            status, answer = HTTPStatus.OK, _denial(json.loads(body)["request"]["uid"])
+            status, answer = HTTPStatus.OK, _review(json.loads(body), allowed=False)
+        elif environ["PATH_INFO"] == "/delay":
+            self.delayed.append(json.loads(body)["request"]["name"])
+            if self.delayed[-1] != "probe":
+                self.may_pass.wait()
+            status, answer = HTTPStatus.OK, _review(json.loads(body), allowed=True)
         else:
             status, answer = self._take(environ, body), {}
         text = json.dumps(answer).encode()
@@ -262,21 +270,34 @@ class Rig:
 
     def deny(self) -> None:
         """Have another webhook deny what is labelled so."""
+        self._another("deny", "denied")
+
+    def delay(self) -> None:
+        """Have another webhook keep what is labelled so waiting until `may_pass` is set."""
+        self._another("delay", "delayed")
+        until("it is called", self._is_delayed)
+
+    def _is_delayed(self) -> bool:
+        probe = config_map("probe", labels={"delayed": "yes"})
+        self.api.do("POST", f"{MAPS}?dryRun=All", probe)
+        return "probe" in self.inbox.delayed
+
+    def _another(self, path: str, label: str) -> None:
         client = {
-            "url": f"{self.inbox.url}/deny",
+            "url": f"{self.inbox.url}/{path}",
             "caBundle": base64.b64encode(self.inbox.ca.encode()).decode(),
         }
         rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
         webhook = {
-            "name": "deny.example.com",
+            "name": f"{path}.example.com",
             "clientConfig": client,
             "rules": [{**rule, "operations": ["CREATE", "UPDATE", "DELETE"]}],
-            "objectSelector": {"matchLabels": {"denied": "yes"}},
+            "objectSelector": {"matchLabels": {label: "yes"}},
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],
         }
         kind = "ValidatingWebhookConfiguration"
-        metadata = {"name": "denier"}
+        metadata = {"name": path}
         self.admin.apply(
             {
                 "apiVersion": "admissionregistration.k8s.io/v1",
@@ -401,9 +422,11 @@ def _name(item: dict[str, Any]) -> str:
     return str(item["object"]["metadata"]["name"])
 
 
-def _denial(uid: str) -> dict[str, Any]:
+def _review(review: dict[str, Any], *, allowed: bool) -> dict[str, Any]:
+    response = {"uid": review["request"]["uid"], "allowed": allowed}
+    said = {} if allowed else {"status": {"message": "denied by the test"}}
     return {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
-        "response": {"uid": uid, "allowed": False, "status": {"message": "denied by the test"}},
+        "response": {**response, **said},
     }

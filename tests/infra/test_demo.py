@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.demo.scenes import next_step
 from infra.lab.binaries import Binaries
 
 pytestmark = pytest.mark.timeout(240)
@@ -35,6 +36,13 @@ def descendants(tag: str) -> list[str]:
         if tag.encode() in environment:
             found.append(command)
     return found
+
+
+def test_suggests_to_keep_it_only_where_it_is_not_kept() -> None:
+    """Who runs it with KEEP=1 is not told to."""
+    assert "make demo KEEP=1" in next_step(kept=False)
+    assert "KEEP=1" not in next_step(kept=True)
+    assert "docs/tutorial/first-fleet.md" in next_step(kept=True)
 
 
 @pytest.mark.parametrize(

@@ -273,6 +273,8 @@ def test_lets_api_servers_in_by_their_path() -> None:
     [
         pytest.param({"data": {"a": 1}}, {"data": {"a": 1}}, True, id="equal"),
         pytest.param({"data": {"a": 1}}, {"data": {"a": 2}}, False, id="other data"),
+        pytest.param({"spec": {"a": 1}}, {"spec": {"a": True}}, False, id="another type"),
+        pytest.param({"spec": {"a": 1}}, {"spec": {"a": 1.0}}, False, id="another number"),
         pytest.param(
             {"metadata": {"name": "a"}},
             {"metadata": {"name": "a", "managedFields": [{}]}},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,25 @@ def test_sends_a_created_object_as_it_was_stored(rig: Rig) -> None:
     stored["metadata"].pop("managedFields")
     assert stored == item["object"]
     assert item["rang"].startswith("20")
+
+
+def test_waits_for_a_create_that_another_webhook_delays(rig: Rig) -> None:
+    """One that Bellhop applies shows a version in its review: it is sent, and never as deleted."""
+    rig.delay()
+    manifest = config_map("late", labels={"delayed": "yes"})
+    manifest["metadata"]["namespace"] = "default"
+    read = rig.metric("reads_total")
+    with ThreadPoolExecutor(1) as pool:
+        applying = pool.submit(rig.admin.apply, manifest, uid="")
+        until("it was looked for", lambda: rig.metric("reads_total") > read + 1)
+        assert not applying.done()
+        rig.inbox.may_pass.set()
+        stored = applying.result()
+    rig.settle()
+
+    assert [item["object"]["metadata"]["uid"] for item in rig.inbox.named("late")] == [
+        stored["metadata"]["uid"]
+    ]
 
 
 def test_sends_a_generated_name(rig: Rig) -> None:

@@ -46,14 +46,14 @@ class OddKube(FakeKube):
 class Room:
     """Readers between a desk and an outbox."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, patience: float = REFUSED_AT_MOST) -> None:
         self.log = io.StringIO()
         log = Log(self.log)
         self.kube = OddKube()
         self.spool = Spool(folder)
         self.desk = Desk(self.spool, log)
         self.outbox = Outbox()
-        self.readers = Readers(self.kube, self.desk, self.outbox, Counts(), log)
+        self.readers = Readers(self.kube, self.desk, self.outbox, Counts(), log, patience)
         self.readers.start()
 
     def ring(self, name: str = "a", *, ago: timedelta = timedelta(0)) -> None:
@@ -81,17 +81,21 @@ def until(done: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "ago"),
+    ("error", "patience"),
     [
-        pytest.param(InvalidError("it is no name"), timedelta(0), id="refused for what it is"),
-        pytest.param(DeniedError("no right"), 2 * REFUSED_AT_MOST, id="denied for an hour"),
+        pytest.param(InvalidError("it is no name"), REFUSED_AT_MOST, id="refused for what it is"),
+        pytest.param(DeniedError("no right"), 0.0, id="denied for too long"),
     ],
 )
-def test_gives_up_what_will_never_be_read(room: Room, error: BellhopError, ago: timedelta) -> None:
+def test_gives_up_what_will_never_be_read(
+    tmp_path: Path, error: BellhopError, patience: float
+) -> None:
     """It is said, nothing is owed any more, and sweeps look at it."""
+    room = Room(tmp_path, patience)
     room.kube.fail_with(error, "get")
-    room.ring(ago=ago)
+    room.ring()
     until(lambda: room.spool.owed() == [] and room.desk.owed()[0] == 0)
+    room.close()
 
     assert "Gave up on an object; sweeps look at it" in room.log.getvalue()
     assert str(KEY) in room.log.getvalue()
@@ -101,13 +105,31 @@ def test_goes_on_where_a_right_is_missing_for_a_while(room: Room) -> None:
     """It is owed until it can be read, and said once."""
     room.kube.put(MANIFEST)
     room.kube.fail_with(DeniedError("no right"), "get")
-    room.ring()
+    # A clock that was set meanwhile says nothing of how long it has been.
+    room.ring(ago=timedelta(days=60))
     until(lambda: "Cannot read back what rang, and keep trying" in room.log.getvalue())
     assert len(room.spool.owed()) == 1
     room.kube.fail_with(None, "get")
 
     [item] = room.outbox.take(30) or []
     assert item.key == KEY
+
+
+def test_drops_what_nobody_asks_for_any_more(room: Room) -> None:
+    """Without a word, and it is no trouble; what rings after that is owed as ever."""
+    room.kube.fail_with(DeniedError("no right"), "get")
+    room.ring()
+    until(room.readers.refused)
+    assert room.readers.refused() == {"v1/ConfigMap": "no right"}
+
+    room.readers.release(["v1/ConfigMap"], room.desk.serial)
+    until(lambda: room.spool.owed() == [])
+
+    assert room.readers.refused() == {}
+    assert "Gave up" not in room.log.getvalue()
+    room.ring()
+    until(room.readers.refused)
+    assert len(room.spool.owed()) == 1
 
 
 def test_an_object_that_nobody_foresaw_ends_no_reader(room: Room) -> None:

@@ -45,6 +45,7 @@ class Ingest:
         self.ahead = timedelta(0)
         self.rule: Callable[[dict[str, Any]], int] = lambda _: 200
         self.wait = ""
+        self.body = b"{}"
         self.tokens: list[str] = []
         """By what items came; what is asked besides comes when it comes."""
         self.denied: set[str] = set()
@@ -64,10 +65,10 @@ class Ingest:
             self.batches.append(body["items"])
             self.taken += body["items"] if status == 200 else []
         date = format_datetime(datetime.now(UTC) + self.ahead, usegmt=True)
-        headers = [("Date", date), ("Content-Length", "2")]
+        headers = [("Date", date), ("Content-Length", str(len(self.body)))]
         headers += [("Retry-After", self.wait)] if self.wait else []
         start_response(f"{status} x", headers)
-        return [b"{}"]
+        return [self.body]
 
 
 class Office:
@@ -79,7 +80,8 @@ class Office:
         log = Log(self.written)
         self.counts = Counts()
         self.refused: list[bool] = []
-        self.troubles: list[str] = []
+        self.unreadable: dict[str, str] = {}
+        self.released: list[tuple[list[str], int]] = []
         self.unsubscribed = ""
         self.outbox = Outbox()
         self.spool = Spool(folder)
@@ -102,7 +104,8 @@ class Office:
             self.desk,
             self.counts,
             log,
-            lambda: "".join(self.troubles),
+            unreadable=lambda: self.unreadable,
+            release=lambda kinds, serial: self.released.append((list(kinds), serial)),
             messaging=lambda: self.unsubscribed,
         )
 
@@ -402,7 +405,7 @@ def test_says_that_it_is_there_and_how_it_is(office: Office) -> None:
     """At once and then now and then, though nothing rings; and until ingest has heard it."""
     answers = iter([503, 401, 200])
     office.ingest.rule = lambda body: next(answers) if body["kind"] == "Alive" else 200
-    office.troubles.append("cannot read Service: forbidden")
+    office.unreadable["v1/Service"] = "cannot read Service: forbidden"
     office.unsubscribed = "cannot subscribe to NATS"
     office.sender.start()
     until(lambda: len(office.ingest.alive) == 3)
@@ -411,8 +414,21 @@ def test_says_that_it_is_there_and_how_it_is(office: Office) -> None:
     said = {"owed": 0, "since": "", "problem": "cannot read Service: forbidden"}
     said["messaging"] = "cannot subscribe to NATS"
     kind = {"apiVersion": "bellhop.dev/v1", "kind": "Alive"}
+    said["refused"] = {"v1/Service": "cannot read Service: forbidden"}
     assert office.ingest.alive == [{**kind, **said, "version": __version__}] * 3
     assert len(office.refused) == 1
+
+
+def test_releases_kinds_that_nobody_asks_for(office: Office) -> None:
+    """Up to the last hint before ingest was asked: what rings later is asked for again."""
+    office.unreadable["v1/Service"] = "cannot read Service: forbidden"
+    office.ingest.body = b'{"heard": true, "unasked": ["v1/Service"]}'
+    office.put("first")
+    serial = office.desk.serial
+    office.sender.start()
+    until(lambda: office.released)
+
+    assert office.released == [(["v1/Service"], serial)]
 
 
 def test_an_older_ingest_is_not_told_more_often(office: Office) -> None:

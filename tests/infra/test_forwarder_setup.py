@@ -80,6 +80,13 @@ def test_takes_http_on_loopback() -> None:
     assert parse(forwarder_secret(entries)).ingest_url.startswith("http://127.0.0.1:8080/")
 
 
+def test_a_scheme_is_kept_in_lower_case() -> None:
+    """`HTTPS` means https, with the certificate authority that belongs to it."""
+    entries = ENTRIES | {"ingest-url": "HTTPS://bellhop.example.com/In"}
+
+    assert parse(forwarder_secret(entries)).ingest_url.startswith("https://bellhop.example.com/In/")
+
+
 def test_refuses_entries_that_are_not_base64() -> None:
     """What an API server would not have stored is not guessed at."""
     with pytest.raises(InvalidError, match="'token'"):

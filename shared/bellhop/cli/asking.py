@@ -96,6 +96,20 @@ def profile_named(word: str) -> str:
     return word
 
 
+def named_by_trigger(here: Installation, word: str) -> str:
+    """Return the trigger whose profiles are meant, and say so; empty where a profile is.
+
+    A word that names a profile never means a trigger.
+    """
+    from bellhop.cli.output import say
+    from bellhop.fleet.titled import trigger_meant
+
+    trigger = trigger_meant(here, word)
+    if trigger:
+        say(f"'{trigger}' is a trigger: all profiles that it made are meant.", err=True)
+    return trigger
+
+
 def absent(here: Installation, what: Asked) -> MissingError:
     """Say that an object is not there, and what may have been meant."""
     from bellhop.cli.views.view import Query

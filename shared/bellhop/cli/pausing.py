@@ -30,7 +30,7 @@ what_argument = click.argument(
 def mark(words: tuple[str, ...], done: str, value: str | None) -> None:
     """Pause what is meant, or without a value have it go on, and say so."""
     from bellhop.fleet.pausing import mark, pausable
-    from bellhop.fleet.titled import meant
+    from bellhop.fleet.titled import meant, trigger_meant
 
     here = session.installation()
     what, name = _read(words)
@@ -38,6 +38,9 @@ def mark(words: tuple[str, ...], done: str, value: str | None) -> None:
         _mark_cluster(here, name, done, paused=value is not None)
         return
     trigger, profile = (name, "") if what else ("", profile_named(name))
+    if profile and trigger_meant(here, profile):
+        say(f"'{profile}' is a trigger: all that it made is meant.", err=True)
+        trigger, profile = profile, ""
     key = pausable(here, trigger, meant(here, profile))
     is_new = mark(here, key, value) != "unchanged"
     _tell(key.kind, key.place, done, is_new=is_new)

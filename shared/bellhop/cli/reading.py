@@ -94,7 +94,7 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
             problems.extend(_scripts(declaration, document))
         elif isinstance(declaration, EventTrigger | ClusterProfile) and declaration.checks:
             problems.extend(_checks(declaration, document))
-        elif isinstance(declaration, ConfigMap | Secret) and LUA in declaration.annotations:
+        elif isinstance(declaration, ConfigMap | Secret):
             problems.extend(_written(declaration, document))
         elif isinstance(declaration, ClusterHealthCheck) and NOTICE in declaration.annotations:
             problems.extend(_worded(declaration, document))
@@ -125,10 +125,11 @@ def _checks(
 
 
 def _written(holder: ConfigMap | Secret, document: Document) -> Iterator[InvalidError]:
-    """Yield what Lua has against scripts that are to write manifests."""
-    from bellhop.engine.scripts import of_holder
+    """Yield what is wrong with what is to be deployed: scripts of Lua, and declarations."""
+    from bellhop.engine.scripts import declaring, of_holder
 
-    for place, said in of_holder(holder):
+    written = of_holder(holder) if LUA in holder.annotations else declaring(holder)
+    for place, said in written:
         yield InvalidError(said, where=document.where(place))
 
 

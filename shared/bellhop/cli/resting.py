@@ -10,8 +10,10 @@ from bellhop.cli.session import chosen
 
 
 @contextmanager
-def at_rest(*, create: bool = False) -> Iterator[None]:
+def at_rest(refusal: str, *, create: bool = False) -> Iterator[None]:
     """Hold the chosen installation, as `bellhop serve` does; one in a cloud sees its mark.
+
+    `refusal` begins the sentence of a command that cannot have it.
 
     Raises:
         BusyError: `bellhop serve` works on it.
@@ -26,5 +28,5 @@ def at_rest(*, create: bool = False) -> Iterator[None]:
         make_folder(context.state)
     else:
         require_state(context.state)
-    with only_one(context.state):
+    with only_one(context.state, refusal):
         yield

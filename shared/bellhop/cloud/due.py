@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bellhop import __version__
 from bellhop.cloud.resources import Resources
+from bellhop.records.timers import SKEW
 from bellhop.stages.schedule import Schedule
 
 
@@ -21,10 +22,13 @@ class Due:
 
     def tick(self) -> int:
         """Do what is due by now; return how many messages that were."""
+        now, before = self._records.clock.now(), self._records.pulses.get()
+        if before and before.at > now + SKEW:
+            self._schedule.pull_in()
         published = self._schedule.tick()
         if self._records.pending.abandoned():
             self._finish()
-        self._records.pulses.tick(self._records.clock.now(), __version__)
+        self._records.pulses.tick(before, self._records.clock.now(), __version__)
         return published
 
     def _finish(self) -> None:

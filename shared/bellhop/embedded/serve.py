@@ -22,8 +22,9 @@ from bellhop.embedded.front import Front
 from bellhop.embedded.identity import ListenerIdentity
 from bellhop.embedded.living import Living
 from bellhop.embedded.mates import Mates
+from bellhop.embedded.resync import resync_unbuffered
 from bellhop.embedded.signals import stop_on_signals, wait_for
-from bellhop.embedded.state import Embedded, make_folder, only_one, open_state
+from bellhop.embedded.state import Embedded, make_folder, only_one, open_state, room
 from bellhop.embedded.state_files import StateFiles
 from bellhop.embedded.team import at_work
 from bellhop.embedded.upkeep import Upkeep
@@ -97,12 +98,13 @@ def running(
         server = Server(front, host=host, port=port, certificate_pem=certificate, key_pem=key)
         server.start()
         stack.callback(server.stop)
+        resync_unbuffered(embedded.installation.records)
         url = advertise.rstrip("/") or f"https://{_bracketed(host)}:{server.port}"
         _write_address(state, url, identity.ca)
         # The address that was read when the state was opened is that of an earlier start.
         here = replace(embedded.installation, inbound=Inbound(url, identity.ca))
         mates = Mates(state, processes - 1, living, partial(_release, embedded), log)
-        upkeep = Upkeep(clock, identity, server, log)
+        upkeep = Upkeep(clock, identity, server, log, partial(room, state))
         badge, _ = stack.enter_context(living.issued())
         stack.callback(mates.join)
         peers = Peers(badge, living.lives)

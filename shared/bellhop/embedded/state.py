@@ -36,7 +36,7 @@ from bellhop.adapters.local.store import SqliteStore
 from bellhop.embedded import late
 from bellhop.errors import BellhopError, BusyError, InvalidError, MissingError
 from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.vitals import Vitals
+from bellhop.fleet.vitals import Room, Vitals
 from bellhop.frozen import frozen
 from bellhop.messages import INBOXES
 from bellhop.model.reach import HERE
@@ -121,11 +121,16 @@ def look_into(state: Path, settings: Settings, *, clock: Clock | None = None) ->
 
 def vitals(state: Path) -> Vitals:
     """Say whether a process serves from a folder, and what room there is; change nothing."""
+    return Vitals(state, _is_held(state), room(state))
+
+
+def room(state: Path) -> Room:
+    """Say what room there is on the disk of a folder."""
     with translated(state):
         disk = os.statvfs(state)
     # A file system that counts its files may be full of them.
-    no_names = bool(disk.f_files) and not disk.f_favail
-    return Vitals(state, _is_held(state), 0 if no_names else disk.f_bavail * disk.f_frsize)
+    names = not disk.f_files or bool(disk.f_favail)
+    return Room(state, disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize, names)
 
 
 def _is_held(state: Path) -> bool:
@@ -274,8 +279,10 @@ def _inbound(state: Path) -> Inbound:
 
 
 @contextmanager
-def only_one(state: Path) -> Iterator[None]:
-    """Hold the state folder for one `serve`.
+def only_one(state: Path, refusal: str = "cannot serve from") -> Iterator[None]:
+    """Hold the state folder for one `serve`, or for another command that needs it to itself.
+
+    `refusal` begins the sentence of who cannot have it.
 
     Raises:
         BusyError: another one has it.
@@ -283,7 +290,8 @@ def only_one(state: Path) -> Iterator[None]:
     with _opened(state / "lock") as lock:
         if not any(_has_taken(lock, pause) for pause in _PAUSES):
             raise BusyError(
-                f"cannot serve from '{state}': another `bellhop serve` does; stop it first"
+                f"{refusal} '{state}': another process, as `bellhop serve`, is at work there;"
+                " stop it first"
             )
         yield
 

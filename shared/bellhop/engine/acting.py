@@ -1,9 +1,9 @@
-"""What a CloudEvent does to a trigger's add-ons: it brings them, or takes them away."""
+"""What a CloudEvent does to a trigger's add-ons: it brings them, takes them away, or neither."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.cloud_events import event_of
@@ -15,35 +15,46 @@ from bellhop.model.kinds import EventTrigger
 from bellhop.model.record import Cluster
 
 CREATE, DELETE = "Create", "Delete"
+NOTHING = ""
+"""What a template writes for an event that is to change nothing."""
+
+_EACH = (CREATE, DELETE, NOTHING)
 
 Matched = Sequence[tuple[ObjectKey, Mapping[str, Any]]]
 """What matches a source, by key."""
 
 
-def standing(
-    trigger: EventTrigger, cluster: Cluster, matched: Matched, limits: Limits
-) -> tuple[Matched, Matched]:
+class Standing(NamedTuple):
+    """What counts for a trigger, the CloudEvents that are over, and those that change nothing."""
+
+    stays: Matched
+    over: Matched = ()
+    idle: Matched = ()
+
+
+def standing(trigger: EventTrigger, cluster: Cluster, matched: Matched, limits: Limits) -> Standing:
     """Part what counts for a trigger from the CloudEvents that take away what theirs brought.
+
+    One whose action is rendered to nothing does neither.
 
     Raises:
         TemplateError: the trigger's cloudEventAction fails.
         InvalidError: it was rendered to something else.
     """
     if trigger.cloud_event_action == CREATE:
-        return matched, ()
-    ending = {
-        key
+        return Standing(matched)
+    said = [
+        action(trigger, cluster, manifest, limits) if key.gvk == CLOUD_EVENT else CREATE
         for key, manifest in matched
-        if key.gvk == CLOUD_EVENT and action(trigger, cluster, manifest, limits) == DELETE
-    }
-    stays = [each for each in matched if each[0] not in ending]
-    return stays, [each for each in matched if each[0] in ending]
+    ]
+    acts = list(zip(matched, said, strict=True))
+    return Standing(*([each for each, does in acts if does == what] for what in _EACH))
 
 
 def action(
     trigger: EventTrigger, cluster: Cluster, manifest: Mapping[str, Any], limits: Limits
 ) -> str:
-    """Render what an event does for a trigger: Create or Delete.
+    """Render what an event does for a trigger: Create, Delete or nothing.
 
     Raises:
         TemplateError: the template fails.
@@ -57,10 +68,10 @@ def action(
     }
     fields = Fields(root, limits, trigger.annotations)
     said = fields.text(trigger.cloud_event_action, "cloudEventAction").strip()
-    if said not in {CREATE, DELETE}:
+    if said not in _EACH:
         raise InvalidError(
             f"cannot tell what a CloudEvent does for {trigger.kind} '{trigger.name}': its"
-            " cloudEventAction was rendered to neither Create nor Delete",
+            " cloudEventAction was rendered to something else than Create, Delete or nothing",
             where="cloudEventAction",
         )
     return said

@@ -69,7 +69,8 @@ def aggregate(
         if classifier := classifier_of(source.name):
             verdict = run(luabox.classify, source, _CLASSIFICATION, matching, limits, secret=hidden)
             resources = (_satisfied(classifier),) if verdict.matching else ()
-            return Aggregate(resources, "" if hidden else verdict.message)
+            said = filter(None, (str(verdict.lacks or ""), verdict.message))
+            return Aggregate(resources, "" if hidden else ": ".join(said))
         chosen = run(luabox.select, source, SELECTION, matching, limits, secret=hidden)
         resources = _resources(source.name, chosen.resources)
         if secret:

@@ -53,8 +53,10 @@ def _by_script(check: Check, obj: Mapping[str, Any], limits: luabox.Limits, *, s
         return f"{_SICK}: its script fails: {error.plain if secret else error}"
     if health.healthy:
         return ""
-    said = _WITHHELD if secret and health.message else health.message
-    return f"{_SICK}: {said}" if said else _SICK
+    said = [health.lacks.plain if secret else str(health.lacks)] if health.lacks else []
+    if health.message:
+        said.append(_WITHHELD if secret else health.message)
+    return ": ".join((_SICK, *said))
 
 
 def _by_rules(check: Check, obj: Mapping[str, Any], limits: luabox.Limits, *, secret: bool) -> str:

@@ -1,9 +1,10 @@
 """CloudEvents 1.0 as they come over HTTP: read strictly, named, and put in an order.
 
 Of one `source` and `subject` only the newest event counts, which is by its `time`, and of those
-without one the last to come. It is kept as an object is: named after both, with its place in the
-order as its version. What is asked of events is the specification's, and of its JSON format and
-HTTP binding: https://github.com/cloudevents/spec/tree/v1.0.2/cloudevents.
+without one, or with one far in the future, the last to come. It is kept as an object is: named
+after both, with its place in the order as its version. What is asked of events is the
+specification's, and of its JSON format and HTTP binding:
+https://github.com/cloudevents/spec/tree/v1.0.2/cloudevents.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ LONGEST = 1024
 """Characters of an attribute; they become parts of keys, and of lines on terminals."""
 
 _AHEAD = timedelta(minutes=15)
-"""By how much an event may be ahead of us: a later one would not count until its time has come."""
+"""By how much an event may be ahead of us. Where it is more, its sender's clock is wrong, or ours:
+it takes its place as it comes, so that no event after it waits for that time."""
 
 _PREFIX = "ce-"
 _FAMILY = "application/cloudevents"
@@ -101,9 +103,10 @@ class CloudEvent:
     def order(self, now: datetime, last: int) -> int:
         """Return its place beside the `last` of its source and subject; 0 is for none.
 
-        Where the two happened in the same moment, or it does not say when, who comes later counts.
+        Where the two happened in the same moment, or it does not say when, who comes later counts;
+        so it is where its time is too far ahead to be believed.
         """
-        if self.time is None:
+        if self.time is None or self.time - now > _AHEAD:
             return max(_tick(now), last + 1)
         tick = _tick(self.time)
         return min(last + 1, tick + _TICKS - 1) if last // _TICKS == tick // _TICKS else tick
@@ -129,7 +132,7 @@ def is_told(media: str, told: Mapping[str, str]) -> bool:
     return _essence(media).startswith(_FAMILY) or bool(told.keys() & {*_REQUIRED})
 
 
-def read(media: str, told: Mapping[str, str], body: bytes, now: datetime) -> list[CloudEvent]:
+def read(media: str, told: Mapping[str, str], body: bytes) -> list[CloudEvent]:
     """Read the events of a request in whichever mode: all of them, or none.
 
     Raises:
@@ -138,9 +141,9 @@ def read(media: str, told: Mapping[str, str], body: bytes, now: datetime) -> lis
     """
     essence = _essence(media)
     if essence == BATCH:
-        return list(_batch(body, now))
+        return list(_batch(body))
     if essence == STRUCTURED:
-        return [parse(read_json(body), now)]
+        return [parse(read_json(body))]
     if essence.startswith(_FAMILY):
         raise InvalidError(
             f"cannot read CloudEvents in {essence[:64]!a}; send them as {STRUCTURED}, as {BATCH},"
@@ -151,10 +154,10 @@ def read(media: str, told: Mapping[str, str], body: bytes, now: datetime) -> lis
     # A header may not be what the body is.
     content = {name: each for name, each in content.items() if not name.startswith("data_")}
     content.pop("data", None)
-    return [parse({**content, **_data(essence, body)}, now)]
+    return [parse({**content, **_data(essence, body)})]
 
 
-def parse(given: Any, now: datetime) -> CloudEvent:
+def parse(given: Any) -> CloudEvent:
     """Read one event of the JSON format.
 
     Raises:
@@ -171,14 +174,10 @@ def parse(given: Any, now: datetime) -> CloudEvent:
             _check(name, each)
     if content["specversion"] != "1.0":
         raise _wrong(f"its specversion is {content['specversion'][:16]!a}, and 1.0 is read here")
-    event = CloudEvent(_with_data(content))
-    if event.time and event.time - now > _AHEAD:
-        ahead = int((event.time - now).total_seconds())
-        raise _wrong(f"its time is {ahead} s from now; set the sender's clock")
-    return event
+    return CloudEvent(_with_data(content))
 
 
-def _batch(body: bytes, now: datetime) -> Iterator[CloudEvent]:
+def _batch(body: bytes) -> Iterator[CloudEvent]:
     given = read_value(body)
     if not isinstance(given, list):
         raise InvalidError("cannot read a batch of CloudEvents: the body is no JSON array")
@@ -188,7 +187,7 @@ def _batch(body: bytes, now: datetime) -> Iterator[CloudEvent]:
         )
     for number, each in enumerate(given, 1):
         try:
-            yield parse(each, now)
+            yield parse(each)
         except InvalidError as error:
             raise InvalidError(
                 f"{error}; it is number {number} of {len(given)}, and none of them is taken"

@@ -253,9 +253,19 @@ def _cluster(touched: Touched, before: Catalog | None, after: Catalog, key: str)
     _hosting(touched, after, key)
     if not before or not new or not old or cluster_object(old) != cluster_object(new):
         touched.relabelled.add(key)
+        touched.resolved |= _named_by_cluster(after, new)
     elif not _only_relabelled(old, new):
         # It may be another cluster under an old name.
         touched.relabelled.add(key)
+
+
+def _named_by_cluster(after: Catalog, cluster: Cluster | None) -> set[str]:
+    """Return the profiles of a cluster whose refs it names: they are templates over it."""
+    return {
+        name
+        for name, each in after.profiles.items()
+        if any(ref.templated for ref in each.policy_refs) and _selected(after, name, cluster)
+    }
 
 
 def _hosting(touched: Touched, after: Catalog, cluster: str) -> None:

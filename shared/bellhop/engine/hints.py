@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from bellhop.engine.digest import same
 from bellhop.errors import InvalidError
 from bellhop.frozen import frozen
 from bellhop.model.gvk import GVK, ObjectKey
@@ -38,13 +39,15 @@ _SAME_IN_ADMISSION = _SAME_OBJECT | {"finalize"}
 class Hint:
     """An object may be about to change; `before` is its resource version as the hint had it.
 
-    By one that is our `own` we apply it ourselves.
+    By one that is our `own` we apply it ourselves. One that `creates` names a uid that nothing
+    stored has had yet, and no version.
     """
 
     key: ObjectKey
     uid: str
     before: int
     own: bool = False
+    creates: bool = False
 
 
 class Watched:
@@ -101,7 +104,8 @@ def admission(request: Mapping[str, Any], watched: Watched) -> Sequence[Hint]:
 
     A dry run has no effect and is none. A DELETE brings only oldObject; one of a collection has
     no name in the request. Other subresources (scale, binding) bring objects of other kinds:
-    they hint at their parent, whose version they do not tell.
+    they hint at their parent, whose version they do not tell. A CREATE may show the version that
+    its client sent, as a condition that nothing be there: no stored object ever had that version.
 
     Raises:
         InvalidError: no API server sends such a request.
@@ -126,8 +130,11 @@ def admission(request: Mapping[str, Any], watched: Watched) -> Sequence[Hint]:
     if not name:
         return []
     namespace = _text(request.get("namespace"))
+    creates = same and request.get("operation") == "CREATE"
+    if creates:
+        metadata = {"uid": metadata.get("uid")}
     hints = _hints(versions, namespace, name, metadata if same else {})
-    return [replace(each, own=own) for each in hints]
+    return [replace(each, own=own, creates=creates) for each in hints]
 
 
 def _is_own(request: Mapping[str, Any]) -> bool:
@@ -149,17 +156,20 @@ def changes_nothing(request: Mapping[str, Any]) -> bool:
 
     Controllers that apply the same thing every few seconds would otherwise cost a dozen reads
     each time. What only changes managedFields counts as nothing, since these are not sent.
+
+    Raises:
+        InvalidError: no API server sends such a request.
     """
     if request.get("operation") != "UPDATE":
         return False
     before, after = request.get("oldObject"), request.get("object")
     if not isinstance(before, dict) or not isinstance(after, dict):
         return False
-    return _bare(before) == _bare(after)
+    return same(_bare(before), _bare(after))
 
 
 def _bare(manifest: dict[str, Any]) -> dict[str, Any]:
-    metadata = {**(manifest.get("metadata") or {})}
+    metadata = {**_mapping(manifest.get("metadata"))}
     metadata.pop("managedFields", None)
     return {**manifest, "metadata": metadata}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -31,6 +31,10 @@ INSTANTIATE = "projectsveltos.io/instantiate"
 TEMPLATE = "projectsveltos.io/template"
 _CLUSTERS = ("", "SveltosCluster", "Cluster")
 SECRET_TYPE = "addons.projectsveltos.io/cluster-profile"  # noqa: S105 - a Secret's type, not one
+
+
+class MissingInputError(MissingError):
+    """An object that a profile is rendered from does not exist; its appearance is a new try."""
 
 
 @frozen
@@ -141,8 +145,12 @@ def destination(ref: ObjectReference, fields: Fields, *, namespace: str) -> str:
     return f"{namespace}/{name}"
 
 
-def resolve(refs: Sequence[PolicyRef], fields: Fields, *, namespace: str) -> tuple[Ref, ...]:
-    """Render the names of policyRefs; an empty namespace is the source cluster's.
+def resolve(
+    refs: Sequence[PolicyRef], fields: Fields, *, namespace: str, field: str = "policyRefs[{}]"
+) -> tuple[Ref, ...]:
+    """Render the names of policyRefs; an empty namespace is `namespace`.
+
+    `field` is where a ref was written, with `{}` for its number.
 
     Raises:
         TemplateError: a name is a template that fails.
@@ -151,8 +159,8 @@ def resolve(refs: Sequence[PolicyRef], fields: Fields, *, namespace: str) -> tup
     return tuple(
         Ref(
             ref.kind,
-            fields.text(ref.namespace, f"policyRefs[{number}].namespace") or namespace,
-            fields.text(ref.name, f"policyRefs[{number}].name"),
+            fields.text(ref.namespace, f"{field.format(number)}.namespace") or namespace,
+            fields.text(ref.name, f"{field.format(number)}.name"),
             ref.optional,
             ref.how,
         )
@@ -192,7 +200,7 @@ def contents(
         if holder is None:
             if ref.optional:
                 continue
-            raise MissingError(_missing(ref))
+            raise MissingError(missing(ref))
         how = _how(ref, holder)
         due = _due(holder, event=root is not None, always=always)
         dialect = dialect_of(holder.annotations, annotations or {})
@@ -203,38 +211,6 @@ def contents(
             with secrecy.unforeseen(f"cannot render {name}", secret=secret):
                 made = _content(template, due, root or {}, limits, withheld)
             found.append(replace(made, ref=str(ref), entry=entry, how=how))
-    return tuple(found)
-
-
-def own_contents(
-    refs: Sequence[PolicyRef],
-    namespaces: Iterable[str],
-    find: Callable[[Ref], ConfigMap | Secret | None],
-    limits: Limits,
-    field: str = "policyRefs",
-) -> tuple[Content, ...]:
-    """Return the contents of a user's own profile, in the order of its refs, which a field names.
-
-    A ref without a namespace means that of each cluster: it is looked up in all `namespaces`, and
-    what is found in one is for the clusters of it alone, or is missing to them alone.
-
-    Raises:
-        PermanentError: as `resolve` and `contents` do.
-    """
-    found: list[Content] = []
-    namespaces = sorted(namespaces)
-    for each in refs:
-        for namespace in [""] if each.namespace else namespaces:
-            (ref,) = resolve([each], Fields({}, limits, {}), namespace=namespace)
-            holder = find(ref)
-            absent = "" if holder or ref.optional else _missing(ref, field)
-            if absent and not namespace:
-                raise MissingError(absent)
-            if absent:
-                made: tuple[Content, ...] = (Content(str(ref), "", missing=absent),)
-            else:
-                made = contents([(ref, holder)], None, always=False, limits=limits)
-            found += (replace(content, namespace=namespace) for content in made)
     return tuple(found)
 
 
@@ -255,7 +231,8 @@ def _how(ref: Ref, holder: ConfigMap | Secret) -> Handling:
     return replace(ref.how, status=True) if "status" in asked else ref.how
 
 
-def _missing(ref: Ref, field: str = "policyRefs") -> str:
+def missing(ref: Ref, field: str = "policyRefs") -> str:
+    """Say that what a ref of a field names is not there, and what to do."""
     # Only policyRefs may be optional.
     cure = "apply it, or mark the ref optional" if field == "policyRefs" else "apply it"
     return f"cannot find {ref} that {field} names; {cure}"
@@ -469,14 +446,14 @@ def deploy_time(
     `resources` are the objects that it may read, by identifier.
 
     Raises:
-        MissingError: what it is to be taken from is not there.
+        MissingInputError: what it is to be taken from is not there.
         TemplateError: the template fails.
         ScriptError: the script fails.
         InvalidError: what came out is not Kubernetes objects, or one is named after a Secret's
             value.
     """
     if content.missing:
-        raise MissingError(content.missing)
+        raise MissingInputError(content.missing)
     if not content.template:
         return _dressed(content)
     root = {"Cluster": cluster, "MgmtResources": resources}

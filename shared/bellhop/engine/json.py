@@ -12,10 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from bellhop.engine.nesting import DEEPEST, exceeds_depth
 from bellhop.errors import InvalidError
-
-DEPTH = 200
-"""How deep lists and mappings may be nested."""
 
 _DIGITS = 20
 """The longest integer, sign included: Kubernetes counts in 64 bits."""
@@ -50,8 +48,8 @@ def read_value(body: bytes) -> Any:
         )
     except (ValueError, RecursionError) as error:
         raise InvalidError("cannot read the request: the body is not JSON") from error
-    if isinstance(data, (dict, list)):
-        _check_depth(data)
+    if exceeds_depth(data, DEEPEST):
+        raise InvalidError(f"cannot read the request: it is nested more than {DEEPEST} deep")
     if _HALF.search(body):
         _check_texts(data)
     return data
@@ -72,20 +70,6 @@ def _integer(text: str) -> int:
     if len(text) > _DIGITS:
         raise ValueError("no number that can be kept")
     return int(text)
-
-
-def _check_depth(data: Any) -> None:
-    level = [data]
-    for _ in range(DEPTH):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, (dict, list))
-        ]
-        if not level:
-            return
-    raise InvalidError(f"cannot read the request: it is nested more than {DEPTH} deep")
 
 
 def _check_texts(data: Any) -> None:

@@ -28,12 +28,14 @@ _Selector = ResourceSelector | MessageSelector
 class Declined(NamedTuple):
     """A selector that does not take an object.
 
-    `said` is its script's message, if that ran, and `ruled` what became of its CEL rules.
+    `said` is its script's message, if that ran, `ruled` what became of its CEL rules, and `lacks`
+    says that the script returned no `matching`.
     """
 
     selector: _Selector
     said: str | None = None
     ruled: str = ""
+    lacks: str = ""
 
 
 @frozen
@@ -120,7 +122,8 @@ def why_not(declined: Declined, manifest: Mapping[str, Any]) -> str:
     if declined.said is not None or declined.ruled:
         said = [declined.ruled] if declined.ruled else []
         if declined.said is not None:
-            said.append("its script says no" + (f": {declined.said}" if declined.said else ""))
+            no = declined.lacks or "its script says no"
+            said.append(no + (f": {declined.said}" if declined.said else ""))
         return "; ".join(said)
     if isinstance(declined.selector, MessageSelector):
         return refused(declined.selector.criterion, event_of(manifest))
@@ -165,14 +168,22 @@ def _ask(
             ruled = _by_rules(selector.rules, name, candidate, limits, secret=secret)
         if ruled.holds:
             return Ruling(True, ruled.said, run, ruled.holds, declined, selector)  # noqa: FBT003
-        message, said = ruled.said, None
+        message, said, lacks = ruled.said, None, ""
         if selector.script:
             verdict = _run(selector.script, name, candidate, limits, secret=secret)
             message = said = "" if secret else verdict.message
             if verdict.matching:
                 return Ruling(True, message, run, "", declined, selector)  # noqa: FBT003
-        declined.append(Declined(selector, said, ruled.said))
+            lacks = _lacking(verdict.lacks, secret=secret)
+        declined.append(Declined(selector, said, ruled.said, lacks))
     return Ruling(matching=False, message=message, run=run, declined=declined)
+
+
+def _lacking(lacks: luabox.Lacking | None, *, secret: bool) -> str:
+    """Say that a script returned no `matching`; of a Secret without what it returned."""
+    if lacks is None:
+        return ""
+    return lacks.plain if secret else str(lacks)
 
 
 def _is_asked(selector: _Selector, candidate: Candidate) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bellhop.engine.catalog import Catalog
+from bellhop.model.kinds import ClusterProfile, EventTrigger
 from bellhop.model.record import Profile
 
 
@@ -25,6 +26,40 @@ def is_leaving(catalog: Catalog, profile: Profile, cluster: str) -> bool:
         return True
     # What is there for other clusters alone leaves with the last of those.
     return cluster in profile.matched and not _wants(catalog, profile, cluster)
+
+
+def departing(catalog: Catalog, profile: Profile) -> tuple[str, ...]:
+    """Return the clusters from which the declarations withdraw what a profile deployed there.
+
+    Deregistering a cluster concerns that cluster alone: neither it nor what was made of its events
+    is among them. Nor is what removes nothing: a dry run, and `LeavePolicies`.
+    """
+    if profile.leaves_policies or profile.sync == "DryRun":
+        return ()
+    declared: EventTrigger | ClusterProfile | None
+    if profile.trigger:
+        if profile.cluster not in catalog.clusters:
+            return ()
+        declared = catalog.triggers.get(profile.trigger)
+    else:
+        declared = catalog.profiles.get(profile.name)
+    if declared and declared.sync == "DryRun":
+        return ()
+    there = (each for each in profile.matched if each in catalog.clusters)
+    return tuple(each for each in there if declared is None or not _wants(catalog, profile, each))
+
+
+def is_declared_for(catalog: Catalog, profile: Profile, cluster: str) -> bool:
+    """Say whether the declarations certainly want a profile in a cluster that it is deployed to.
+
+    Of a trigger with `destinationCluster` an event may name another one at any time.
+    """
+    if profile.trigger:
+        declared = catalog.triggers.get(profile.trigger)
+        known = declared is not None and declared.destination_cluster is None
+    else:
+        known = profile.name in catalog.profiles
+    return known and cluster in catalog.clusters and _wants(catalog, profile, cluster)
 
 
 def _wants(catalog: Catalog, profile: Profile, cluster: str) -> bool:

@@ -21,6 +21,26 @@ _LONGEST = 80
 BOUNDS = Bounds(nodes=100_000, documents=10_000)
 """What one entry may hold: a text within a template's limits may be a tree of gigabytes."""
 
+_GROUPS = ("lib.projectsveltos.io", "config.projectsveltos.io")
+_DECLARED = frozenset(
+    (
+        "EventSource",
+        "EventTrigger",
+        "EventBasedAddOn",
+        "ClusterProfile",
+        "Profile",
+        "ClusterSet",
+        "Set",
+        "Classifier",
+        "ClusterHealthCheck",
+        "HealthCheck",
+        "RoleRequest",
+    )
+)
+"""The kinds that are declared to Bellhop, and that it reads from no cluster."""
+
+_MAY_DECLARE = re.compile(r"projectsveltos\.io/v1")
+
 _Explain = Callable[[int], str]
 
 
@@ -60,6 +80,34 @@ def read_manifests(text: str, *, source: str, secret: bool = False) -> tuple[dic
         return _quoted("the line is", lines, line)
 
     return _read(text, source, "line", explain, secret=secret)
+
+
+def declaration_in(text: str) -> str:
+    """Say which object of a text is a declaration, if one is, and why it cannot stand there.
+
+    Of a text that is rendered first, and is no YAML yet, nobody can tell.
+    """
+    if not _MAY_DECLARE.search(text):
+        return ""
+    try:
+        documents = read_documents(text, source="", bounds=BOUNDS, repeats=True)
+    except InvalidError:
+        return ""
+    items = (item for document in documents for item in _expanded(document))
+    return next(filter(None, (_declaration(each) for each in items)), "")
+
+
+def _declaration(data: Any, *, secret: bool = False) -> str:
+    """Say that an object is a declaration, and what to do with it; empty for any other."""
+    if not isinstance(data, dict) or data.get("kind") not in _DECLARED:
+        return ""
+    if str(data.get("apiVersion")).partition("/")[0] not in _GROUPS:
+        return ""
+    name = "" if secret else f"{data['kind']} "
+    return (
+        f"the {name or 'object '}is a declaration, which Bellhop takes by `bellhop apply` alone and"
+        " reads from no cluster; apply it by itself, and take it out of what is deployed"
+    )
 
 
 def render_manifests(
@@ -117,7 +165,7 @@ def _read(
     found: list[dict[str, Any]] = []
     for document in documents:
         for item in _expanded(document):
-            wrong = _mistake(item, secret=secret)
+            wrong = _mistake(item, secret=secret) or _declaration(item, secret=secret)
             if wrong:
                 raise refuse(wrong, document.line)
             if len(found) == BOUNDS.documents:

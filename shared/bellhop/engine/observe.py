@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -56,7 +57,7 @@ def observe_told(cluster: str, manifest: Any, now: datetime) -> Observation:
         raise InvalidError("cannot take an object: its resourceVersion is no text")
     check_uid(metadata.get("uid"))
     check_version(metadata.get("resourceVersion"))
-    observation = observe(cluster, manifest, now)
+    observation = replace(observe(cluster, manifest, now), unconfirmed=True)
     check_key(observation.key)
     return observation
 

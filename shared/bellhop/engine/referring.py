@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from bellhop.engine.instantiate import Fields
-from bellhop.errors import InvalidError, MissingError, PermanentError
+from bellhop.engine.instantiate import Fields, MissingInputError
+from bellhop.errors import InvalidError, PermanentError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.identity import check_key
@@ -21,6 +21,7 @@ Read = Callable[[Reading], Mapping[str, Any] | None]
 CLUSTER = "SveltosCluster"
 """The kind as which a template reads a cluster."""
 
+_HOLDERS = frozenset({"ConfigMap", "Secret"})
 _FIELD = "templateResourceRefs[{}].resource.{}"
 
 
@@ -48,7 +49,7 @@ def referred(
 
     Raises:
         TemplateError: a name is a template that fails.
-        MissingError: an object is not there, and is not optional.
+        MissingInputError: an object is not there, and is not optional.
     """
     found: dict[str, dict[str, Any]] = {}
     for each in placed(readings, cluster, limits):
@@ -56,7 +57,7 @@ def referred(
         if manifest is not None:
             found[each.identifier] = dict(manifest)
         elif not each.optional:
-            raise MissingError(
+            raise MissingInputError(
                 f"cannot find {each.kind} '{each.namespace}/{each.name}' that"
                 f" templateResourceRefs names as '{each.identifier}'; apply it, or mark it optional"
             )
@@ -88,24 +89,38 @@ def shown(holder: ConfigMap | Secret) -> dict[str, Any]:
 
 
 def is_elsewhere(reading: Reading) -> bool:
-    """Say whether an object is read in the cluster `mgmt/mgmt`, and not from the records."""
+    """Say whether an object is read in the cluster `mgmt/mgmt`, and never from the records."""
     kind = reading.kind
     return kind != CLUSTER and (kind not in KINDS or reading.api_version not in KINDS[kind][1])
 
 
+def may_be_elsewhere(reading: Reading) -> bool:
+    """Say whether an object is read in the cluster `mgmt/mgmt`, be it only where none is declared.
+
+    A ConfigMap or Secret that nobody applied here and no trigger generated is looked up there.
+    """
+    return reading.kind in _HOLDERS or is_elsewhere(reading)
+
+
 def elsewhere(
-    readings: Iterable[Reading], cluster: Mapping[str, Any], limits: Limits
+    readings: Iterable[Reading],
+    cluster: Mapping[str, Any],
+    limits: Limits,
+    is_declared: Callable[[Reading], bool],
 ) -> set[Identity]:
     """Return which objects of `mgmt/mgmt` are read for a destination.
 
-    What cannot be named, or can be no object's name, is not: whoever reads it says what is wrong.
+    `is_declared` says of a ConfigMap or Secret whether it is read from the records. What cannot be
+    named, or can be no object's name, is left out: whoever reads it says what is wrong.
     """
     try:
-        found = placed(filter(is_elsewhere, readings), cluster, limits)
+        found = placed(filter(may_be_elsewhere, readings), cluster, limits)
     except PermanentError:
         return set()
     keys = set()
     for each in found:
+        if not is_elsewhere(each) and is_declared(each):
+            continue
         key = ObjectKey(GVK.parse(each.api_version, each.kind), each.namespace, each.name)
         with suppress(InvalidError):
             check_key(key)

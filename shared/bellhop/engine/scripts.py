@@ -24,6 +24,10 @@ def objections(declared: EventSource | Classifier | HealthCheck) -> Iterator[tup
         yield from _objections(declared)
         return
     if isinstance(declared, HealthCheck):
+        # Of the flat form the script is looked at as it was written, without what is put behind it.
+        if declared.spec.script:
+            yield from _of_scripts([(("spec", "script"), declared.spec.script)], declared.name)
+            return
         for path, said in _objections(declared.source):
             yield (("spec", "evaluateHealth") if path[1] == _AGGREGATION else path), said
         return
@@ -93,9 +97,28 @@ def of_holder(holder: ConfigMap | Secret) -> Iterator[tuple[Path, str]]:
             yield (field, entry), said
 
 
+def declaring(holder: ConfigMap | Secret) -> Iterator[tuple[Path, str]]:
+    """Yield which entries of a ConfigMap or Secret hold declarations, which nobody would read."""
+    from bellhop.engine.instantiate import entries_of  # noqa: PLC0415 - few write so
+    from bellhop.engine.manifests import declaration_in  # noqa: PLC0415 - for `apply` alone
+
+    try:
+        entries = entries_of(holder)
+    except InvalidError:
+        return
+    field = "data" if isinstance(holder, ConfigMap) else "stringData"
+    for entry, text in sorted(entries.items()):
+        if said := declaration_in(text):
+            yield (field, entry), said
+
+
 def _lua(text: str, name: str, *, secret: bool = False) -> str:
     try:
-        luabox.Script(text, name=name)
+        if not luabox.Script(text, name=name).may_define(_FUNCTION):
+            return (
+                f"the Lua script defines no function '{_FUNCTION}', which is what is called; name"
+                " it so, without 'local'"
+            )
     except luabox.LuaError as error:
         place = f" in its line {error.line}" if error.line else ""
         if secret:
@@ -150,6 +173,7 @@ def _patterns(source: EventSource) -> Iterator[tuple[Path, str]]:
                 yield ("spec", _MESSAGING, index, spelled), getattr(match, field)
 
 
+_FUNCTION = "evaluate"
 _FIELDS = ("script", "evaluate")
 _AGGREGATION = "aggregatedSelection"
 _CEL = "evaluateCEL"

@@ -99,14 +99,15 @@ def house(here: Installation, *, answers: bool) -> Iterator[Sign]:
         return
     if not alive.running:
         yield wrong("serve", "`bellhop serve` does not run", "start it")
-    elif pulse and now - pulse.at > overview.PULSELESS and not alive.full:
+    elif pulse and now - pulse.at > overview.PULSELESS and not alive.room.full:
         at = f"{pulse.at:%Y-%m-%d %H:%M:%S} UTC"
         yield wrong("serve", f"it has written nothing since {at}", "read its log, and restart it")
     else:
         yield well("serve", "it runs")
-    mebibytes = alive.free // (1024 * 1024)
-    if alive.full:
-        yield wrong("disk", f"'{alive.folder}' is full", "free some space; all goes on by itself")
+    mebibytes = alive.room.free // (1024 * 1024)
+    if alive.room.problem:
+        said = f"of the disk of '{alive.folder}': {alive.room.problem}"
+        yield wrong("disk", said, "free some space; all goes on by itself")
     else:
         yield well("disk", f"{mebibytes:,} MiB are free for '{alive.folder}'")
     url = here.inbound.url

@@ -7,7 +7,7 @@ however many profiles wait for it, and so is a script that fails on a thousand o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -16,20 +16,21 @@ from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
 from bellhop.errors import AwayError, UnmetError, UnreachableError, WaitingError
-from bellhop.fleet import classes, held, overview, permitted, senders, strays
+from bellhop.fleet import changes, classes, held, overview, permitted, senders, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
 from bellhop.fleet.titled import Titled
 from bellhop.fleet.vitals import Ticking
 from bellhop.model.marks import ADOPT
-from bellhop.model.record import Match, Outcome
+from bellhop.model.record import Match, Outcome, Selection
 from bellhop.model.trigger import EventTrigger
 from bellhop.ports.queue import DeadLetter
 
 _YEAR = timedelta(days=365)
 _OVERDUE = timedelta(days=1)
 _MANY_CHECKS = 6
+_NAMED = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 _DECLARED = (
@@ -100,14 +101,10 @@ def _process(here: Installation) -> Iterator[Failure]:
         return
     pulse, now = here.records.pulses.get(), here.records.clock.now()
     at = pulse.at if pulse else None
-    if here.vitals.full:
-        yield Failure(
-            "disk",
-            str(here.vitals.folder),
-            at,
-            f"it is full ({here.vitals.free // 1024} KiB are left): nothing can be written there;"
-            " free some space, and all goes on by itself",
-        )
+    room = here.vitals.room
+    if room.problem:
+        cure = "; free some space, and all goes on by itself" if room.full else "; free some space"
+        yield Failure("disk", str(room.folder), at if room.full else None, room.problem + cure)
     if not here.vitals.running:
         yield Failure(
             "serve",
@@ -115,7 +112,7 @@ def _process(here: Installation) -> Iterator[Failure]:
             at,
             "`bellhop serve` does not run: nothing is taken in, judged or applied; start it",
         )
-    elif pulse and now - pulse.at > overview.PULSELESS and not here.vitals.full:
+    elif pulse and now - pulse.at > overview.PULSELESS and not room.full:
         yield Failure(
             "serve",
             str(here.vitals.folder),
@@ -295,19 +292,41 @@ def _scripts(here: Installation) -> Iterator[Failure]:
 
 
 def _matches(here: Installation) -> Iterator[Failure]:
+    """Tell of scripts and rules that fail, each once for all objects and clusters."""
+    causes: dict[tuple[str, str], list[Match]] = {}
+    selecting: dict[tuple[str, str], list[Selection]] = {}
     for cluster in here.catalogs.known().clusters:
-        causes: dict[tuple[str, str], list[Match]] = {}
         for match in here.records.matches.of(cluster):
             if match.error:
                 causes.setdefault((match.source, match.error), []).append(match)
-        for (source, error), matches in causes.items():
-            which = f"{source} on {overview.object_name(matches[0].key)} in {cluster}"
-            yield _of_several("evaluation", which, None, error, len(matches), "objects")
         for selection in here.records.selections.heads(cluster):
-            if selection.error:
-                yield Failure(
-                    "evaluation", f"{selection.source} in {cluster}", None, selection.error
-                )
+            for said in filter(None, (selection.error, selection.left_out)):
+                selecting.setdefault((selection.source, said), []).append(selection)
+    for (source, error), matches in causes.items():
+        clusters = tuple(dict.fromkeys(each.cluster for each in matches))
+        which = f"{source} on {overview.object_name(matches[0].key)} in {clusters[0]}"
+        said = f"{error}{_also_in(clusters)}"
+        yield _of_several("evaluation", which, _begun(matches), said, len(matches), "objects")
+    for (source, error), selections in selecting.items():
+        clusters = tuple(each.cluster for each in selections)
+        said = f"{error}{_also_in(clusters)}"
+        yield Failure(
+            "evaluation", f"{source} in {clusters[0]}", _begun(selections), said, len(clusters)
+        )
+
+
+def _also_in(clusters: Sequence[str]) -> str:
+    """Say in which clusters a cause is, where it is in several."""
+    if len(clusters) == 1:
+        return ""
+    named = ", ".join(clusters[:_NAMED])
+    more = f" and {len(clusters) - _NAMED} more" if len(clusters) > _NAMED else ""
+    return f"; it fails in {len(clusters)} clusters: {named}{more}"
+
+
+def _begun(failed: Iterable[Match | Selection]) -> datetime | None:
+    """Return since when something fails, as far as that was noted."""
+    return min((each.failed_at for each in failed if each.failed_at), default=None)
 
 
 def _held(here: Installation) -> Iterator[Failure]:
@@ -317,6 +336,9 @@ def _held(here: Installation) -> Iterator[Failure]:
             which = f"{each.hold.source} in {each.hold.cluster}"
             sentence = f"{each.why}; held are {each.named}"
             yield Failure("held", which, each.hold.since, sentence, each.number)
+    for change in changes.held_changes(here):
+        which = f"change {change.name}"
+        yield Failure("held", which, change.since, change.why, change.addons)
 
 
 def _unseen(here: Installation) -> Iterator[Failure]:

@@ -12,7 +12,7 @@ from bellhop.errors import AwayError, PausedError
 from bellhop.fleet.installation import Installation
 from bellhop.frozen import frozen
 from bellhop.model.asking import asker
-from bellhop.model.gvk import Identity, ObjectKey
+from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.record import Cluster, Ended, Health, Outcome, Pace, Profile
 from bellhop.records.profiles import place
 
@@ -47,8 +47,15 @@ class ProfileStatus:
         return len(good.intersection(self.profile.destinations))
 
     @property
+    def removing(self) -> bool:
+        """Say whether it goes nowhere any more, and clusters still have something of it."""
+        return bool(self.profile.leaving) and not self.profile.destinations
+
+    @property
     def state(self) -> str:
         """Sum up in one word; the worst counts."""
+        if self.removing:
+            return "Removing"
         phases = {each.phase for each in self.outcomes}
         for phase in ("FailedNonRetriable", "Failed"):
             if phase in phases:
@@ -56,7 +63,7 @@ class ProfileStatus:
         if self.profile.error:
             return "FailedNonRetriable"
         if not self.profile.destinations:
-            return "Removing" if self.profile.leaving else "NoClusters"
+            return "NoClusters"
         if "DryRun" in phases:
             return "DryRun"
         everywhere = self.provisioned == len(self.profile.destinations)
@@ -114,6 +121,19 @@ def sources_in_force(here: Installation) -> Iterator[tuple[str, str]]:
         for source in catalog.sources_in(cluster):
             if not asker(source):
                 yield cluster, source
+
+
+def awaited_kinds(here: Installation, source: str) -> dict[GVK, list[str]]:
+    """Return the kinds of a source that clusters where it is in force do not serve, with these."""
+    catalog = here.catalogs.known()
+    found: dict[GVK, list[str]] = {}
+    for cluster in catalog.clusters:
+        if source not in catalog.sources_in(cluster):
+            continue
+        for gvk in here.records.health.head(cluster).unserved:
+            if gvk in catalog.sources[source].kinds:
+                found.setdefault(gvk, []).append(cluster)
+    return found
 
 
 def refused(here: Installation, cluster: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from bellhop.engine.catalog import Catalog
@@ -11,6 +12,7 @@ from bellhop.engine.nearest import Near, mending, near, nearest
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.naming import meant
 from bellhop.model.addon import ContentKind
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.kinds import ClusterProfile, ClusterSet, EventTrigger, PolicyRef, Selector
 from bellhop.model.names import is_template
 from bellhop.model.profile import ClusterProfileSpec
@@ -156,6 +158,11 @@ class Holders:
             self._known[kind] = set(self._here.records.manifests.names(kind))
         return self._known[kind]
 
+    @cached_property
+    def elsewhere(self) -> bool:
+        """Say whether what templates read may lie in `mgmt/mgmt`, which nobody asks here."""
+        return self._here.records.clusters.get(MANAGEMENT) is not None
+
 
 def lacks_source(trigger: EventTrigger, catalog: Catalog) -> bool:
     """Say whether the source that a trigger names is not there; a template names one a cluster."""
@@ -168,7 +175,8 @@ def lacking(holders: Holders, declared: Declared) -> Iterator[PolicyRef]:
 
     What is generated is there when there are events.
     """
-    for ref in (*declared.holder_refs, *_read(declared)):
+    read = () if holders.elsewhere else _read(declared)
+    for ref in (*declared.holder_refs, *read):
         named = ref.namespace and "{{" not in ref.namespace + ref.name and not ref.optional
         if ref.namespace == GENERATED_NAMESPACE:
             continue

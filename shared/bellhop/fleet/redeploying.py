@@ -31,10 +31,13 @@ def redeploy(
     profile: str = "",
     cluster: str = "",
     *,
+    trigger: str = "",
     unchecked: bool = False,
     tell: Tell = lambda _: None,
 ) -> Sequence[Asked]:
-    """Take all that a profile, or a cluster, or everybody holds for unsure, and ask for it.
+    """Take all that a profile, or a trigger's profiles, a cluster, or everybody holds for unsure.
+
+    It is asked for again.
 
     What was given up for its failures is tried again, for as many. By `unchecked` a profile that
     is to go everywhere does so without its checks.
@@ -52,7 +55,7 @@ def redeploy(
     asked: list[Asked] = []
     for key in [cluster] if cluster else known:
         for outcome in list(here.records.outcomes.of(key)):
-            if profile not in ("", outcome.profile):
+            if profile not in ("", outcome.profile) or trigger not in ("", outcome.trigger):
                 continue
             now = here.records.clock.now()
             if unchecked:
@@ -63,8 +66,13 @@ def redeploy(
             here.publisher.publish([Apply(outcome.trigger, outcome.source, outcome.profile, key)])
             asked.append(Asked(outcome.profile, key, bool(kept and kept.value.held)))
             tell(len(asked))
+    where = f"cluster '{cluster}'" if cluster else "any cluster"
+    if trigger and not asked:
+        raise MissingError(
+            f"cannot redeploy the profiles of trigger '{trigger}': none of them is in {where};"
+            " `bellhop get clusterprofiles` lists those that are"
+        )
     if profile and not asked:
-        where = f"cluster '{cluster}'" if cluster else "any cluster"
         raise MissingError(
             f"cannot redeploy profile '{profile}': it is not in {where};"
             f" `bellhop get {profile_kind(profile).lower()}s` lists those that are"

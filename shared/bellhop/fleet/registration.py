@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -160,6 +161,11 @@ def register(here: Installation, spec: Registration, *, pause: Pause = time.slee
         BusyError: it is being registered by somebody else.
         MissingError: what it renews is not registered any more; nothing is changed.
     """
+    with _as_given(spec):
+        return _register(here, spec, pause)
+
+
+def _register(here: Installation, spec: Registration, pause: Pause) -> Registered:
     sanitise(spec.kubeconfig.to_dict(), reach=here.reach)
     kube = KubeClient(spec.key, spec.kubeconfig, reach=here.reach)
     try:
@@ -173,6 +179,21 @@ def register(here: Installation, spec: Registration, *, pause: Pause = time.slee
         raise _busy(spec.key, "it keeps being changed by others")
     finally:
         kube.close()
+
+
+@contextmanager
+def _as_given(spec: Registration) -> Iterator[None]:
+    """Word errors for a kubeconfig that was given now, and is not stored yet.
+
+    A renewal uses the stored one, and the kubeconfig of a cloud's cluster is no user's file.
+    """
+    try:
+        yield
+    except BellhopError as error:
+        given = error.context.get("given")
+        if not given or spec.renews is not None or spec.managed:
+            raise
+        raise type(error)(str(given)) from error
 
 
 class _OvertakenError(StaleError):

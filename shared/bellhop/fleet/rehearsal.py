@@ -38,7 +38,7 @@ from bellhop.model.kinds import (
 )
 from bellhop.model.record import Cluster, Content, Profile, Reading
 from bellhop.settings import Settings
-from bellhop.stages.features.resources.planning import desired, plan
+from bellhop.stages.features.resources.planning import Desired, desired, plan
 
 
 @frozen
@@ -175,7 +175,7 @@ class Rehearsal:
 
     def _generate(self, judged: Sequence[Tried]) -> Iterator[Generated]:
         found = [(each.key, each.manifest) for each in judged if each.matching]
-        matching, _ = standing(self.trigger, self.cluster, found, self._limits)
+        matching = standing(self.trigger, self.cluster, found, self._limits).stays
         if not self.trigger.one_for_event:
             if matching:
                 yield self._profile("", matching)
@@ -249,17 +249,18 @@ class Rehearsal:
     def _placements(self, done: Generation, profile: Profile) -> Iterator[Placement]:
         """Yield what each cluster gets of its own, and last what is Local for any of them.
 
-        Planning refuses what a cluster could not be given: one object in two forms.
+        Raises:
+            ConflictError: a cluster is to have one object in two forms.
         """
         tier = self.trigger.tier
         for each in profile.destinations:
             there = self._rendered(done, each, local=False)
-            plan(desired(there, tier=tier), {})
+            _refuse_rivals(desired(there, tier=tier))
             yield Placement(each, there)
         hosted = {each: self._rendered(done, each, local=True) for each in profile.destinations}
         if any(hosted.values()):
             wanted = (desired(there, tier=tier, guest=each) for each, there in hosted.items())
-            plan(tuple(chain.from_iterable(wanted)), {})
+            _refuse_rivals(tuple(chain.from_iterable(wanted)))
             yield Placement(MANAGEMENT, tuple(chain.from_iterable(hosted.values())))
 
     def _rendered(self, done: Generation, destination: str, *, local: bool) -> tuple[Content, ...]:
@@ -283,6 +284,11 @@ class Rehearsal:
         )
         refuse_rendered(self.trigger, there)
         return there
+
+
+def _refuse_rivals(wanted: Sequence[Desired]) -> None:
+    for error in plan(wanted, {}).rivals:
+        raise error
 
 
 def _key(manifest: Mapping[str, Any]) -> DeclarationKey:

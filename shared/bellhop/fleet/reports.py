@@ -53,8 +53,7 @@ def report(here: Installation, cluster: str, source: str) -> Report:
     if not isinstance(kept, Selection):
         errors += [(AGGREGATION, kept)] if kept else []
         return Report((), errors, given=len(matching), awaited=True, waits=True)
-    if kept.error:
-        errors.append((AGGREGATION, kept.error))
+    errors += [(AGGREGATION, said) for said in (kept.error, kept.left_out) if said]
     selected = [
         Match(cluster, source, each.key, matching=True, digest=each.digest, since=each.since)
         for each in kept.selected

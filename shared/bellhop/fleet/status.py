@@ -27,6 +27,7 @@ class ClusterStatus:
     rings: bool
     missed: int
     seen: int
+    counted_since: datetime | None
     waiting: int
     failing: int
 
@@ -46,6 +47,7 @@ class Status:
     clusters: Sequence[ClusterStatus]
     sources: int
     triggers: int
+    paused: Sequence[str]
     queues: Mapping[str, Backlog]
     dead: int
     failures: Sequence[Failure]
@@ -65,6 +67,10 @@ def status(here: Installation) -> Status:
         clusters=[_cluster(here, key, unanswered) for key in catalog.clusters],
         sources=sum(not asker(name) for name in catalog.sources),
         triggers=len(catalog.triggers),
+        paused=[
+            *(f"trigger {name}" for name, each in catalog.triggers.items() if each.paused),
+            *(f"profile {name}" for name, each in catalog.profiles.items() if each.paused),
+        ],
         queues=backlogs(here),
         dead=sum(map(len, letters.values())),
         failures=list(failures(here, unanswered, letters)),
@@ -93,6 +99,7 @@ def _cluster(here: Installation, key: str, unanswered: Mapping[str, str]) -> Clu
         rings=bool(kept and kept.value.forwarder),
         missed=health.missed,
         seen=health.seen,
+        counted_since=health.counted_since,
         waiting=len(waiting),
         failing=sum(not overview.waits(each) for each in failed),
     )

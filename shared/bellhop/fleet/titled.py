@@ -42,6 +42,34 @@ class Titled:
         }
 
 
+def trigger_meant(here: Installation, word: str) -> str:
+    """Return the trigger that a word names, where no profile has that name; empty for none."""
+    triggers = here.catalogs.known().triggers
+    if word not in triggers or meant(here, word) != word:
+        return ""
+    if here.records.manifests.has("ClusterProfile", "", word) or here.records.profiles.head(
+        "", "", word
+    ):
+        return ""
+    made = any(each.name == word for name in triggers for each in here.records.profiles.heads(name))
+    return "" if made else word
+
+
+def made_by(here: Installation, trigger: str) -> list[str]:
+    """Return our names of the profiles that a trigger made, and that hold something.
+
+    Raises:
+        MissingError: there are none.
+    """
+    names = [each.name for each in here.records.profiles.heads(trigger) if each.number]
+    if not names:
+        raise MissingError(
+            f"trigger '{trigger}' has made no profile that holds anything; `bellhop describe"
+            f" eventtrigger {trigger}` says why"
+        )
+    return names
+
+
 def meant(here: Installation, word: str) -> str:
     """Return our name of the profile that people call so; the word itself where none is."""
     kept = here.records.titles.get("ClusterProfile", word) if word else None

@@ -141,7 +141,7 @@ def objects(documents: Sequence[Document]) -> Iterator[Object]:
 
 def _event(document: Document) -> Object:
     try:
-        event = parse(document.data, datetime.now(UTC))
+        event = parse(document.data)
     except InvalidError as error:
         raise InvalidError(str(error), where=document.where()) from error
     return event.key(), event.manifest()

@@ -32,11 +32,15 @@ BURST = 0.05
 
 @dataclass(slots=True)
 class Turn:
-    """An object in a reader's hands, with how often it was looked at and could not be."""
+    """An object in a reader's hands, with how often it was looked at and could not be.
+
+    `refused_at` is the monotonic time of the first of those failures.
+    """
 
     debt: Debt
     looks: int = 0
     failures: int = 0
+    refused_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -162,6 +166,12 @@ class Desk:
         """Return how many objects are owed, and since when the first of them is (ISO time)."""
         with self._changed:
             return len(self._owed), min((rang for _, rang in self._owed.values()), default="")
+
+    @property
+    def serial(self) -> int:
+        """Return the serial of the last hint."""
+        with self._changed:
+            return self._serial
 
     def wait_until_clear(self, seconds: float) -> bool:
         """Wait until nothing is owed; say whether that came to be."""

@@ -80,7 +80,8 @@ class Forwarder:
             self._desk,
             self._counts,
             log,
-            self._readers.trouble,
+            unreadable=self._readers.refused,
+            release=self._readers.release,
             messaging=self._messaging.trouble,
             account=Account(options.account),
         )

@@ -117,7 +117,8 @@ def _address(url: str) -> str:
         raise _malformed("ingest-url", "an address such as 'https://bellhop.example.com'")
     if parts.scheme == "http" and not _is_loopback(host):
         raise _malformed("ingest-url", "https: over http anybody could read the token")
-    return url.rstrip("/")
+    # A scheme is written in any case; the uplink compares it in lower case.
+    return f"{parts.scheme}:{url.partition(':')[2]}".rstrip("/")
 
 
 def _is_loopback(host: str) -> bool:

@@ -5,7 +5,7 @@
     then         the write was denied, or changed nothing
 
 Looks that fail are repeated for ever, except where a right or the kind itself is missing: what
-is refused for an hour is given up, since its kind is then no longer meant to be read.
+is refused for an hour is given up, and at once where ingest says that nobody asks for its kind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import sys
 import threading
 import time
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable
 from typing import Any
 
 from bellhop.errors import (
@@ -26,7 +26,7 @@ from bellhop.errors import (
 )
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.debt import Debt, Known, Sight
+from bellhop.forwarder.debt import Known, Sight
 from bellhop.forwarder.desk import Desk, Turn
 from bellhop.forwarder.outbox import Item, Outbox
 from bellhop.logs import Log
@@ -38,7 +38,9 @@ READERS = 4
 NEXT_LOOKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 1.0)
 """Seconds from one look to the next."""
 
-REFUSED_AT_MOST = timedelta(hours=1)
+REFUSED_AT_MOST = 3600.0
+"""Seconds for which a missing right or kind is waited for; no wall clock counts them."""
+
 _ENDED = sys.maxsize
 _SAY_AGAIN_SECONDS = 60
 _AFTER_A_BUG_SECONDS = 30
@@ -49,14 +51,24 @@ _TROUBLE_SECONDS = 300
 class Readers:
     """A few threads that look at objects."""
 
-    def __init__(self, kube: Kube, desk: Desk, outbox: Outbox, counts: Counts, log: Log) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        desk: Desk,
+        outbox: Outbox,
+        counts: Counts,
+        log: Log,
+        patience: float = REFUSED_AT_MOST,
+    ) -> None:
         self._kube = kube
+        self._patience = patience
         self._desk = desk
         self._outbox = outbox
         self._counts = counts
         self._log = log
         self._said: dict[tuple[GVK, str], float] = {}
         self._troubles: dict[GVK, tuple[float, str]] = {}
+        self._unasked: dict[GVK, int] = {}
         self._threads = [
             threading.Thread(target=self._work, name=f"reader-{number}", daemon=True)
             for number in range(READERS)
@@ -71,10 +83,21 @@ class Readers:
         """Say if all of them still work."""
         return all(thread.is_alive() for thread in self._threads)
 
-    def trouble(self) -> str:
-        """Say what keeps a kind from being read back; empty for nothing."""
+    def refused(self) -> dict[str, str]:
+        """Return which kinds could not be read back lately, each with the reason."""
         oldest = time.monotonic() - _TROUBLE_SECONDS
-        return next((said for at, said in [*self._troubles.values()] if at > oldest), "")
+        return {str(gvk): said for gvk, (at, said) in [*self._troubles.items()] if at > oldest}
+
+    def release(self, kinds: Iterable[str], serial: int) -> None:
+        """Drop objects of kinds that nobody asks for, of hints up to a serial, if unreadable.
+
+        A kind that is asked for again has later hints, and its objects are listed anyway.
+        """
+        for kind in kinds:
+            at, _, name = kind.rpartition("/")
+            gvk = GVK.parse(at, name)
+            self._unasked[gvk] = serial
+            self._troubles.pop(gvk, None)
 
     def _work(self) -> None:
         while self._outbox.wait_for_room():
@@ -101,7 +124,7 @@ class Readers:
         sight = debt.conclude(state) if last else debt.judge(state)
         if sight is Sight.NOT_YET:
             turn.looks += 1
-            turn.failures = 0
+            turn.failures, turn.refused_at = 0, 0.0
             self._desk.later(turn, NEXT_LOOKS[turn.looks - 1])
         elif sight is Sight.NOTHING:
             self._counts.add("nothing")
@@ -129,10 +152,17 @@ class Readers:
         self._desk.finish(turn)
 
     def _refused(self, turn: Turn, error: BellhopError) -> None:
+        if turn.debt.serial <= self._unasked.get(turn.debt.key.gvk, 0):
+            self._troubles.pop(turn.debt.key.gvk, None)
+            self._counts.add("nothing")
+            self._let_go(turn)
+            return
         self._troubles[turn.debt.key.gvk] = (time.monotonic(), str(error))
         turn.failures += 1
+        turn.refused_at = turn.refused_at or time.monotonic()
         waits = isinstance(error, (TemporaryError, DeniedError, MissingError))
-        too_long = isinstance(error, PermanentError) and _age(turn.debt) > REFUSED_AT_MOST
+        refused = time.monotonic() - turn.refused_at
+        too_long = isinstance(error, PermanentError) and refused >= self._patience
         if not waits or too_long:
             self._log.warning(
                 "Gave up on an object; sweeps look at it",
@@ -164,7 +194,3 @@ class Readers:
         if now - self._said.get(topic, float("-inf")) >= _SAY_AGAIN_SECONDS:
             self._said[topic] = now
             self._log.warning("Cannot read back what rang, and keep trying", error=str(error))
-
-
-def _age(debt: Debt) -> timedelta:
-    return datetime.now(UTC) - datetime.fromisoformat(debt.rang)

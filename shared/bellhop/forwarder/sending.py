@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
+from typing import Any
 
 from bellhop import __version__
 from bellhop.forwarder.account import Account
@@ -40,9 +41,11 @@ _UNKNOWN = ABOUT_ITEMS | {HTTPStatus.NOT_FOUND}
 class Sender:
     """One thread that sends; while a batch is on its way, the next one gathers.
 
-    `instructions` tells whom to send to at present; `refused` is called when the token is refused;
-    `trouble` tells what keeps objects from being read back, and `messaging` what keeps us from
-    NATS, empty for nothing. Without an `account` it is the token of the Secret alone that is sent.
+    `instructions` tells whom to send to at present; `refused` is called when the token is refused.
+    `unreadable` tells which kinds cannot be read back, with reasons, and `release` is called with
+    those of them that nobody asks for, and the serial of the last hint before that was known.
+    `messaging` tells what keeps us from NATS, empty for nothing. Without an `account` it is the
+    token of the Secret alone that is sent.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of one process, which know nothing of each other
@@ -53,12 +56,14 @@ class Sender:
         desk: Desk,
         counts: Counts,
         log: Log,
-        trouble: Callable[[], str] = lambda: "",
         *,
+        unreadable: Callable[[], Mapping[str, str]] = dict,
+        release: Callable[[Sequence[str], int], None] = lambda _kinds, _serial: None,
         messaging: Callable[[], str] = lambda: "",
         account: Account | None = None,
     ) -> None:
-        self._trouble = trouble
+        self._unreadable = unreadable
+        self._release = release
         self._messaging = messaging
         self._outbox = outbox
         self._desk = desk
@@ -133,9 +138,16 @@ class Sender:
     def _say_alive(self) -> None:
         """Tell ingest that we are there; one of an earlier version does not know what that is."""
         owed, since = self._desk.owed()
-        said = {"version": __version__, "owed": owed, "since": since, "problem": self._trouble()}
+        serial, refused = self._desk.serial, self._unreadable()
+        said: dict[str, Any] = {"version": __version__, "owed": owed, "since": since}
+        # An ingest of an earlier version reads the first of them alone.
+        said["problem"] = next(iter(refused.values()), "")
         said["messaging"] = self._messaging()
+        if refused:
+            said["refused"] = refused
         answer = self._uplink.post(json.dumps({**_ALIVE, **said}).encode())
+        if refused and answer.taken:
+            self._release(_unasked(answer.body), serial)
         self._unheard = 0 if answer.taken or answer.status in _UNKNOWN else self._unheard + 1
         wait = pause(self._unheard, at_least=answer.wait) if self._unheard else ALIVE_SECONDS
         self._alive_at = time.monotonic() + wait
@@ -172,3 +184,11 @@ class Sender:
     def _dropped(self, item: Item) -> None:
         self._counts.add("dropped")
         self._desk.forget(self._outbox.settle([item]))
+
+
+def _unasked(body: bytes) -> list[str]:
+    """Read which kinds nobody asks for from an answer; an earlier ingest says nothing of them."""
+    try:
+        return [str(kind) for kind in json.loads(body).get("unasked", ())]
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        return []

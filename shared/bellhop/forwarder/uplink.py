@@ -44,6 +44,7 @@ class Answer(NamedTuple):
     why: str
     wait: float = 0.0
     ahead: timedelta | None = None
+    body: bytes = b""
 
     @property
     def taken(self) -> bool:
@@ -148,7 +149,7 @@ class _Connection:
         seconds = float(wait) if wait.isascii() and wait.isdigit() else 0.0
         wait_at_most = min(seconds, PATIENCE_SECONDS)
         ahead = _ahead(response.headers.get("Date", ""))
-        return Answer(response.status, response.reason or "", wait_at_most, ahead)
+        return Answer(response.status, response.reason or "", wait_at_most, ahead, response.data)
 
 
 def _ahead(date: str) -> timedelta | None:

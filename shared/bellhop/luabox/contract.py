@@ -15,14 +15,39 @@ if TYPE_CHECKING:
     from bellhop.luabox.keys import Keys
     from bellhop.luabox.script import Script
 
+_MOST, _LONGEST = 5, 40
+"""Fields that are named where one is missing, and characters of each."""
+
 _NOT_A_TABLE = "lua script output is not a lua table"
 
 
+class Lacking(NamedTuple):
+    """The field that a script did not return, and those that it returned in its place."""
+
+    field: str
+    returned: tuple[str, ...]
+
+    @property
+    def plain(self) -> str:
+        """Say which field is missing, without a word of the script's."""
+        return f"its script returns no field '{self.field}'"
+
+    def __str__(self) -> str:
+        """Say which field is missing, and which ones are there instead."""
+        shown = ", ".join(f"'{each[:_LONGEST]}'" for each in self.returned[:_MOST])
+        more = ", …" if len(self.returned) > _MOST else ""
+        return f"{self.plain}, but {shown}{more}"
+
+
 class Verdict(NamedTuple):
-    """Whether an object matches, and what the script has to say about it."""
+    """Whether an object matches, and what the script has to say about it.
+
+    `lacks` is there if the script returned other fields, and not `matching`.
+    """
 
     matching: bool
     message: str
+    lacks: Lacking | None = None
 
 
 _USUAL = {f'{{"matching":{word}}}': Verdict(word == "true", "") for word in ("true", "false")}
@@ -87,10 +112,14 @@ def classify(script: Script, resources: list[dict[str, Any]]) -> Verdict:
 
 
 class Health(NamedTuple):
-    """Whether an object is healthy, and what the script has to say about it."""
+    """Whether an object is healthy, and what the script has to say about it.
+
+    `lacks` is there if the script returned other fields, and not `healthy`.
+    """
 
     healthy: bool
     message: str
+    lacks: Lacking | None = None
 
 
 def diagnose(script: Script, obj: dict[str, Any]) -> Health:
@@ -105,7 +134,8 @@ def diagnose(script: Script, obj: dict[str, Any]) -> Health:
     returned = _table(
         script, script.call("evaluate", globals={"obj": obj, "metrics": {}}, args=[obj])
     )
-    return Health(_bool(script, returned, "healthy"), _message(script, returned))
+    lacks = _lacks(returned, "healthy")
+    return Health(_bool(script, returned, "healthy"), _message(script, returned), lacks)
 
 
 HEALTHY = "Healthy"
@@ -191,7 +221,17 @@ def _tables(script: Script, told: object) -> list[dict[str, Any]]:
 
 def _verdict(script: Script, result: object) -> Verdict:
     returned = _table(script, result)
-    return Verdict(_bool(script, returned, "matching"), _message(script, returned))
+    lacks = _lacks(returned, "matching")
+    return Verdict(_bool(script, returned, "matching"), _message(script, returned), lacks)
+
+
+def _lacks(returned: dict[str, Any], name: str) -> Lacking | None:
+    """Return what a script returned instead of the field of a name; None if it is there.
+
+    Lua drops a field that is nil, so an empty table and one with a message alone are a plain no.
+    """
+    fields = tuple(sorted(each for each in returned if each.lower() != "message"))
+    return Lacking(name, fields) if fields and name not in map(str.lower, fields) else None
 
 
 def _table(script: Script, returned: object) -> dict[str, Any]:

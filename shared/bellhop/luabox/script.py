@@ -64,6 +64,10 @@ class Script:
         if why is not None:
             raise self._failure(LuaSyntaxError, why, None)
 
+    def may_define(self, function: str) -> bool:
+        """Say whether running the text may define a global function of a name."""
+        return source.may_define(self.text, function)
+
     @cached_property
     def keys(self) -> Keys | None:
         """Return which keys the script can ask an object for, or None: any."""

@@ -19,6 +19,8 @@ _CONCAT = re.compile(r"(?<!\.)\.\.(?!\.)")
 _JOINT = "__joint"
 _JOINED = f"..{_JOINT}.."
 _FUNCTION = re.compile(r"\bfunction\b", re.ASCII)
+_LOCAL_FUNCTION = re.compile(r"\blocal\s+function\s+\w+", re.ASCII)
+_ANY_GLOBAL = re.compile(r"\b(?:_G|getfenv|setfenv|loadstring|load)\b", re.ASCII)
 _PARENTHESIS = re.compile(r"([()])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -38,6 +40,19 @@ def objection(text: str) -> tuple[int, str] | None:
         if many and _FUNCTION.search(before):
             return line, f"a function with '...' may name at most {MOST_NAMED} parameters"
     return None
+
+
+def may_define(text: str, name: str) -> bool:
+    """Say whether a script may define a global function of a name, as far as its text shows.
+
+    One that never says the name, or only as that of a local function, does not, unless it reaches
+    its globals by names that it makes up.
+    """
+    code = "".join(code + ("" if word.startswith("--") else word) for code, word in parted(text))
+    if _ANY_GLOBAL.search(code):
+        return True
+    said = re.compile(rf"\b{re.escape(name)}\b", re.ASCII)
+    return bool(said.search(_LOCAL_FUNCTION.sub(" ", code)))
 
 
 def _parenthesized(code: str) -> Iterator[tuple[int, str, list[str]]]:

@@ -15,6 +15,7 @@ from bellhop.model.names import (
     NamespaceOrTemplate,
     Share,
     Text,
+    is_template,
 )
 from bellhop.model.record import PLAIN, Exclusion, Handling, Reading, Sync
 
@@ -46,6 +47,11 @@ class PolicyRef(NamedTuple):
     kind: ContentKind
     optional: bool = False
     how: Handling = PLAIN
+
+    @property
+    def templated(self) -> bool:
+        """Say whether its name or namespace is a template."""
+        return is_template(self.namespace + self.name)
 
 
 class GeneratorRef(NamedTuple):
@@ -157,7 +163,7 @@ class AddonSpec(Model):
         return tuple(
             Reading(
                 each.identifier,
-                each.resource.api_version,
+                each.api_version,
                 each.resource.kind,
                 each.resource.namespace,
                 each.resource.name,

@@ -11,14 +11,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
+from pydantic.alias_generators import to_camel
 
 from bellhop.model.account import labels_of
 from bellhop.model.asking import health_source
 from bellhop.model.base import Later, Many, Model, mistake
 from bellhop.model.core import Declaration
-from bellhop.model.names import Duration, Text, seconds_of
+from bellhop.model.names import Duration, Namespace, Text, seconds_of
 from bellhop.model.selector import Selector
-from bellhop.model.source import AskingSource, EventSourceSpec, ResourceSelectorSpec
+from bellhop.model.source import (
+    AskingSource,
+    EventSourceSpec,
+    LabelFilter,
+    ResourceSelectorSpec,
+)
 
 if TYPE_CHECKING:
     from bellhop.model.ref import ObjectReference
@@ -168,13 +174,86 @@ class Flapping(Model):
 
 
 class HealthCheckSpec(Model):
-    """The spec as written."""
+    """The spec as written, with resourceSelectors, or in the flat form of v1alpha1.
 
-    resource_selectors: Many[ResourceSelectorSpec] = Field(min_length=1)
-    evaluate_health: Text
+    The `script` of the flat form is asked of one object at a time.
+    """
+
+    group: str | None = None
+    version: Text | None = None
+    kind: Text | None = None
+    namespace: Namespace = ""
+    label_filters: Many[LabelFilter] = ()
+    script: str = ""
+    resource_selectors: Many[ResourceSelectorSpec] = ()
+    evaluate_health: str = ""
     collect_resources: bool = False
     evaluate_independently: bool = True
     flapping: Flapping | None = None
+
+    @model_validator(mode="after")
+    def _has_one_form(self) -> "HealthCheckSpec":
+        flat = [field for field in _FLAT if field in self.model_fields_set]
+        if self.resource_selectors and flat:
+            raise mistake(
+                f"{to_camel(flat[0])!r} stands beside resourceSelectors, where it selects nothing;"
+                " move it into an entry of resourceSelectors"
+            )
+        missing = [field for field in _FLAT[:3] if getattr(self, field) is None]
+        if missing and not self.resource_selectors:
+            raise mistake(
+                "no resource is named: list the resources in resourceSelectors, or give"
+                f" {', '.join(missing)}"
+            )
+        if bool(self.script) == bool(self.evaluate_health):
+            raise mistake(
+                "evaluateHealth says how all resources are, and script, in the flat form, how one"
+                " is; give one of the two"
+            )
+        if self.script and self.resource_selectors:
+            raise mistake("script goes with the flat form; name it evaluateHealth")
+        return self
+
+    @property
+    def selected(self) -> tuple[ResourceSelectorSpec, ...]:
+        """List what is asked for, in one shape for both forms."""
+        if self.kind is None:
+            return self.resource_selectors
+        entry = ResourceSelectorSpec(
+            group=self.group or "",
+            version=self.version or "",
+            kind=self.kind,
+            namespace=self.namespace,
+            label_filters=self.label_filters,
+        )
+        return (entry,)
+
+    @property
+    def whole_script(self) -> str:
+        """Return the script that says how all resources are; of the flat form one is made."""
+        return f"{self.script}\n{_EACH}" if self.script else self.evaluate_health
+
+
+_FLAT = ("group", "version", "kind", "namespace", "label_filters")
+
+_EACH = """\
+do
+  local judge = evaluate
+  function evaluate()
+    local told = {}
+    for _, each in ipairs(resources) do
+      obj = each
+      local found = judge(each)
+      if type(found) ~= "table" then error("lua script output is not a lua table") end
+      if not found.ignore then
+        told[#told + 1] = {resource = each, healthStatus = found.status, message = found.message}
+      end
+    end
+    return {resources = told}
+  end
+end
+"""
+"""Behind a script about one object, so that no line of it has another number."""
 
 
 class HealthSourceSpec(EventSourceSpec):
@@ -204,8 +283,8 @@ class HealthCheck(Declaration):
     def source(self) -> AskingSource:
         """Return the source by which it asks for objects."""
         spec = HealthSourceSpec(
-            resource_selectors=self.spec.resource_selectors,
-            aggregated_selection=self.spec.evaluate_health,
+            resource_selectors=self.spec.selected,
+            aggregated_selection=self.spec.whole_script,
             collect_resources=True,
             in_parts=self.spec.evaluate_independently,
         )

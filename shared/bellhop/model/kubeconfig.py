@@ -296,7 +296,8 @@ def _server(server: str, reach: Reach) -> str:
         )
     if not _plain_path(parts.path):
         raise InvalidError("has a path that leads elsewhere", where=where)
-    return server.rstrip("/")
+    # A scheme is written in any case; whoever compares it does so in lower case.
+    return f"{parts.scheme}:{server.partition(':')[2]}".rstrip("/")
 
 
 def _plain_path(path: str) -> bool:

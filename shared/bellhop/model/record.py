@@ -15,6 +15,7 @@ from bellhop.model.check import Check, When
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.hosting import MANAGEMENT, Hosting
 from bellhop.model.rollout import AT_ONCE, Rollout
+from bellhop.model.tally import Tally
 
 Phase = Literal[
     "Provisioning",
@@ -143,13 +144,16 @@ class Choice:
 class Health:
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
 
+    It and `seen` are the sums of the `tallies`; of an earlier version they have no end.
+
     A healthy one that does not ring is silent to people, and never written so. `judgement` has a
     digest of each source by which all its objects were last evaluated, or, for one of which not
     all kinds could be looked at, of each `SOURCE KIND` that could; `uid` is that of its namespace
     kube-system, which no two clusters share. `failures` counts the times in a row that we could
-    not look; `walk` is the last one that ended, and `unseen` are the kinds that
-    it could not look at. In a `mute` one the API server could not be told to ring. Of the kinds
-    that are `followed` whoever reads them has read them again since the cluster rings for them.
+    not look; `walk` is the last one that ended, `unseen` are the kinds that it could not look at,
+    and `unserved` those that the cluster does not serve. In a `mute` one the API server could not
+    be told to ring. Of the kinds that are `followed` whoever reads them has read them again since
+    the cluster rings for them.
     """
 
     state: Literal["Healthy", "Silent", "Down", "Unknown"] = "Unknown"
@@ -164,6 +168,13 @@ class Health:
     unseen: tuple[GVK, ...] = ()
     mute: bool = False
     followed: tuple[GVK, ...] = ()
+    tallies: tuple[Tally, ...] = ()
+    unserved: tuple[GVK, ...] = ()
+
+    @property
+    def counted_since(self) -> datetime | None:
+        """Return since when `seen` and `missed` count; None if nothing was counted yet."""
+        return self.tallies[0].since if self.tallies else None
 
 
 @frozen
@@ -189,11 +200,14 @@ class Walk:
     `judged` is a digest of the sources it goes by; `again` says what was asked for meanwhile.
     `step` is what it does next in `kind`, which is `absent` where no version of it is served:
     its list goes on with `after`, beyond the place `last`, which is within that page if it was
-    `cut`; `read` objects were on its pages so far, `known` were kept, and `missing` of these are
-    on no page. `untold` says of a kind up to which place
-    observations were written that may not have been told. `hand` names who wrote it last. In a
+    `cut`; `read` objects in `size` bytes were on its pages so far, `known` were kept, and `missing`
+    of these are on no page, beside `claims` that only the sender has shown; whether so many are
+    `doubted`. A `trial` reads it to its end first, and keeps nothing. `untold` says
+    of a kind up to which place observations were written that may not have been told. `hand` names
+    who wrote it last. In a
     `mute` cluster the API server could not be told to ring; in one that is `held` profiles have
-    objects that are to stay as they were applied. What is `followed` is so in its health, too.
+    objects that are to stay as they were applied. What is `followed` or `unserved` is so in its
+    health, too.
     """
 
     id: str
@@ -208,8 +222,12 @@ class Walk:
     last: str = ""
     cut: bool = False
     read: int = 0
+    size: int = 0
+    trial: bool = False
     known: int = 0
     missing: int = 0
+    claims: int = 0
+    doubted: bool = False
     barren: int = 0
     restarts: int = 0
     found: int = 0
@@ -222,6 +240,7 @@ class Walk:
     mute: bool = False
     held: bool = False
     followed: tuple[GVK, ...] = ()
+    unserved: tuple[GVK, ...] = ()
 
 
 @frozen
@@ -334,11 +353,18 @@ class Refusals:
 
 @frozen
 class Pulse:
-    """When who does the work began, and when it last wrote that it is there; of which `version`."""
+    """When who does the work began, and when it last wrote that it is there; of which `version`.
+
+    Its clock `jumped` last by so many seconds, ahead or back, at a time; all jumps since it began
+    together are `off`.
+    """
 
     since: datetime
     at: datetime
     version: str = ""
+    jumped_at: datetime | None = None
+    jumped: float = 0.0
+    off: float = 0.0
 
 
 @frozen
@@ -365,7 +391,9 @@ class Observation:
     """The newest we know of one object.
 
     `manifest` is None for a tombstone. `resource_version` grows with every write in one cluster
-    (KEP-5504 made comparing it official); 0 is older than anything.
+    (KEP-5504 made comparing it official); 0 is older than anything. One that is `unconfirmed` was
+    sent by the cluster's sender, and no list or read of ours has shown that life of it. A tombstone
+    is so where a read of ours found that there is no such object.
     """
 
     cluster: str
@@ -374,6 +402,7 @@ class Observation:
     resource_version: int
     manifest: Mapping[str, Any] | None
     seen_at: datetime
+    unconfirmed: bool = False
 
     @property
     def gone(self) -> bool:
@@ -388,7 +417,7 @@ class Match:
     With an `error`, `matching` is what it was before: an error is never an empty answer. It is
     `told` once deploy has been asked about it as it is; one that matches no more, and has no
     error, stays until then. One that is `held` has ended, and counts as `matching` until it is let
-    go: too much of its report ended at once.
+    go: too much of its report ended at once. Its evaluation fails since `failed_at`.
     """
 
     cluster: str
@@ -401,6 +430,7 @@ class Match:
     error: str = ""
     told: bool = False
     held: bool = False
+    failed_at: datetime | None = None
 
 
 Cause = Literal["rings", "sweep", "declaration"]
@@ -453,7 +483,8 @@ class Selection:
 
     `made_of` is a digest of the script and of the matches, and empty where it is to be made again.
     With an `error`, `selected` is what it was before; of one that was never `made`, nobody knows.
-    It is `told` once deploy has been asked about it as it is.
+    It is `told` once deploy has been asked about it as it is. `left_out` names the objects that the
+    script was not given; the script fails since `failed_at`.
     """
 
     cluster: str
@@ -465,6 +496,8 @@ class Selection:
     message: str = ""
     error: str = ""
     told: bool = False
+    left_out: str = ""
+    failed_at: datetime | None = None
 
     @cached_property
     def by_key(self) -> Mapping[str, Selected]:
@@ -578,7 +611,7 @@ class Content:
     `dialect` is the template's, or that of a script that writes the manifests. What is `secret` was
     made with the values of a Secret in reach: no error quotes it. `withheld` are those values, for
     deploy time: no name may be made of them. One with a `namespace` is for the clusters of it
-    alone; one that is `missing` says what is.
+    alone, one with `clusters` for these, by their keys; one that is `missing` says what is.
     """
 
     ref: str
@@ -591,11 +624,17 @@ class Content:
     namespace: str = ""
     missing: str = ""
     how: Handling = PLAIN
+    clusters: tuple[str, ...] = ()
 
     @property
     def alike(self) -> bool:
         """Say whether each cluster of a namespace gets the same of it."""
-        return not self.template
+        return not self.template and not self.clusters
+
+    def is_for(self, cluster: Cluster) -> bool:
+        """Say whether a cluster gets any of it."""
+        chosen = not self.clusters or cluster.key in self.clusters
+        return chosen and self.namespace in ("", cluster.namespace)
 
 
 @frozen
@@ -647,7 +686,8 @@ class Profile:
     `number`, of so many as `latest`, rendered at `made_at` of what the `recipe` names. One that is
     `pinned` was rolled back to that, and holds it whatever is declared. Of one that is `scripted`
     scripts write some manifests. People know it by its `title`, where its trigger has a template of
-    names. Its `hosting` says what it has in `mgmt/mgmt`, which is among its destinations then.
+    names. Its `hosting` says what it has in `mgmt/mgmt`, which is among its destinations then. One
+    that `leaves_unchanged` was deleted in DryRun: no cluster is touched, and it owns nothing more.
     """
 
     name: str
@@ -689,6 +729,7 @@ class Profile:
     recipe: Mapping[str, str] = field(default_factory=dict)
     title: str = ""
     hosting: Hosting = ""
+    leaves_unchanged: bool = False
 
     @property
     def namespace(self) -> str:

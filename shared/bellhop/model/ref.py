@@ -66,10 +66,26 @@ class TemplateResourceRef(Model):
 
     @model_validator(mode="after")
     def _names_an_object(self) -> Self:
-        for field in ("api_version", "kind", "name"):
+        for field in ("kind", "name"):
             if not getattr(self.resource, field):
                 raise mistake(f"resource.{camel(field)} is missing")
+        if not self.api_version:
+            raise mistake("resource.apiVersion is missing")
+        if self.resource.kind == "EventReport":
+            raise mistake(
+                "resource.kind EventReport is a view, which templates cannot read; write an"
+                " EventTrigger, whose templates are given what matched"
+            )
         return self
+
+    @property
+    def api_version(self) -> str:
+        """Return the version in which the object is read: of a ConfigMap or Secret `v1` if unsaid.
+
+        Of other kinds nobody else knows the group.
+        """
+        core = self.resource.kind in {"ConfigMap", "Secret"}
+        return self.resource.api_version or ("v1" if core else "")
 
 
 class Generator(Model):

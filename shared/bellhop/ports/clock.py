@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """What time it is."""
+    """What time it is, and how much of it passes."""
 
     def now(self) -> datetime:
-        """Return the time, aware, in UTC."""
+        """Return the time, aware, in UTC. It may jump, ahead or back."""
+        ...
+
+    def steady(self) -> timedelta:
+        """Return the time since the machine booted. It never jumps, and begins again at a boot."""
+        ...
+
+    def boot(self) -> str:
+        """Return the id of the machine's present boot: only within one can `steady` be compared."""
         ...

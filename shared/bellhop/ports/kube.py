@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple, Protocol
 
-from bellhop.model.gvk import GVK, Resource
+from bellhop.model.gvk import GVK, ObjectKey, Resource
 
 Manifest = dict[str, Any]
 """A Kubernetes object as JSON; integers are int, as in Go's unstructured int64."""
@@ -16,11 +16,27 @@ Check = tuple[str, str, str, str, str]
 """A right to ask for: verb, group, resource, subresource, namespace."""
 
 
+class Unread(NamedTuple):
+    """An object that is there and is not read: it is larger, or nested deeper, than is taken."""
+
+    key: ObjectKey
+    why: str
+
+    def __str__(self) -> str:
+        place = "/".join(filter(None, self.key[1:]))
+        return f"{self.key.gvk.kind} '{place}' is left out: {self.why}"
+
+
 class Page(NamedTuple):
-    """A part of a list; `after` asks for the next one and is empty on the last."""
+    """A part of a list; `after` asks for the next one and is empty on the last.
+
+    `size` says how many bytes of JSON it came in.
+    """
 
     items: Sequence[Manifest]
     after: str = ""
+    unread: Sequence[Unread] = ()
+    size: int = 0
 
 
 class Kube(Protocol):
@@ -71,6 +87,7 @@ class Kube(Protocol):
 
         Raises:
             MissingError: the cluster does not know the kind in any version.
+            TooLargeError: it is larger, or nested deeper, than is taken.
         """
         ...
 
@@ -81,11 +98,12 @@ class Kube(Protocol):
 
         Pages that follow each other show one state of the list. There may be fewer objects than
         asked for, or none, on a page that is not the last: only an empty `after` ends a list.
+        An object that is larger or nested deeper than is taken is named in `unread` alone.
 
         Raises:
             MissingError: the cluster does not know the kind in this version.
             StaleError: that state is too old to be read on; begin anew, without `after`.
-            TooLargeError: a single object is larger than what is taken.
+            TooLargeError: a single object is too large, and the cluster does not tell its name.
         """
         ...
 
@@ -95,6 +113,7 @@ class Kube(Protocol):
         Raises:
             MissingError: the cluster does not know the kind in this version.
             StaleError: the list changes faster than it can be read.
+            TooLargeError: an object is larger, or nested deeper, than is taken.
         """
         ...
 

@@ -19,6 +19,7 @@ TOMBSTONE = timedelta(days=7)
 """How long a deletion is remembered: longer than any queue of ours keeps a message."""
 
 
+_UNCONFIRMED = "unconfirmed"
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -30,6 +31,7 @@ class Seen(NamedTuple):
     resource_version: int
     gone: bool
     token: str = ""
+    unconfirmed: bool = False
 
 
 class Observations:
@@ -121,6 +123,8 @@ class Observations:
                 "gone": observation.gone,
                 "at": observation.seen_at.isoformat(),
             }
+            if observation.unconfirmed and not _is_confirmed(old, observation):
+                head[_UNCONFIRMED] = True
             expires = self._clock.now() + TOMBSTONE if observation.gone else None
             try:
                 new = Item(partition, sort, head, expires_at=expires)
@@ -132,6 +136,14 @@ class Observations:
                 continue
             return True
         raise StaleError(f"cannot write the observation of '{sort}': other writers keep winning")
+
+    def confirm(self, cluster: str, seen: Seen) -> None:
+        """Note that a list of ours has shown an object as it is kept; not if it changed since."""
+        item = self._payloads.store.get(f"observation/{cluster}", str(seen.key))
+        if item and item.token == seen.token:
+            head = {name: item.value[name] for name in ("uid", "rv", "gone", "at")}
+            with suppress(StaleError):
+                self._payloads.put_head(item.partition, item.sort, head, expect=item.token)
 
     def delete(self, cluster: str, key: ObjectKey) -> bool:
         """Forget an object, for kinds that no longer count; say whether it was known."""
@@ -155,7 +167,21 @@ class Observations:
 
 def _seen(item: Item) -> Seen:
     value = item.value
-    return Seen(ObjectKey.parse(item.sort), value["uid"], value["rv"], value["gone"], item.token)
+    return Seen(
+        ObjectKey.parse(item.sort),
+        value["uid"],
+        value["rv"],
+        value["gone"],
+        item.token,
+        value.get(_UNCONFIRMED, False),
+    )
+
+
+def _is_confirmed(old: Item | None, new: Observation) -> bool:
+    """Return whether a list or read of ours has shown the very life of an object before."""
+    if old is None or new.gone or old.value["uid"] != new.uid:
+        return False
+    return not old.value.get(_UNCONFIRMED)
 
 
 def _observation(cluster: str, found: Sealed) -> Observation:
@@ -166,6 +192,7 @@ def _observation(cluster: str, found: Sealed) -> Observation:
         resource_version=found.head["rv"],
         manifest=found.payload,
         seen_at=datetime.fromisoformat(found.head["at"]),
+        unconfirmed=found.head.get(_UNCONFIRMED, False),
     )
 
 

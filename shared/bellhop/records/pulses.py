@@ -27,8 +27,7 @@ class Pulses:
         """Write the pulse."""
         self._table.put("pulse", "serve", pulse)
 
-    def tick(self, now: datetime, version: str) -> None:
+    def tick(self, before: Pulse | None, now: datetime, version: str) -> None:
         """Write the pulse for who remembers nothing between two ticks; of two at once one stays."""
-        before = self.get()
         goes_on = before is not None and now - before.at < GAP
         self.put(Pulse(before.since if before and goes_on else now, now, version))

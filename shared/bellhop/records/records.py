@@ -39,6 +39,7 @@ from bellhop.records.profiles import Profiles
 from bellhop.records.pulses import Pulses
 from bellhop.records.readers import Readers
 from bellhop.records.refusals import RefusalCounts
+from bellhop.records.removals import HeldRemovals
 from bellhop.records.renderings import Renderings
 from bellhop.records.rotas import Rotas
 from bellhop.records.sealing import Sealer
@@ -100,7 +101,7 @@ class Records:
         self.matches = Matches(store)
         self.holds = Holds(store, self._payloads.apart())
         self.selections = Selections(self._payloads)
-        self.departures = Departures(store)
+        self.departures, self.removals = Departures(store), HeldRemovals(store)
         self.trails = Trails(store, clock)
         self.paces = Paces(store, clock)
         self.permits = Permits(store)
@@ -119,7 +120,7 @@ class Records:
         self.conditions = Conditions(store)
         self.previews = Previews(self._payloads)
         self.ledger = Ledger(store, ledger)
-        self.timers = Timers(store)
+        self.timers = Timers(store, clock)
         self.moves, self.installations = Moves(store), Installations(store)
 
     def opened(self, partition: str, sort: str) -> Sealed | None:

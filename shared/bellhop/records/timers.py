@@ -6,6 +6,9 @@
 The timer is the truth: an index entry whose time is not its timer's is of one that was set anew
 or cancelled, and is passed over. A death between two of these steps leaves an entry that fires
 again, or one that means nothing; it never loses a timer that was set.
+
+A timer says when it was set, and so how long its pause is. One that was set in what is now the
+future was set by a clock that was ahead: it is set again, for as long after now.
 """
 
 from __future__ import annotations
@@ -13,25 +16,37 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from bellhop.errors import StaleError
 from bellhop.frozen import frozen
+from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.records.table import Kept, Table
 
 SHARDS = "0123456789abcdef"
 """Partitions of timers and of their index: times grow, and no partition takes all the writes."""
 
+SKEW = timedelta(minutes=1)
+"""By how much the clocks of two processes may differ with nothing to be put right."""
+
 
 @frozen
 class Timer:
-    """A message's body that is to be published at a time."""
+    """A message's body that is to be published at a time.
+
+    When it was set, a timer of an earlier version does not say.
+    """
 
     name: str
     at: datetime
     body: Mapping[str, Any]
+    set_at: datetime | None = None
+
+    def is_ahead(self, now: datetime) -> bool:
+        """Say whether a clock set it that was ahead of what is now believed."""
+        return self.set_at is not None and self.set_at > now + SKEW
 
 
 @frozen
@@ -50,8 +65,9 @@ class Due:
 class Timers:
     """Timers by name; each name has one time at most."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
         self._table = Table(store, Timer)
 
     def get(self, name: str) -> Kept[Timer] | None:
@@ -66,8 +82,7 @@ class Timers:
         Raises:
             StaleError: something else than `expect` is there.
         """
-        self._enter(name, at)
-        self._table.put(_place(name), name, Timer(name, at, body), expect=expect)
+        self._put(Timer(name, at, body, self._clock.now()), expect=expect)
 
     def set_by(self, name: str, at: datetime, body: Mapping[str, Any], *, now: datetime) -> None:
         """Have a message published at a time, or earlier, as somebody else has set it meanwhile.
@@ -124,10 +139,29 @@ class Timers:
         """Set a timer that has fired for its next time, unless somebody was quicker."""
         assert due.timer is not None
         timer = due.timer.value
-        self._enter(timer.name, at)
         with suppress(StaleError):
-            moved = Timer(timer.name, at, timer.body)
-            self._table.put(_place(timer.name), timer.name, moved, expect=due.timer.token)
+            moved = Timer(timer.name, at, timer.body, self._clock.now())
+            self._put(moved, expect=due.timer.token)
+
+    def pull_in(self, now: datetime) -> int:
+        """Set timers again that a clock set which was ahead; return how many there were.
+
+        It reads all of the index: for when a clock went back, and once in a while.
+        """
+        latest = _moment(now + SKEW)
+        pulled = 0
+        for shard in SHARDS:
+            for item in list(self._store.query(f"due/{shard}")):
+                if item.value.get("set", "") > latest:
+                    self._pull_in(Due(item, self.get(item.value["name"])), now)
+                    pulled += 1
+        return pulled
+
+    def _pull_in(self, due: Due, now: datetime) -> None:
+        timer = due.timer.value if due.timer else None
+        if due.counts and timer and timer.set_at:
+            self.move(due, now + max(timer.at - timer.set_at, timedelta(0)))
+        self.strike(due)
 
     def end(self, due: Due) -> None:
         """Forget a timer that has fired, unless it was set anew meanwhile."""
@@ -140,12 +174,13 @@ class Timers:
         """Take an entry out of the index."""
         self._store.delete(due.item.partition, due.item.sort)
 
-    def _enter(self, name: str, at: datetime) -> None:
-        moment = _moment(at)
-        item = Item(
-            f"due/{_digest(name)[0]}", f"{moment}/{_digest(name)}", {"name": name, "at": moment}
-        )
-        self._store.put(item)
+    def _put(self, timer: Timer, *, expect: str | None) -> None:
+        mark, moment = _digest(timer.name), _moment(timer.at)
+        entry = {"name": timer.name, "at": moment}
+        if timer.set_at:
+            entry["set"] = _moment(timer.set_at)
+        self._store.put(Item(f"due/{mark[0]}", f"{moment}/{mark}", entry))
+        self._table.put(_place(timer.name), timer.name, timer, expect=expect)
 
 
 def _place(name: str) -> str:

@@ -14,7 +14,7 @@ that changes no match costs nothing here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -23,6 +23,7 @@ from bellhop import luabox
 from bellhop.engine import aggregating
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
+from bellhop.engine.nesting import exceeds_depth
 from bellhop.engine.pacing import assessment_timer
 from bellhop.errors import MissingError, ScriptError, StaleError, TemporaryError
 from bellhop.frozen import frozen
@@ -80,6 +81,8 @@ class Aggregate:
         self._publisher = publisher
         self._limits = limits
         self._most = most_given
+        # The list of all objects is a level of its own.
+        self._deepest = limits.depth - 1
         self._objects = Objects(records)
         # However short: who aggregates reads all that matches.
         self._rests = Rests(records.clock, timedelta(0))
@@ -185,7 +188,7 @@ class Aggregate:
                 # What is selected stays until that comes back, or is let go.
                 return True
             self._rests.begin((message.cluster, source.name), begun)
-            news = (new.marks, new.made, new.error) != (old.marks, old.made, old.error)
+            news = _shown(new) != _shown(old)
             note.what = note.what if news else ""
             if kept and new == old:
                 return True
@@ -200,22 +203,26 @@ class Aggregate:
         """Return the selection as the script makes it; as it was, where the script fails."""
         if health_check_of(source.name):
             return self._assess(source, old, inputs, note)
+        deep: list[ObjectKey] = []
         try:
-            (given,) = self._given(source, old.cluster, inputs)
+            (given,) = self._given(source, old.cluster, inputs, deep)
             made = aggregating.aggregate(source, given, self._limits)
         except ScriptError as error:
             note.what, note.detail = "failed", str(error)
-            return replace(old, made_of="", error=str(error))
+            return self._failed(old, error)
         new = replace(
             old,
-            selected=tuple(self._selected(source, each, old) for each in made.resources),
+            selected=self._all_selected(source, made.resources, old, deep),
             made=True,
             made_of=inputs.mark,
             message=made.message[:_LONGEST],
             error="",
+            left_out=self._left_out(deep),
+            failed_at=None,
         )
         count = f"{len(new.selected)} of {len(given)}"
-        note.what, note.detail = "selected", f"{count}: {made.message}" if made.message else count
+        told = filter(None, (made.message, new.left_out))
+        note.what, note.detail = "selected", ": ".join((count, *told))
         if old.made and new.marks == old.marks:
             return new
         return replace(new, since=self._records.clock.now(), told=False)
@@ -227,26 +234,34 @@ class Aggregate:
         # Not at the top: few clusters are asked by health checks.
         from bellhop.engine import assessing  # noqa: PLC0415
 
+        deep: list[ObjectKey] = []
         try:
-            given = self._given(source, old.cluster, inputs)
+            given = self._given(source, old.cluster, inputs, deep)
             made = assessing.assess(source, given, self._limits, known=old.by_key)
         except ScriptError as error:
             note.what, note.detail = "failed", str(error)
             told = old.told and old.error == str(error)
-            return replace(old, made_of="", error=str(error), told=told)
+            return replace(self._failed(old, error), told=told)
         if made.again:
             self._look_again(source, old.cluster)
         new = replace(
             old,
-            selected=tuple(self._selected(source, each, old) for each in made.resources),
+            selected=self._all_selected(source, made.resources, old, deep),
             made=True,
             made_of="" if made.again else inputs.mark,
             message=made.message,
             error="",
+            left_out=self._left_out(deep),
+            failed_at=None,
         )
         note.what, note.detail = "selected", made.message
         same = old.made and not old.error and new.marks == old.marks
         return new if same else replace(new, since=self._records.clock.now(), told=False)
+
+    def _failed(self, old: Selection, error: ScriptError) -> Selection:
+        """Return a selection as it was, with the error and since when there has been one."""
+        at = old.failed_at if old.error else self._records.clock.now()
+        return replace(old, made_of="", error=str(error), failed_at=at)
 
     def _look_again(self, source: EventSource, cluster: str) -> None:
         body = Message(cluster, source.name).message().body
@@ -254,9 +269,11 @@ class Aggregate:
         self._records.timers.set(assessment_timer(cluster, source.name), at, body)
 
     def _given(
-        self, source: EventSource, cluster: str, inputs: _Inputs
+        self, source: EventSource, cluster: str, inputs: _Inputs, deep: list[ObjectKey]
     ) -> Iterator[list[Mapping[str, Any]]]:
         """Yield what matches: one list, or, where a health check takes parts, as many as it needs.
+
+        Objects nested deeper than a script may see are added to `deep` instead.
 
         Raises:
             ScriptError: together that is more than a script is given.
@@ -267,6 +284,9 @@ class Aggregate:
             manifest = self._objects.get(cluster, source.name, ObjectKey.parse(key), mark)
             if manifest is None:
                 self._refuse_held(cluster, source, key)
+                continue
+            if exceeds_depth(manifest, self._deepest):
+                deep.append(ObjectKey.parse(key))
                 continue
             size += len(json.dumps(manifest))
             if size > self._most:
@@ -295,6 +315,28 @@ class Aggregate:
         kept = self._records.matches.get(cluster, source.name, ObjectKey.parse(key))
         if kept and kept.value.held:
             raise _HeldError
+
+    def _left_out(self, deep: Sequence[ObjectKey]) -> str:
+        """Return a sentence that names objects a script was not given; empty if there are none."""
+        if not deep:
+            return ""
+        first = f"{deep[0].gvk.kind} '{'/'.join(filter(None, deep[0][1:]))}'"
+        which = f"{first} and {len(deep) - 1} more objects" if deep[1:] else first
+        return f"the script is not given {which}: nested deeper than {self._deepest} levels"
+
+    def _all_selected(
+        self,
+        source: EventSource,
+        made: Iterable[aggregating.Resource],
+        old: Selection,
+        deep: Iterable[ObjectKey],
+    ) -> tuple[Selected, ...]:
+        """Return what a script made; an object that it was not given stays what it was before."""
+        found = {str(each.key): self._selected(source, each, old) for each in made}
+        for key in map(str, deep):
+            if key in old.by_key:
+                found.setdefault(key, old.by_key[key])
+        return tuple(found.values())
 
     def _selected(
         self, source: EventSource, made: aggregating.Resource, old: Selection
@@ -353,6 +395,10 @@ class Aggregate:
 def _in_parts(source: EventSource) -> bool:
     """Say whether a source's script may be given what matches in parts."""
     return isinstance(source.spec, HealthSourceSpec) and source.spec.in_parts
+
+
+def _shown(selection: Selection) -> tuple[object, ...]:
+    return selection.marks, selection.made, selection.error, selection.left_out
 
 
 def _changed(old: Selection, new: Selection) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bellhop.engine.acting import Matched, action, standing
 from bellhop.engine.catalog import Catalog
+from bellhop.engine.digest import same
 from bellhop.engine.observe import bury
 from bellhop.errors import PermanentError
 from bellhop.gotemplate import Limits
@@ -29,22 +30,25 @@ class Concluding:
 
     def standing(
         self, catalog: Catalog, trigger: EventTrigger, message: Instantiate, matched: Matched
-    ) -> Matched:
+    ) -> Matched | None:
         """Return what counts for a trigger, and bury the events that are over for all.
+
+        None says that all stays as it is: nothing counts, and some events are to change nothing.
 
         Raises:
             PermanentError: nobody can say what an event does for the trigger.
         """
         cluster = catalog.clusters[message.cluster]
-        stays, over = standing(trigger, cluster, matched, self._limits)
-        for key, manifest in over:
+        stands = standing(trigger, cluster, matched, self._limits)
+        for key, manifest in stands.over:
             seen = self._records.observations.get(message.cluster, key)
-            if not seen or seen.value.manifest != manifest:
+            if not seen or not same(seen.value.manifest, manifest):
                 # Something newer is kept, and is about to be judged.
                 continue
             if self._is_over(catalog, seen.value):
                 self._bury(seen.value, seen.token, message)
-        return stays
+        unchanged = stands.idle and not stands.stays and not stands.over
+        return None if unchanged else stands.stays
 
     def _is_over(self, catalog: Catalog, event: Observation) -> bool:
         """Say whether an event takes away for all triggers on its source; no error is a yes."""

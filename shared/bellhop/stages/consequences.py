@@ -25,6 +25,7 @@ from bellhop.messages import (
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.record import Cluster, Profile, WatchedKind
 from bellhop.records import Records
+from bellhop.records.removals import Rule
 from bellhop.settings import Settings
 from bellhop.stages.reread import applied_again
 
@@ -63,6 +64,25 @@ class Consequences:
     def tell_profiles(self, destination: str) -> None:
         """Ask again for all profiles that were applied in a cluster, or wait to leave it."""
         self._publish(self._applied_again(destination, ()))
+
+    def withdraw(self, after: Catalog, rules: Iterable[Rule]) -> None:
+        """Ask for all profiles of some triggers, and for some of users' own, which may leave now.
+
+        Where a trigger has no source any more, the matches that stayed with its profiles end.
+        """
+        for trigger, profile in rules:
+            if profile:
+                self._publish([Resolve(profile)])
+                continue
+            asked = list(self._instantiated(after, trigger, None))
+            self._publish(asked)
+            declared = after.triggers.get(trigger)
+            self._publish(
+                Sweep(each.cluster, full=True)
+                for each in asked
+                if each.cluster in after.clusters
+                and not (declared and after.source_of(declared, each.cluster))
+            )
 
     def _publish(self, messages: Iterable[Envelope]) -> None:
         """Publish messages in pages, as they are read from the records, however many."""

@@ -23,6 +23,9 @@ MOST_PROBLEMS = 10
 MOST_UNSEEN = 100
 """Kinds that a walk passes over because they cannot be looked at; beyond that, who could?"""
 
+MOST_UNSERVED = 5
+"""Kinds that a cluster does not serve, of which it is kept: those who wait for them say so."""
+
 _LONGEST = 512
 """Characters of a sentence that are kept."""
 
@@ -84,9 +87,9 @@ class Course:
         except StaleError as error:
             raise OvertakenError(self.name) from error
 
-    def problem(self, sentence: str) -> tuple[str, ...]:
-        """Return the walk's problems with one more."""
-        return problems((*self.walk.problems, sentence))
+    def problem(self, *sentences: str) -> tuple[str, ...]:
+        """Return the walk's problems with some more."""
+        return problems((*self.walk.problems, *sentences))
 
 
 def problems(sentences: Iterable[str]) -> tuple[str, ...]:

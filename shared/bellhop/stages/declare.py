@@ -7,26 +7,30 @@ published; what a crash leaves in between is made good by `resume`, which the sc
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.difference import TRIGGERS, Key
+from bellhop.engine.difference import PROFILES, SETS, TRIGGERS, Key
+from bellhop.engine.digest import same
 from bellhop.engine.order import refuse_cycle
 from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.frozen import frozen
 from bellhop.messages import Publisher
 from bellhop.model.kinds import ClusterProfile, Declaration, DeclarationKey, EventTrigger, of
 from bellhop.model.record import Cluster
+from bellhop.model.removal import HeldRemoval
 from bellhop.ports.store import ABSENT, ANY
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.declared import UPGRADED_FROM, Manifest
+from bellhop.records.removals import Rule
 from bellhop.settings import Settings
 from bellhop.stages.choosing import Choosing
 from bellhop.stages.consequences import Consequences
+from bellhop.stages.removals import Removals
 from bellhop.stages.transfer import ReportTransfer
 
 T = TypeVar("T")
@@ -36,6 +40,9 @@ _NOTHING: Mapping[str, str | None] = {}
 Change = Literal["created", "configured", "unchanged", "deleted"]
 
 _RETRIES = 8
+
+_RELEASED, _RULES = "released", "rules"
+"""In a release that is under way: which held change it releases, and the rules that it concerns."""
 
 
 @frozen
@@ -59,6 +66,9 @@ class Declare:
         self._consequences = Consequences(records, publisher, settings)
         self._choosing = Choosing(records, catalogs, self._consequences)
         self._reports = ReportTransfer(records)
+        self._removals = Removals(records, settings)
+        self.held: Sequence[HeldRemoval] = ()
+        """What the last change that was made by this object would have removed, and is held."""
 
     # Manifests --------------------------------------------------------------------------------
 
@@ -78,9 +88,15 @@ class Declare:
             before = self._catalogs.known()
             pending = self._begin(changed)
             self._reports.copy(before, {key: new for key, (new, _) in changed.items()})
+            held = self._hold(
+                before,
+                {key: new for key, (new, change) in changed.items() if change == "configured"},
+                "changed",
+            )
             written = {self._write(new, change): new for new, change in changed.values()}
             self._records.catalog.change("declared", keys=list(changed))
-            self._follow(list(changed), before, pending, self._catalogs.known(written))
+            after = self._catalogs.known(written)
+            self._follow(list(changed), before, pending, after, held)
         return results
 
     def rehearse(self, declarations: Sequence[Declaration]) -> list[Declared]:
@@ -113,18 +129,19 @@ class Declare:
             if kept is None:
                 raise MissingError(f"cannot change {key[0]} '{key[2]}': it is not there any more")
             manifest = _annotated(kept.value, annotations)
-            if manifest == kept.value:
+            if same(manifest, kept.value):
                 return Declared(*key, "unchanged")
             new = of(manifest)
             before = self._catalogs.known()
             pending = self._begin([key])
+            held = self._hold(before, {new.key: new}, "changed")
             try:
                 token = self._records.manifests.put(*key, manifest, expect=kept.token)
             except StaleError:
                 self._records.pending.delete(pending)
                 continue
             self._records.catalog.change("declared", keys=[key])
-            self._follow([key], before, pending, self._catalogs.known({token: new}))
+            self._follow([key], before, pending, self._catalogs.known({token: new}), held)
             return Declared(*key, "configured")
         raise StaleError(f"cannot change {key[0]} '{key[2]}': others change it all the time")
 
@@ -141,10 +158,11 @@ class Declare:
                 raise MissingError(f"cannot delete {kind} '{shown}': there is none")
         before = self._catalogs.known()
         pending = self._begin(keys)
+        held = self._hold(before, {DeclarationKey(*key): None for key in keys}, "deleted")
         for key in keys:
             self._records.manifests.delete(*key)
         self._records.catalog.change("declared", keys=keys)
-        self._follow(keys, before, pending)
+        self._follow(keys, before, pending, held=held)
         return [Declared(*key, "deleted") for key in keys]
 
     def _write(self, new: Declaration, change: Change) -> str:
@@ -210,6 +228,7 @@ class Declare:
         keys = [("Cluster", cluster.namespace, cluster.name)]
         pending = self._begin(keys)
         new = self._records.clusters.get(cluster.key) is None
+        held = self._hold_relabelled(before, cluster)
         if new:
             # What a killed deregistration left is not about this cluster. Before the write: from
             # then on somebody who reads the catalog anew may bring something to it.
@@ -225,7 +244,7 @@ class Declare:
                 self._records.pending.delete(pending)
             raise
         self._records.catalog.change("clusters")
-        self._follow(keys, before, pending)
+        self._follow(keys, before, pending, held=held)
         return token
 
     def label(self, key: str, labels: Mapping[str, str | None]) -> Cluster:
@@ -319,6 +338,84 @@ class Declare:
             )
         return kept
 
+    # What is held -----------------------------------------------------------------------------
+
+    def release(self, change: str, only: Collection[Rule] | None = None) -> list[HeldRemoval]:
+        """Remove the add-ons that are held of a change, of `only` some rules; return what they are.
+
+        Raises:
+            MissingError: nothing is held of it.
+        """
+        every = (each.value for each in self._records.removals.all())
+        found = [each for each in every if each.change == change]
+        found = [each for each in found if only is None or each.rule in only]
+        if not found:
+            raise MissingError(
+                f"cannot release change '{change}': nothing of it is held; `bellhop get held` lists"
+                " what is"
+            )
+        rules = [each.rule for each in found]
+        pending = self._begin([], **{_RELEASED: change, _RULES: [list(each) for each in rules]})
+        self._let_go(pending, change, rules)
+        return found
+
+    def _let_go(self, pending: str, change: str, rules: Iterable[Rule]) -> None:
+        """Hold nothing of a change any more, and have deploy remove it."""
+        rules = list(rules)
+        for rule in rules:
+            kept = self._records.removals.get(rule)
+            if kept and kept.value.change == change:
+                # Whoever adds to it meanwhile keeps its change, and is released with it.
+                self._records.removals.delete(rule)
+        self._consequences.withdraw(self._catalogs.known(), rules)
+        self._records.pending.delete(pending)
+
+    def foresee(
+        self, declarations: Iterable[Declaration], deleted: Iterable[Key] = ()
+    ) -> list[HeldRemoval]:
+        """Return what would be held if objects were applied, and others deleted."""
+        before = self._catalogs.known()
+        changed: dict[DeclarationKey, Declaration | None] = {new.key: new for new in declarations}
+        changed = _removing(changed | {DeclarationKey(*key): None for key in deleted})
+        return self._removals.foresee(before, _changed(before, changed), list(changed))
+
+    def _hold(
+        self, before: Catalog, changed: Mapping[DeclarationKey, Declaration | None], verb: str
+    ) -> Sequence[HeldRemoval]:
+        """Hold what a change is about to remove, if that is too much at once."""
+        self.held = ()
+        changed = _removing(changed)
+        if changed:
+            first, *others = changed
+            more = f" and {len(others)} more were" if others else " was"
+            cause, after = f"{first}{more} {verb}", _changed(before, changed)
+            self.held = self._removals.hold(before, after, list(changed), cause)
+        return self.held
+
+    def foresee_labels(
+        self, key: str, labels: Mapping[str, str | None]
+    ) -> tuple[Cluster, list[HeldRemoval]]:
+        """Return a cluster as it would be with other labels, and what would be held then.
+
+        Raises:
+            MissingError: there is no such cluster.
+        """
+        before, old = self._catalogs.known(), self._cluster(key, "label").value
+        new = replace(old, labels=_merged(old.labels, labels))
+        new.refuse_too_much()
+        keys = [("Cluster", new.namespace, new.name)]
+        return new, self._removals.foresee(before, _with_cluster(before, new), keys)
+
+    def _hold_relabelled(self, before: Catalog, new: Cluster) -> Sequence[HeldRemoval]:
+        """Hold what the labels that a cluster is about to have remove, if that is too much."""
+        self.held = ()
+        old = before.clusters.get(new.key)
+        if old and old.labels != new.labels:
+            keys = [("Cluster", new.namespace, new.name)]
+            cause = f"the labels of cluster '{new.key}' were changed"
+            self.held = self._removals.hold(before, _with_cluster(before, new), keys, cause)
+        return self.held
+
     # What follows -----------------------------------------------------------------------------
 
     def resume(self) -> int:
@@ -326,7 +423,10 @@ class Declare:
         abandoned = self._records.pending.abandoned()
         upgrades = {name: each for name, each in abandoned.items() if UPGRADED_FROM in each}
         for name, change in abandoned.items():
-            if name not in upgrades:
+            if _RELEASED in change:
+                rules = [(trigger, profile) for trigger, profile in change[_RULES]]
+                self._let_go(name, change[_RELEASED], rules)
+            elif name not in upgrades:
                 self._finish(name, [(key[0], key[1], key[2]) for key in change["keys"]])
         if upgrades:
             self._finish_upgrades(upgrades)
@@ -361,10 +461,10 @@ class Declare:
         for pending in upgrades:
             self._records.pending.delete(pending)
 
-    def _begin(self, keys: Iterable[tuple[str, str, str]]) -> str:
+    def _begin(self, keys: Iterable[tuple[str, str, str]], **more: Any) -> str:
         self._records.moves.refuse()
         name = uuid.uuid4().hex
-        self._records.pending.put(name, {"keys": [list(key) for key in keys]})
+        self._records.pending.put(name, {"keys": [list(key) for key in keys], **more})
         return name
 
     def _follow(
@@ -373,13 +473,39 @@ class Declare:
         before: Catalog | None,
         pending: str,
         after: Catalog | None = None,
+        held: Sequence[HeldRemoval] = (),
     ) -> None:
         """Publish what follows from a change, have sets choose anew, and strike the change out."""
         after = after or self._catalogs.known()
+        self._removals.settle(before, after, keys, held)
         self._consequences.follow(keys, before, after)
         if before is None or before.choosing or after.choosing:
             self._choosing.settle()
         self._records.pending.delete(pending)
+
+
+def _changed(catalog: Catalog, changed: Mapping[DeclarationKey, Declaration | None]) -> Catalog:
+    """Return a catalog as it would be after a change of rules."""
+    return catalog.with_rules(catalog.revision, catalog.clusters.values(), changed, catalog.choices)
+
+
+def _with_cluster(catalog: Catalog, new: Cluster) -> Catalog:
+    """Return a catalog as it would be with a cluster that changed."""
+    clusters = {**catalog.clusters, new.key: new}.values()
+    return catalog.with_clusters(catalog.revision, clusters, catalog.choices)
+
+
+def _removing(
+    changed: Mapping[DeclarationKey, Declaration | None],
+) -> dict[DeclarationKey, Declaration | None]:
+    """Return the rules whose change may by itself take add-ons from clusters.
+
+    A changed EventSource ends matches instead, as objects are evaluated.
+    """
+    found = changed.items()
+    deciding = {key: new for key, new in found if key.kind in (*TRIGGERS, *PROFILES, *SETS)}
+    deleted = {key: new for key, new in found if key.kind == "EventSource" and new is None}
+    return deciding | deleted
 
 
 def _merged(old: Mapping[str, T], changes: Mapping[str, T | None]) -> dict[str, T]:
@@ -397,4 +523,4 @@ def _annotated(manifest: Manifest, changes: Mapping[str, str | None]) -> Manifes
 def _change(new: Declaration, old: Manifest | None) -> Change:
     if old is None:
         return "created"
-    return "unchanged" if old == new.written else "configured"
+    return "unchanged" if same(old, new.written) else "configured"

@@ -14,18 +14,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from bellhop.engine.catalog import cluster_object
-from bellhop.engine.referring import elsewhere, is_elsewhere
+from bellhop.engine.referring import elsewhere, is_elsewhere, may_be_elsewhere
 from bellhop.errors import MissingError
 from bellhop.gotemplate import Limits
 from bellhop.messages import Publisher, Sweep
 from bellhop.model.gvk import GVK, Identity
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.reader import Reader
-from bellhop.model.record import MOST_FOLLOWED, Cluster
+from bellhop.model.record import MOST_FOLLOWED, Cluster, Reading
 from bellhop.records import Records
 from bellhop.records.readers import Kind
 from bellhop.settings import Settings
 from bellhop.stages.mounts import application
+from bellhop.stages.titles import Titles
 from bellhop.stages.work import Work
 
 _PART = 6
@@ -40,6 +41,7 @@ class Elsewhere:
         self._publisher = publisher
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         self._patience = settings.visibility / _PART
+        self._titles = Titles(records, publisher)
 
     # Who reads ----------------------------------------------------------------------------------
 
@@ -51,7 +53,8 @@ class Elsewhere:
         Raises:
             StaleError: another worker notes it, or strikes it out.
         """
-        reading = work.wanted and any(map(is_elsewhere, work.profile.reads))
+        work.reads_elsewhere = any(map(is_elsewhere, work.profile.reads))
+        reading = work.wanted and any(map(may_be_elsewhere, work.profile.reads))
         if not reading and not (work.outcome and work.outcome.value.reads):
             return
         profile, cluster = work.profile, work.cluster.key
@@ -65,14 +68,24 @@ class Elsewhere:
             if self._records.clock.now() > until:
                 # Sweeps follow the rest; nobody knows what of the known is among it.
                 wanted |= known.keys()
+                work.reads_elsewhere = True
                 break
-            found = elsewhere(profile.reads, cluster_object(each), self._limits)
+            root = cluster_object(each)
+            found = elsewhere(profile.reads, root, self._limits, self._is_declared)
             for key in sorted(found - settled - fresh.keys()):
                 fresh[key] = self._records.readers.note(key, reader)
             wanted |= found
+        work.reads_elsewhere = work.reads_elsewhere or bool(wanted)
         self._settle(fresh, reader)
         for key in sorted(known.keys() - wanted):
             self._records.readers.delete(key, reader)
+
+    def _is_declared(self, reading: Reading) -> bool:
+        """Say whether a ConfigMap or Secret is read from the records, lost contents included."""
+        try:
+            return self._titles.holder(reading.kind, reading.namespace, reading.name) is not None
+        except MissingError:
+            return True
 
     def forget(self, profile: str, cluster: str) -> None:
         """Strike out all that a profile reads for a cluster."""
@@ -127,7 +140,7 @@ class Elsewhere:
             return True
         if kept is None or reader.destination not in kept.value.destinations:
             return False
-        found = filter(is_elsewhere, kept.value.reads)
+        found = filter(may_be_elsewhere, kept.value.reads)
         return any(GVK.parse(each.api_version, each.kind)[::2] == kind for each in found)
 
 

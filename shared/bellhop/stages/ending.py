@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 
 from bellhop.engine.allowing import NotAllowedError
+from bellhop.engine.instantiate import MissingInputError
 from bellhop.engine.pacing import drift_timer, retry_timer, spread
 from bellhop.errors import (
     AwayError,
@@ -65,6 +66,10 @@ _TOLD = 1900
 
 _INPUTS = frozenset({"Template", "Script", "Conflict"})
 """Failures that only a change of what users declared can cure."""
+
+_SLOW = (ConflictError, NotAllowedError, MissingInputError)
+"""Of these the change has the profile applied; each is tried again beside that, at long intervals.
+"""
 
 
 class Endings:
@@ -154,7 +159,7 @@ class Endings:
             self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
         if at and pause and pause > _SOON:
             self._set_retry(work, at)
-        inputs = error.code in _INPUTS or isinstance(error, NotAllowedError)
+        inputs = error.code in _INPUTS or isinstance(error, (NotAllowedError, MissingInputError))
         phase: Phase = "FailedNonRetriable" if inputs or given_up else "Failed"
         if isinstance(error, UnmetError):
             phase = "Provisioning" if work.wanted else "Removing"
@@ -267,9 +272,10 @@ class Endings:
 
         None where only a change of what users declared can help: it asks for a try itself.
         """
-        if isinstance(error, (ConflictError, NotAllowedError)):
+        if isinstance(error, _SLOW):
             # Those who wait are told, but an owner remembers only so many of them; and nobody
-            # tells of a kind that is served by now, and so known to have no namespace.
+            # tells of a kind that is served by now, and so known to have no namespace. What a
+            # template reads in `mgmt/mgmt` may come while that rings for nothing.
             return spread(work.message.group, self._settings.retry_ceiling)
         if error.code in _INPUTS:
             return None
@@ -325,7 +331,7 @@ def together(errors: Sequence[BellhopError]) -> BellhopError:
 
 def _hopeless(error: BellhopError) -> int:
     """Say how little there is to hope for of another try."""
-    if isinstance(error, (ConflictError, NotAllowedError)):
+    if isinstance(error, _SLOW):
         return 1
     return 2 if error.code in _INPUTS else 0
 
@@ -394,8 +400,8 @@ def _counted(changes: Sequence[Change]) -> str:
 
 def _remark(work: Work) -> str:
     """Say what is missed where all is as it should be: objects, or restarts that are asked for."""
-    home = ("", work.cluster.namespace)
-    own = any(not each.how.local and each.namespace in home for each in work.profile.contents)
+    contents = work.profile.contents
+    own = any(not each.how.local and each.is_for(work.cluster) for each in contents)
     if own and not work.held and not work.only_hosts:
         return NO_OBJECT
     if not work.unread:

@@ -257,7 +257,7 @@ class Evaluate:
             note.before = judged.took
             for _ in range(_RETRIES):
                 match = self._match(judged, observation, kept.value if kept else None)
-                if kept and match:
+                if kept and match and not (observation.gone and observation.unconfirmed):
                     match = self._guarded(kept.value, match)
                 if match is None:
                     return False
@@ -340,16 +340,19 @@ class Evaluate:
         held = bool(old and old.held and judged.error)
         if old and _said(old) == (matching, mark, judged.error, held):
             return old
+        now = self._records.clock.now()
+        failed_at = old.failed_at if old and old.error else now
         return Match(
             cluster=observation.cluster,
             source=judged.source.name,
             key=observation.key,
             matching=matching,
             digest=mark,
-            since=old.since if old and was and matching else self._records.clock.now(),
+            since=old.since if old and was and matching else now,
             message=judged.message,
             error=judged.error,
             held=held,
+            failed_at=failed_at if judged.error else None,
         )
 
 

@@ -7,7 +7,7 @@ something new of itself. What is noted tells people, and decides nothing.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -47,12 +47,28 @@ class Hearing:
                 self._records.hearings.put(cluster, heard)
 
 
-def read_alive(data: Mapping[str, Any], heard: Heard) -> Heard:
-    """Read what a forwarder says of itself.
+def read_refused(data: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return which kinds a forwarder cannot read back, each with the reason.
 
     Raises:
         InvalidError: it is not written as forwarders write it.
     """
+    refused = data.get("refused") or {}
+    if not isinstance(refused, Mapping) or not all(
+        isinstance(why, str) for why in refused.values()
+    ):
+        raise InvalidError("cannot read which kinds a forwarder cannot read: send reasons by kind")
+    return refused
+
+
+def read_alive(data: Mapping[str, Any], heard: Heard, unasked: Collection[str] = ()) -> Heard:
+    """Read what a forwarder says of itself; that it cannot read `unasked` kinds is no problem.
+
+    Raises:
+        InvalidError: it is not written as forwarders write it.
+    """
+    refused = read_refused(data)
+    problem = next((why for kind, why in refused.items() if kind not in unasked), "")
     try:
         since = str(data.get("since") or "")
         return replace(
@@ -60,7 +76,7 @@ def read_alive(data: Mapping[str, Any], heard: Heard) -> Heard:
             owed=max(0, int(data.get("owed") or 0)),
             since=datetime.fromisoformat(since).astimezone(heard.at.tzinfo) if since else None,
             version=str(data.get("version") or "")[:_VERSION],
-            problem=str(data.get("problem") or "")[:_SENTENCE],
+            problem=(problem if refused else str(data.get("problem") or ""))[:_SENTENCE],
             messaging=str(data.get("messaging") or "")[:_SENTENCE],
         )
     except (TypeError, ValueError, OverflowError) as error:

@@ -15,6 +15,7 @@ from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.observations import Seen
 from bellhop.stages.ledger import Note, write
 from bellhop.stages.mounts import concerned
 
@@ -59,9 +60,7 @@ class Hints:
             return
         there = kube.get(*key)
         seen = observe(hint.cluster, there, self._records.clock.now()) if there else None
-        # A creation that is not stored yet is nothing to tell of, either.
-        before = (seen.uid, seen.resource_version) == (hint.uid, hint.before) if seen else None
-        if before or (before is None and not hint.before):
+        if _is_pending(hint, seen):
             self._wait(hint, self._records.clock.now())
         self._publisher.publish(replace(each, trace=hint.trace, rang=hint.rang) for each in found)
 
@@ -69,22 +68,28 @@ class Hints:
         now = self._records.clock.now()
         old = self._records.observations.head(hint.cluster, key)
         manifest = kube.get(*key)
-        if manifest is not None:
-            seen = observe(hint.cluster, manifest, now)
-            if seen.key != key:
-                # This version is not served, so nothing can be seen in it.
-                return
-            pending = seen.uid == hint.uid and seen.resource_version == hint.before
-        else:
-            uid = hint.uid or (old.uid if old else "")
-            seen = bury(hint.cluster, key, uid, hint.before, now)
-            # A creation that is not stored yet, or never will be, has nothing to bury.
-            pending = old is None
-        if pending:
+        if manifest is None:
+            self._bury(key, old, hint, now)
+            return
+        seen = observe(hint.cluster, manifest, now)
+        if seen.key != key:
+            # This version is not served, so nothing can be seen in it.
+            return
+        if _is_pending(hint, seen):
             self._wait(hint, now)
-            if manifest is None:
-                return
         self._keep(seen, old.token if old else ABSENT, hint)
+
+    def _bury(self, key: ObjectKey, old: Seen | None, hint: Confirm, now: datetime) -> None:
+        """Record an object that is absent as deleted.
+
+        A read before a creation is stored proves that an earlier object of that name was deleted,
+        and nothing of the uid that is about to be stored.
+        """
+        if old and not (hint.creates and old.gone):
+            uid = old.uid if hint.creates else hint.uid or old.uid
+            self._keep(bury(hint.cluster, key, uid, hint.before, now), old.token, hint)
+        if hint.creates or old is None:
+            self._wait(hint, now)
 
     def _wait(self, hint: Confirm, now: datetime) -> None:
         """Look again a little later, as long as the change may still be on its way.
@@ -95,7 +100,8 @@ class Hints:
             TemporaryError: it is not long since the hint came.
         """
         age = now - datetime.fromisoformat(hint.rang) if hint.rang else _SETTLED
-        if age < _SETTLED:
+        # A clock that was set back meanwhile says nothing of how long it has been.
+        if abs(age) < _SETTLED:
             raise TemporaryError(
                 f"the change of '{hint.object}' in '{hint.cluster}' is not to be seen yet",
                 delay=max(age, _SOON),
@@ -108,3 +114,12 @@ class Hints:
         self._publisher.publish([message])
         note = Note("gone" if seen.gone else "rang")
         write(self._records, message, seen.cluster, str(seen.key), note)
+
+
+def _is_pending(hint: Confirm, seen: Observation | None) -> bool:
+    """Say whether an object is as it was before the write that a hint announces."""
+    if seen is None:
+        return hint.creates or not (hint.uid or hint.before)
+    if hint.creates:
+        return seen.uid != hint.uid
+    return (seen.uid, seen.resource_version) == (hint.uid, hint.before)

@@ -44,14 +44,14 @@ from bellhop.errors import (
 )
 from bellhop.logs import Log
 from bellhop.messages import Confirm, Evaluate, Publisher, Sweep
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.record import Gate, Heard, Observation
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.accounts import Accounts
 from bellhop.stages.arriving import Arriving
 from bellhop.stages.entrance import Caller, Reply, Request, body_of, refusal, too_large
-from bellhop.stages.hearing import Hearing, read_alive
+from bellhop.stages.hearing import Hearing, read_alive, read_refused
 from bellhop.stages.ledger import Note, write
 from bellhop.stages.mounts import concerned
 from bellhop.stages.outside import Outside, StrangerError, Visitor, refuse_unsigned
@@ -61,9 +61,6 @@ BATCH = "Observations"
 MISSED = "Missed"
 ALIVE = "Alive"
 """Kinds of what the forwarder sends, in apiVersion `bellhop.dev/v1`."""
-
-AHEAD_AT_MOST = timedelta(minutes=15)
-"""By how much a sender's clock may be ahead; what is so is taken to be now."""
 
 SKEW = timedelta(minutes=1)
 """From which difference on a sender's clock is spoken of."""
@@ -200,10 +197,11 @@ class Ingest:
         if data.get("kind") != "AdmissionReview" and _rings_alone(request.token, gate):
             return _ONLY_RINGS
         heard = Heard(self._records.clock.now(), skew.total_seconds())
+        counted = Counted(gate)
         if data.get("kind") == ALIVE and data.get("apiVersion") == "bellhop.dev/v1":
-            heard = read_alive(data, heard)
+            heard = read_alive(data, heard, counted.unasked(read_refused(data)))
         self._hearing.note(request.cluster, heard)
-        reply = self._read(request.cluster, data, Counted(gate))
+        reply = self._read(request.cluster, data, counted)
         if abs(skew) < SKEW or "response" in reply.body:
             return reply
         return Reply(reply.status, {**reply.body, "ahead": skew.total_seconds()}, reply.headers)
@@ -255,7 +253,8 @@ class Ingest:
             case ("bellhop.dev/v1", kind) if kind == MISSED:
                 return self._look(cluster)
             case ("bellhop.dev/v1", kind) if kind == ALIVE:
-                return Reply(200, {"heard": True})
+                unasked = counted.unasked(read_refused(data))
+                return Reply(200, {"heard": True, **({"unasked": unasked} if unasked else {})})
         raise InvalidError(
             f"cannot take a {str(data.get('kind'))[:64]!a} of {str(data.get('apiVersion'))[:64]!a};"
             " send an AdmissionReview of admission.k8s.io/v1, an EventList of audit.k8s.io/v1, or"
@@ -331,7 +330,7 @@ class Ingest:
     def _cloud_events(self, request: Request, gate: Gate) -> Reply:
         """Take the CloudEvents of a request, whoever sends them: the cluster is not heard by it."""
         now = self._records.clock.now()
-        events = read_events(request.media, request.attributes, request.body, now)
+        events = read_events(request.media, request.attributes, request.body)
         taken = self._arriving.taken(gate.listeners, events)
         kept = self._arriving.observe(request.cluster, taken, now)
         self._keep((each, now.isoformat()) for each in kept)
@@ -345,17 +344,38 @@ class Ingest:
         each = iter(told)
         while few := list(islice(each, _FEW)):
             news: list[tuple[Evaluate, Note]] = []
+            doubtful: list[Confirm] = []
             try:
                 for observation, rang in few:
                     if self._records.observations.put(observation):
                         place = observation.cluster, str(observation.key)
                         note = Note("gone" if observation.gone else "rang")
                         news.append((Evaluate(*place, _trace(), rang), note))
+                    elif self._contradicts(observation):
+                        place = observation.cluster, str(observation.key)
+                        doubtful.append(Confirm(*place, observation.uid, 0, rang=rang))
             finally:
                 # Also of those before one that could not be kept.
                 self._publisher.publish(message for message, _ in news)
+            self._publisher.publish(doubtful)
             for message, note in news:
                 write(self._records, message, message.cluster, message.object, note)
+
+    def _contradicts(self, seen: Observation) -> bool:
+        """Say whether a sender saw an object alive, no earlier than it is recorded as deleted.
+
+        No uid comes back: either the record is wrong or the message is late. A read of the object
+        decides.
+        """
+        if seen.gone or seen.key.gvk == CLOUD_EVENT:
+            return False
+        head = self._records.observations.head(seen.cluster, seen.key)
+        return (
+            head is not None
+            and head.gone
+            and head.uid == seen.uid
+            and head.resource_version <= seen.resource_version
+        )
 
     def _tell_concerned(
         self, cluster: str, touched: Iterable[tuple[ObjectKey, str]], counted: Counted
@@ -383,6 +403,7 @@ class Ingest:
             drift=not hint.own and (counted.held(hint.key) or counted.followed(hint.key)),
             trace=_trace(),
             rang=self._records.clock.now().isoformat(),
+            creates=hint.creates,
         )
 
 
@@ -394,6 +415,11 @@ class Counted:
         self._held, self._followed = Watched(gate.held), Watched(gate.followed)
         more = [each for each in (*gate.held, *gate.followed) if each.gvk not in self.asked]
         self.all = Watched([*gate.kinds, *more]) if more else self.asked
+
+    def unasked(self, kinds: Iterable[str]) -> list[str]:
+        """Return those of some kinds, as `str` names them, that do not count in any version."""
+        found = ((kind, *kind.rpartition("/")) for kind in kinds)
+        return [kind for kind, at, _, name in found if not self.all.versions(GVK.parse(at, name))]
 
     def held(self, key: ObjectKey) -> bool:
         """Say whether a profile may hold an object of this kind against drift."""
@@ -488,7 +514,10 @@ def _own(item: Mapping[str, Any]) -> bool:
 
 
 def _rang(item: Mapping[str, Any], now: datetime) -> str:
-    """Read when the cluster noticed, now if it does not say; the ledger will reckon with it."""
+    """Read when the cluster noticed; now if it does not say, or names a time that is to come.
+
+    Only people read it, so that no event is refused for a clock that is wrong, be it ours.
+    """
     text = item.get("rang") or ""
     try:
         rang = datetime.fromisoformat(text) if text else now
@@ -497,9 +526,4 @@ def _rang(item: Mapping[str, Any], now: datetime) -> str:
         raise InvalidError(
             f"cannot read an item of the {BATCH}: 'rang' is no time with a zone in ISO 8601"
         ) from error
-    if ahead > AHEAD_AT_MOST:
-        raise InvalidError(
-            f"cannot take an item of the {BATCH}: it rang {int(ahead.total_seconds())} s from now;"
-            " set the sender's clock"
-        )
     return str(text) if text and ahead <= timedelta(0) else now.isoformat()

@@ -185,12 +185,20 @@ class Instantiation:
             wrong: PermanentError | None = None
             try:
                 if trigger and source:
-                    matched = self._concluding.standing(catalog, trigger, message, matched)
+                    stands = self._concluding.standing(catalog, trigger, message, matched)
+                    if stands is None:
+                        return True
+                    matched = stands
             except PermanentError as error:
                 wrong = error
             if trigger is None or not matched:
                 return self._writer.withdraw(
-                    found, message, note, trigger.sync if trigger else "Continuous"
+                    found,
+                    message,
+                    note,
+                    trigger.sync if trigger else "Continuous",
+                    deleted=trigger is None,
+                    undeclared=source is None,
                 )
             assert source is not None
             turns = self._loops.turns(message.cluster, matched, catalog.revision)

@@ -25,6 +25,8 @@ from bellhop.settings import Settings
 from bellhop.stages.work import Work
 
 _RETRIES = 8
+_LONGEST = 2
+"""Times the visibility for which a lease is believed: the clocks of two processes may differ."""
 
 
 @frozen
@@ -57,7 +59,10 @@ class Leases:
         """
         now = self._records.clock.now()
         left = inventory.until - now if inventory.worker and inventory.until else timedelta(0)
-        if left > timedelta(0) and self._peers.lives(inventory.worker.partition(".")[0]):
+        # Nobody may hold it for that long: a clock that was ahead has said until when.
+        late = left > _LONGEST * self._settings.visibility
+        lives = not late and self._peers.lives(inventory.worker.partition(".")[0])
+        if left > timedelta(0) and lives:
             raise BusyError(
                 f"cannot apply '{inventory.profile}' to '{inventory.cluster}': another worker is"
                 " at it",

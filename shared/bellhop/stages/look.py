@@ -10,21 +10,23 @@ kept. Where versions say so, the object itself is read before the page is believ
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice, takewhile
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bellhop.engine.observe import bury, observe
-from bellhop.errors import MissingError, StaleError, UnreachableError
+from bellhop.errors import MissingError, StaleError, TooLargeError, UnreachableError
 from bellhop.logs import Log
 from bellhop.messages import Evaluate, Publisher
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.marks import OWNER
 from bellhop.model.record import Observation
-from bellhop.ports.kube import Kube, Page
+from bellhop.ports.kube import Kube, Manifest, Page, Unread
 from bellhop.records import Records
 from bellhop.records.observations import Seen
 from bellhop.settings import Settings
-from bellhop.stages.course import Course
+from bellhop.stages.course import MOST_UNSERVED, Course
 from bellhop.stages.ledger import Nobody, Note, write
 
 PAGE = 500
@@ -44,19 +46,27 @@ _ANEW: Mapping[str, Any] = {
     "last": "",
     "cut": False,
     "read": 0,
+    "size": 0,
+    "trial": False,
     "known": 0,
     "missing": 0,
+    "claims": 0,
+    "doubted": False,
     "barren": 0,
 }
 """A walk at the beginning of a kind."""
 
 
 class _Reach(NamedTuple):
-    """How far a page reaches: where the list goes on, its last place, and whether it was cut."""
+    """How far a page reaches: where the list goes on, its last place, and whether it was cut.
+
+    And how many bytes its list has up to there.
+    """
 
     after: str
     last: str
     cut: bool = False
+    size: int = 0
 
 
 class Look:
@@ -75,18 +85,23 @@ class Look:
 
         Raises:
             StaleError: the list changes faster than it can be read.
+            TooLargeError: the list is larger than the setting says.
             UnreachableError: the list has no end.
         """
         match course.walk.step:
             case "read":
                 self._read(course, gvk, whole=whole)
             case "judge":
-                course.keep(step="bury" if self._believed(course, gvk) else "next")
+                self._judge(course, gvk)
             case "bury":
                 self._bury_some(course, gvk)
 
-    def begin(self, course: Course, gvk: GVK) -> None:
-        """Begin with a kind: see whether it is served at all."""
+    def begin(self, course: Course, gvk: GVK, *, unseen: bool = False) -> None:
+        """Begin with a kind: see whether it is served at all.
+
+        The list of one that the last sweep left `unseen` is read to its end before any of it is
+        kept: it may have none, and other names each time.
+        """
         if not self._drop_suspects(course.name, gvk):
             return
         fresh: dict[str, Any] = {"kind": gvk, "restarts": 0, **_ANEW}
@@ -96,6 +111,8 @@ class Look:
         there = course.kube.resource(gvk) is not None
         served = None if there else course.kube.served(gvk.group, gvk.kind)
         if there or served is None:
+            unserved = course.walk.unserved if there else (*course.walk.unserved, gvk)
+            fresh |= {"trial": there and unseen, "unserved": unserved[:MOST_UNSERVED]}
             course.keep(step="read", absent=not there, **fresh)
             return
         # Its objects are there, and this version of them is not to be seen.
@@ -123,19 +140,58 @@ class Look:
         except StaleError:
             if not walk.after or walk.restarts >= _RESTARTS:
                 raise
-            course.keep(restarts=walk.restarts + 1, **_ANEW)
+            course.keep(restarts=walk.restarts + 1, **{**_ANEW, "trial": walk.trial})
             return
-        barren = 0 if page.items else walk.barren + 1
+        for each in page.unread:
+            self._log.warning("Left out an object", cluster=course.name, object=str(each.key))
+        barren = 0 if page.items or page.unread else walk.barren + 1
         if walk.read > _MOST or barren > _BARREN:
             raise UnreachableError(f"cannot list {gvk.kind} in '{course.name}': it has no end")
+        size = walk.size + (0 if walk.cut else page.size)
+        self._check_size(course, gvk, size)
+        if walk.trial:
+            on = {"after": page.after, "size": size, "barren": barren}
+            course.keep(**(on if page.after else _ANEW))
+            return
         limit = 2 * PAGE
         if not _ascends(page, "" if walk.cut else walk.last):
             # Only a list in the order of our keys tells by what is on a page what is on none.
             course.keep(**_ANEW)
-            page, limit = Page(list(course.kube.list(gvk))), _MOST
+            page, limit, size = self._whole(course, gvk), _MOST, 0
         if barren != walk.barren:
             course.keep(barren=barren)
+        page = page._replace(size=size)
         self._compare(course, gvk, page, limit, whole=whole)
+
+    def _whole(self, course: Course, gvk: GVK) -> Page:
+        """Read a list as one page."""
+        items: list[Manifest] = []
+        unread: list[Unread] = []
+        after, size = "", 0
+        for _ in range(_MOST // PAGE):
+            page = course.kube.page(gvk, limit=PAGE, after=after)
+            size += page.size
+            self._check_size(course, gvk, size)
+            items += page.items
+            unread += page.unread
+            after = page.after
+            if not after:
+                return Page(items, "", unread)
+        raise UnreachableError(f"cannot list {gvk.kind} in '{course.name}': it has no end")
+
+    def _check_size(self, course: Course, gvk: GVK, size: int) -> None:
+        """Refuse a list that would fill the state's disk.
+
+        Raises:
+            TooLargeError: it is larger than the setting says.
+        """
+        most = self._settings.sweep_bytes
+        if size > most:
+            raise TooLargeError(
+                f"cannot list {gvk.kind} in '{course.name}': the list is larger than"
+                f" {most / 1024**2:.3g} MiB, and nothing is taken for deleted; raise the setting"
+                " BELLHOP_SWEEP_BYTES if the cluster is meant to hold so much"
+            )
 
     def _hear_again(self, course: Course, *, whole: bool) -> None:
         """Have the CloudEvents that are kept judged again where sources changed.
@@ -151,11 +207,15 @@ class Look:
     # A page -------------------------------------------------------------------------------------
 
     def _compare(self, course: Course, gvk: GVK, page: Page, limit: int, *, whole: bool) -> None:
-        """Set what is kept beside a page; of its places only so many as keep `limit` objects."""
+        """Set what is kept beside a page; of its places only so many as keep `limit` objects.
+
+        Its `size` is that of the list up to its end.
+        """
         now, begin = self._records.clock.now(), course.walk.last
         seen = [observe(course.name, manifest, now) for manifest in page.items]
         found = {each.key: each for each in seen if each.key.gvk == gvk}
-        last = max(map(_place, found), default=begin) if page.after else _END
+        unread = {each.key: each for each in page.unread}
+        last = max(map(_place, (*found, *unread)), default=begin) if page.after else _END
         heads = list(
             islice(
                 takewhile(
@@ -170,8 +230,8 @@ class Look:
             heads.pop()
             last = _place(heads[-1].key)
         found = {key: each for key, each in found.items() if begin < _place(key) <= last}
-        reach = _Reach(course.walk.after if cut else page.after, last, cut)
-        self._take(course, gvk, heads, found, reach, whole=whole)
+        reach = _Reach(course.walk.after if cut else page.after, last, cut, page.size)
+        self._take(course, gvk, heads, found, reach, whole=whole, unread=unread)
 
     def _take(
         self,
@@ -182,33 +242,48 @@ class Look:
         reach: _Reach,
         *,
         whole: bool,
+        unread: Mapping[ObjectKey, Unread] = MappingProxyType({}),
     ) -> None:
-        """Take a page for what it is, and go beyond it; `heads` are what is kept of its places."""
+        """Take a page for what it is, and go beyond it; `heads` are what is kept of its places.
+
+        An object that is `unread` is there: what is kept of it stays as it is.
+        """
         walk, last = course.walk, reach.last
         before = {each.key: each for each in heads}
         living = [key for key, each in before.items() if not each.gone]
-        missing = [key for key in living if key not in found]
+        missing = [key for key in living if key not in found and key not in unread]
+        # What only the sender has ever shown proves nothing against a list.
+        claims = 0 if walk.absent else sum(before[key].unconfirmed for key in missing)
         news = [seen for key, seen in found.items() if _is_news(seen, before.get(key))]
         mark = walk.untold.get(str(gvk), "")
         if news and mark < last:
             # Whoever comes after a death tells all up to here, whatever it finds written.
             course.keep(untold={**walk.untold, str(gvk): last})
         fresh = [key for seen in news for key in self._write(course.kube, seen)]
+        for key in found.keys() & before.keys():
+            if before[key].unconfirmed and not _is_news(found[key], before[key]):
+                self._records.observations.confirm(course.name, before[key])
         due = {*found, *before} if whole else {key for key in found if _place(key) <= mark}
         self._tell(course.name, {*fresh, *due})
         self._records.walks.suspect(course.name, missing)
+        problems = [str(each) for key, each in unread.items() if _place(key) <= last]
         untold = course.walk.untold
         if untold.get(str(gvk), "") <= last:
             untold = {kind: place for kind, place in untold.items() if kind != str(gvk)}
         course.keep(
             step="read" if reach.after or reach.cut else "judge",
             **reach._asdict(),
-            read=walk.read + len(found),
-            known=walk.known + len(living),
-            missing=walk.missing + len(missing),
+            read=walk.read + len(found) + len(problems),
+            known=walk.known + len(living) - claims,
+            missing=walk.missing + len(missing) - claims,
+            claims=walk.claims + claims,
             found=walk.found + len(found),
-            missed=walk.missed + sum(not _is_ours(found.get(key)) for key in fresh),
+            # A kind of which a source is new, or was written anew, is listed for the first time:
+            # nobody was to send what was there before.
+            missed=walk.missed
+            + (0 if whole else sum(not _is_ours(found.get(key)) for key in fresh)),
             untold=untold,
+            problems=course.problem(*problems),
         )
 
     def _write(self, kube: Kube, seen: Observation) -> Iterator[ObjectKey]:
@@ -218,7 +293,11 @@ class Look:
             return
         # What is kept is newer, or of another life of the cluster: the object itself tells.
         head = self._records.observations.head(seen.cluster, seen.key)
-        manifest = kube.get(*seen.key)
+        try:
+            manifest = kube.get(*seen.key)
+        except TooLargeError:
+            # It has grown since the page was made: the next sweep names it.
+            return
         if head is None or manifest is None:
             return
         now = observe(seen.cluster, manifest, self._records.clock.now())
@@ -234,6 +313,12 @@ class Look:
         self._publisher.publish([Evaluate(cluster, str(key)) for key in sorted(keys)])
 
     # What is gone -------------------------------------------------------------------------------
+
+    def _judge(self, course: Course, gvk: GVK) -> None:
+        """Have suspects buried; of a list that is doubted those that only the sender has shown."""
+        doubted = not self._believed(course, gvk)
+        skips = doubted and not course.walk.claims
+        course.keep(step="next" if skips else "bury", doubted=doubted)
 
     def _believed(self, course: Course, gvk: GVK) -> bool:
         """Hold back a deletion of suspiciously much until sweeps in a row agree."""
@@ -263,23 +348,26 @@ class Look:
     def _bury_some(self, course: Course, gvk: GVK) -> None:
         """Look for the next suspects, and bury those that are gone."""
         suspects = list(islice(self._records.walks.suspects(course.name, gvk), _BATCH))
-        buried = self._bury(course.kube, course.name, suspects)
+        buried = self._bury(course, suspects)
         if len(suspects) < _BATCH:
-            self._records.strikes.clear(course.name, gvk)
+            if not course.walk.doubted:
+                self._records.strikes.clear(course.name, gvk)
             course.keep(step="next", missed=course.walk.missed + buried)
         elif buried:
             course.keep(missed=course.walk.missed + buried)
 
-    def _bury(self, kube: Kube, cluster: str, suspects: Sequence[ObjectKey]) -> int:
+    def _bury(self, course: Course, suspects: Sequence[ObjectKey]) -> int:
         """Bury those that a read confirms as not there, tell, and suspect them no longer."""
-        told: list[ObjectKey] = []
+        cluster, told = course.name, list[ObjectKey]()
         buried = 0
         for key in suspects:
             head = self._records.observations.head(cluster, key)
-            if head and not head.gone and self._is_gone(kube, cluster, key):
-                tomb = bury(
-                    cluster, key, head.uid, head.resource_version, self._records.clock.now()
-                )
+            if head and not head.gone and course.walk.doubted and not head.unconfirmed:
+                continue
+            if head and not head.gone and self._is_gone(course.kube, cluster, key):
+                now = self._records.clock.now()
+                tomb = bury(cluster, key, head.uid, head.resource_version, now)
+                tomb = replace(tomb, unconfirmed=head.unconfirmed)
                 if self._records.observations.put(tomb, asked=head.token):
                     buried += 1
                     told.append(key)
@@ -292,6 +380,9 @@ class Look:
     def _is_gone(self, kube: Kube, cluster: str, key: ObjectKey) -> bool:
         try:
             return kube.get(*key) is None
+        except TooLargeError:
+            # It is there, whatever it is.
+            return False
         except MissingError:
             agreed = self._records.strikes.get(cluster, key.gvk).value
             if agreed >= self._settings.deletion_agreement:

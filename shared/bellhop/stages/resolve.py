@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bellhop.engine import instantiate as engine
 from bellhop.engine.allowing import refuse_rendered
-from bellhop.engine.catalog import Catalog
+from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.granting import with_account
 from bellhop.engine.order import line, refuse_cycle
+from bellhop.engine.own_contents import own_contents
 from bellhop.engine.recipe import Recipe
 from bellhop.errors import PermanentError, StaleError
 from bellhop.gotemplate import Limits
@@ -56,7 +56,7 @@ class Resolution:
             with noting(self._records, message, "", "") as note:
                 note.context = {"profile": message.profile}
                 if declared is None:
-                    made = self._writer.withdraw(found, message, note)
+                    made = self._writer.withdraw(found, message, note, deleted=True)
                 elif declared.paused:
                     made = self._pause(found, note)
                 else:
@@ -112,9 +112,9 @@ class Resolution:
         )
         recipe = Recipe(self._writer.holder, declared)
         try:
-            namespaces = {key.partition("/")[0] for key in draft.destinations}
-            contents = engine.own_contents(
-                declared.policy_refs, namespaces, recipe.find, self._limits, declared.refs_field
+            clusters = [cluster_object(catalog.clusters[key]) for key in draft.destinations]
+            contents = own_contents(
+                declared.policy_refs, clusters, recipe.find, self._limits, declared.refs_field
             )
             if declared.grants:
                 contents = with_account(contents, declared.grants)

@@ -4,6 +4,9 @@ What has to happen later is a timer in the store, whoever set it: the retry of a
 cluster's next sweep or renewal, the tidying after one that left. This stage looks for those whose
 time has come, each minute in a cloud and several times a second on one machine; two that look at
 once publish a message twice at worst.
+
+What a clock set that was ahead is pulled in once that is seen: by who ticks, by the house's own
+timer, which fires within the hour, or when that fires.
 """
 
 from __future__ import annotations
@@ -42,10 +45,18 @@ class Schedule:
     def tick(self) -> int:
         """Publish what is due; return how many messages that were."""
         now = self._records.clock.now()
-        if self._records.timers.get(HOUSE) is None:
+        house = self._records.timers.get(HOUSE)
+        if house is None:
             # The first time, or after the state was lost: begin with what must be set.
             self._records.timers.set(HOUSE, now, Keep().message().body)
+        elif house.value.is_ahead(now):
+            self.pull_in()
         return sum(self._fire(due, now) for due in self._records.timers.due(now, limit=_MOST))
+
+    def pull_in(self) -> None:
+        """Set timers again that a clock set which was ahead."""
+        if pulled := self._records.timers.pull_in(self._records.clock.now()):
+            self._log.warning("Pulled in timers that a clock set which was ahead", timers=pulled)
 
     def _fire(self, due: Due, now: datetime) -> bool:
         if not due.counts or due.timer is None:
@@ -69,6 +80,8 @@ class Schedule:
         else:
             self._records.timers.move(due, again)
         self._records.timers.strike(due)
+        if isinstance(message, Keep):
+            self.pull_in()
         return True
 
     def _next(self, name: str, message: Envelope, now: datetime) -> datetime | None:

@@ -20,6 +20,7 @@ from typing import TypeVar
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
+from bellhop.engine.leaving import departing
 from bellhop.engine.pacing import RENEWAL_PAUSE, renewal_timer, spread, sweep_timer
 from bellhop.engine.wiring import (
     concealed,
@@ -62,6 +63,7 @@ from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey, Resource
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.record import Cluster, Health, Match, Walk, WatchedKind
+from bellhop.model.tally import tallied
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
@@ -293,7 +295,7 @@ class Sweep:
             return False
         try:
             if walk.step == "next":
-                self._look.begin(course, gvk)
+                self._look.begin(course, gvk, unseen=gvk in health.unseen)
             else:
                 self._look.step(course, gvk, whole=gvk in due)
         except BellhopError as error:
@@ -497,16 +499,18 @@ class Sweep:
         self._try_again(course.name, failed=health.state != "Healthy")
         self._publisher.publish([Survey(course.name, full=course.walk.full, held=course.walk.held)])
         first = health.swept_at is None
-        counted = health.walk == course.walk.id
+        now, counted = self._records.clock.now(), health.walk == course.walk.id
         missed = 0 if counted or first or course.walk.full else course.walk.missed
+        tallies = tallied(health.tallies, now, 0 if counted else course.walk.found, missed)
         self._end(
             course,
             Health(
                 state="Healthy",
-                swept_at=self._records.clock.now(),
-                seen=health.seen + (0 if counted else course.walk.found),
-                missed=health.missed + missed,
+                swept_at=now,
+                seen=sum(each.seen for each in tallies),
+                missed=sum(each.missed for each in tallies),
                 judgement=judgement,
+                tallies=tallies,
             ),
         )
         if missed:
@@ -547,6 +551,7 @@ class Sweep:
             unseen=walk.unseen,
             mute=walk.mute,
             followed=walk.followed,
+            unserved=walk.unserved,
         )
         token = self._records.health.token(course.name)
         # Whoever ends the walk after this has written something else by then.
@@ -572,26 +577,47 @@ class Sweep:
     def _let_go(self, course: Course) -> bool:
         """Delete what is kept of kinds and matches that count no more; say whether that was all."""
         begun, catalog = self._records.clock.now(), course.catalog
-        self._forget_kinds(course.name, catalog)
+        stays = self._is_held(course.name, catalog)
+        if not stays:
+            self._forget_kinds(course.name, catalog)
         for match in self._records.matches.of(course.name, after=course.walk.last):
             sources = {each.name for each in catalog.sources_of(course.name, match.key)}
             known = self._records.observations.token(course.name, match.key)
-            ended = match.source not in sources or not known
-            if ended:
+            counts = match.source in sources
+            if not counts and stays:
+                continue
+            if not counts or not known:
                 self._end_match(catalog, match)
             if self._records.clock.now() - begun > self._settings.turn:
                 # Only what was looked at is behind us: time may have passed before the first.
                 course.keep(last=f"{match.source}/{match.key}")
                 return False
-        for selection in self._records.selections.heads(course.name):
-            if selection.source not in catalog.sources_in(course.name) or (
+        if not stays:
+            self._forget_reports(course.name, catalog)
+        return True
+
+    def _is_held(self, cluster: str, catalog: Catalog) -> bool:
+        """Say whether profiles stay that were made of a cluster's objects and are not declared.
+
+        Their matches stay, too: else a change that is taken back would find nothing that matches.
+        """
+        return any(
+            departing(catalog, head)
+            for each in self._records.removals.all()
+            if each.value.trigger
+            for head in self._records.profiles.heads(each.value.trigger, cluster)
+        )
+
+    def _forget_reports(self, cluster: str, catalog: Catalog) -> None:
+        """Delete what is known of the reports of sources that count no more."""
+        for selection in self._records.selections.heads(cluster):
+            if selection.source not in catalog.sources_in(cluster) or (
                 not catalog.sources[selection.source].aggregation
             ):
-                self._records.selections.delete(course.name, selection.source)
-        for hold in list(self._records.holds.all(course.name)):
-            if hold.source not in catalog.sources_in(course.name):
-                self._records.holds.forget(course.name, hold.source)
-        return True
+                self._records.selections.delete(cluster, selection.source)
+        for hold in list(self._records.holds.all(cluster)):
+            if hold.source not in catalog.sources_in(cluster):
+                self._records.holds.forget(cluster, hold.source)
 
     def _end_match(self, catalog: Catalog, match: Match) -> None:
         """End a match, or hold it; where rules have changed meanwhile, have it judged by those."""

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from bellhop.engine.mounting import is_mounted
-from bellhop.engine.referring import is_elsewhere
+from bellhop.engine.referring import may_be_elsewhere
 from bellhop.errors import BellhopError, ConflictError
 from bellhop.frozen import frozen
 from bellhop.messages import Apply
@@ -69,6 +69,7 @@ class Work:
     any ConfigMap or Secret, is `written`, and what its workloads read and we may not is `unread`.
     What is Local is brought for the `guests`; what of it one of them cannot have is told in
     `lacking`, with the reason. It has `got_on` once there is less to do.
+    It `reads_elsewhere` if templates read an object of `mgmt/mgmt`; None until that is looked up.
     """
 
     message: Apply
@@ -97,6 +98,7 @@ class Work:
     guests: tuple[Cluster, ...] = ()
     lacking: list[BellhopError] = field(default_factory=list)
     got_on: bool = False
+    reads_elsewhere: bool | None = None
 
     @cached_property
     def wanted(self) -> bool:
@@ -130,7 +132,9 @@ class Work:
     @property
     def reads(self) -> bool:
         """Say whether it is made of objects of which nobody may tell when they change."""
-        elsewhere = any(map(is_elsewhere, self.profile.reads))
+        elsewhere = self.reads_elsewhere
+        if elsewhere is None:
+            elsewhere = any(map(may_be_elsewhere, self.profile.reads))
         return self.dry or self.profile.rollout.reloads or elsewhere
 
     def note(self, upshot: Upshot) -> None:

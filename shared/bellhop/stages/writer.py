@@ -15,6 +15,7 @@ from bellhop.engine import instantiate as engine
 from bellhop.engine.difference import readers, rereaders
 from bellhop.engine.digest import digest
 from bellhop.engine.granting import account_of
+from bellhop.engine.leaving import departing, is_declared_for
 from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError
 from bellhop.messages import Apply, Instantiate, Publisher, Resolve
@@ -25,6 +26,7 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.profiles import place
+from bellhop.records.removals import Rule
 from bellhop.settings import Settings
 from bellhop.stages.hosting import housed
 from bellhop.stages.ledger import Note, Origin
@@ -83,6 +85,10 @@ class Writer:
             ConflictError: another profile has the name of something that it generates.
         """
         old, token = (found.value, found.token) if found else (None, ABSENT)
+        try:
+            new = self._holding(old, new)
+        except StaleError:
+            return False
         new = replace(new, grants=account_of(new.contents))
         new = _leaving(old, housed(self._records, old, new))
         try:
@@ -108,6 +114,26 @@ class Writer:
         if old is None or not old.told or old.generated != new.generated:
             self._tell_readers(new, new.titles)
         return self._note(new, token)
+
+    def _holding(self, old: Profile | None, new: Profile) -> Profile:
+        """Return a profile that stays in the clusters from which its removal is held.
+
+        Raises:
+            StaleError: it was made of declarations that are no longer the current ones.
+        """
+        lost = set(old.matched).difference(new.destinations) if old else set()
+        if old is None or not lost:
+            return new
+        catalog = self._catalogs.current()
+        kept = lost.intersection(departing(catalog, old))
+        if kept and self._records.removals.get(_rule(old)):
+            stays = tuple(sorted({*new.destinations, *kept}))
+            # It is not what its inputs make: once it is released they are asked again.
+            return replace(new, destinations=stays, made_of="")
+        if any(is_declared_for(catalog, old, each) for each in lost):
+            # Somebody has taken the change back, and nothing is held of it any more.
+            raise StaleError(f"cannot write profile '{old.name}': the declarations have changed")
+        return new
 
     def _put_titled(self, old: Profile | None, new: Profile, token: str) -> str:
         """Write a profile that has the names of what it generates; return its token.
@@ -164,19 +190,32 @@ class Writer:
         return True
 
     def withdraw(
-        self, found: Found, message: Origin, note: Note, sync: Sync = "Continuous"
+        self,
+        found: Found,
+        message: Origin,
+        note: Note,
+        sync: Sync = "Continuous",
+        *,
+        deleted: bool,
+        undeclared: bool = False,
     ) -> bool:
         """Have a profile leave all clusters; False if another writer was quicker.
 
         What a trigger that is tried dry makes no more stays where it is until that trigger is
-        not, or is no more.
+        not. What is `deleted` while it is tried dry leaves all as it is, and owns it no more. What
+        is deleted, or `undeclared` by now, stays while its removal is held.
         """
         if found is None:
             return True
         old, token = found.value, found.token
+        if deleted or undeclared:
+            made = self._undeclared(old)
+            if made is not None:
+                return made
         # What a worker noted whose head lost, or who died, is to be left with all others.
         noted = self._records.departures.of(place(old))
         leaving = tuple(sorted({*old.destinations, *noted}))
+        unchanged = old.leaves_unchanged or (deleted and old.sync == "DryRun")
         new = replace(
             old,
             contents=(),
@@ -195,7 +234,11 @@ class Writer:
             made_at=None,
             recipe={},
             scripted=False,
+            leaves_unchanged=unchanged,
         )
+        if unchanged:
+            # Nothing is removed, so nothing is to be checked before or after that.
+            new = replace(new, checked=(), checks=())
         try:
             self._give_up(old, old.titles)
             if old.latest > 1:
@@ -216,6 +259,13 @@ class Writer:
         self._publisher.publish(_applications(new, message))
         return self._note(new, token)
 
+    def _undeclared(self, old: Profile) -> bool | None:
+        """Return True where the removal of a profile is held, False where it is declared again."""
+        catalog = self._catalogs.current()
+        if departing(catalog, old) and self._records.removals.get(_rule(old)):
+            return True
+        return False if any(is_declared_for(catalog, old, each) for each in old.matched) else None
+
     def _put(self, old: Profile | None, new: Profile, token: str) -> str:
         """Write a profile after noting the clusters that it leaves from now on; return its token.
 
@@ -235,6 +285,10 @@ def failed(draft: Profile, error: PermanentError) -> Profile:
     """Return a draft that holds nothing but why; what was last good stays in its place."""
     bare = replace(draft, contents=(), digest="", generated=(), reads=(), title="")
     return replace(bare, error=str(error), error_code=error.code)
+
+
+def _rule(profile: Profile) -> Rule:
+    return profile.trigger, "" if profile.trigger else profile.name
 
 
 def _same(old: Profile, new: Profile) -> bool:
@@ -295,6 +349,7 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
             content.missing,
             # What is brought as usual has the digest that it always had.
             *([_handled(content.how)] if content.how != PLAIN else []),
+            *([list(content.clusters)] if content.clusters else []),
         ]
         for content in contents
     ]

@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         "stages/declare.py",
-        'self._records.pending.put(name, {"keys": [list(key) for key in keys]})\n',
+        'self._records.pending.put(name, {"keys": [list(key) for key in keys], **more})\n',
         "pass\n",
         "A change that a death interrupts is not finished.",
     ),

@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         "stages/concluding.py",
-        "            if not seen or seen.value.manifest != manifest:\n",
+        "            if not seen or not same(seen.value.manifest, manifest):\n",
         "            if not seen:\n",
         "A CloudEvent is buried that came after the one that is over.",
     ),

@@ -123,8 +123,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/schedule.py",
-        "        self._records.timers.strike(due)\n        return True",
-        "        return True",
+        "        self._records.timers.strike(due)\n        if isinstance",
+        "        if isinstance",
         "What was due is due for ever.",
     ),
     Mutant(

@@ -53,8 +53,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/elsewhere.py",
-        "                wanted |= known.keys()\n                break\n",
-        "                break\n",
+        "                wanted |= known.keys()\n",
+        "",
         "Who reads for more clusters than there is time for follows none of the rest.",
     ),
     Mutant(
@@ -102,8 +102,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/hints.py",
-        "        if before or (before is None and not hint.before):\n",
-        "        if before:\n",
+        "        if _is_pending(hint, seen):\n            self._wait(hint, self._records",
+        "        if seen and _is_pending(hint, seen):\n            self._wait(hint, self._records",
         "What is about to come is read before it is there.",
     ),
     Mutant(

@@ -109,8 +109,8 @@ MUTANTS = [
     ),
     Mutant(
         "engine/checking.py",
-        "said = _WITHHELD if secret and health.message else health.message",
-        "said = health.message",
+        "said.append(_WITHHELD if secret else health.message)",
+        "said.append(health.message)",
         "What a check's script says of a Secret is told to everybody.",
     ),
     Mutant(
@@ -211,8 +211,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/lease.py",
-        "if left > timedelta(0) and self._peers",
-        "if inventory.worker and self._peers",
+        "if left > timedelta(0) and lives",
+        "if inventory.worker and lives",
         "A dead worker's lease never ends.",
     ),
     Mutant(
@@ -376,8 +376,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/executor.py",
-        "releases=work.profile.leaves_policies",
-        "releases=True",
+        "releases = untouched or work.profile.leaves_policies",
+        "releases = True",
         "What is withdrawn stays.",
     ),
     Mutant(
@@ -682,8 +682,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/instantiate.py",
-        'found, message, note, trigger.sync if trigger else "Continuous"',
-        'found, message, note, "Continuous"',
+        'trigger.sync if trigger else "Continuous",\n',
+        '"Continuous",\n',
         "What a trigger that is tried dry makes no more is withdrawn.",
     ),
     Mutant(

@@ -80,9 +80,8 @@ MUTANTS = [
     ),
     Mutant(
         "records/timers.py",
-        "        self._enter(name, at)\n"
-        "        self._table.put(_place(name), name, Timer(name, at, body), expect=expect)\n",
-        "        self._table.put(_place(name), name, Timer(name, at, body), expect=expect)\n",
+        '        self._store.put(Item(f"due/{mark[0]}", f"{moment}/{mark}", entry))\n',
+        "",
         "A timer that is set is found by nobody.",
     ),
     Mutant(
@@ -93,8 +92,8 @@ MUTANTS = [
     ),
     Mutant(
         "records/timers.py",
-        "        self._enter(timer.name, at)\n        with suppress",
-        "        with suppress",
+        "            self._put(moved, expect=due.timer.token)\n",
+        "            pass\n",
         "A sweep that has fired is never due again.",
     ),
     Mutant(

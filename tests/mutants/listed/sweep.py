@@ -106,8 +106,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/sweep.py",
-        "            ended = match.source not in sources or not known\n",
-        "            ended = not match.source\n",
+        "            if not counts or not known:\n",
+        "            if not match.source:\n",
         "Matches of sources that are gone stay.",
     ),
     Mutant(
@@ -160,8 +160,20 @@ MUTANTS = [
     ),
     Mutant(
         "stages/hints.py",
-        "        if before or (before is None and not hint.before):\n",
-        "        if before is None and not hint.before:\n",
+        "        if _is_pending(hint, seen):\n            self._wait(hint, self._records.",
+        "        if not seen:\n            self._wait(hint, self._records.",
         "A profile is told before the change can be seen.",
+    ),
+    Mutant(
+        "stages/hints.py",
+        "            uid = old.uid if hint.creates else hint.uid or old.uid\n",
+        "            uid = hint.uid or old.uid\n",
+        "A creation that is not stored yet is recorded as deleted.",
+    ),
+    Mutant(
+        "engine/hints.py",
+        '    creates = same and request.get("operation") == "CREATE"\n',
+        "    creates = False\n",
+        "The version that a client sends with a creation counts as one that was stored.",
     ),
 ]

@@ -22,6 +22,7 @@ from bellhop.model.record import (
     Profile,
 )
 from bellhop.model.rendering import Rendering
+from bellhop.model.tally import Tally
 from bellhop.records.profiles import place
 
 SERVICE = ObjectKey(GVK("", "v1", "Service"), "default", "my-service")
@@ -178,6 +179,7 @@ def populate(here: Installation) -> None:
     declare(here)
     here.declare.register(cluster())
     health = Health("Healthy", swept_at=now() - timedelta(minutes=2), seen=10, missed=1)
+    health = replace(health, tallies=(Tally(now() - timedelta(hours=13), 10, 1),))
     here.records.health.put("default/workload", health)
     observe(here, service())
     match = Match(

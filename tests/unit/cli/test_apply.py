@@ -93,6 +93,23 @@ def test_refuses_lua_that_cannot_be_compiled(
     assert not list(here.records.manifests.names("EventSource"))
 
 
+@pytest.mark.parametrize("text", ["function evalute()", "local function evaluate()"])
+def test_refuses_lua_that_defines_no_evaluate(
+    bellhop: Bellhop, here: Installation, text: str
+) -> None:
+    """Nothing could call it; it would match nothing, and say so for each object alone."""
+    broken = SCRIPTED.replace("function evaluate()", text).replace("true", "true}")
+    result = bellhop("apply", "-f", "-", stdin=broken)
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == (
+        "error: standard input, document 1, line 12, spec.resourceSelectors[1].evaluate: the Lua"
+        " script defines no function 'evaluate', which is what is called; name it so, without"
+        " 'local'"
+    )
+    assert not list(here.records.manifests.names("EventSource"))
+
+
 WRITTEN = """
 apiVersion: v1
 kind: KIND
@@ -118,6 +135,42 @@ def test_refuses_scripts_that_write_manifests_and_cannot_be_compiled(
     assert "hunter2" in first
     assert second.endswith("the Lua script cannot be compiled in its line 1")
     assert not list(here.records.manifests.names("ConfigMap"))
+
+
+CONTENTS = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: generated, namespace: default}
+data:
+  plain.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: "{{ x }}"}
+  sources.yaml: |
+    apiVersion: v1
+    kind: List
+    items:
+    - apiVersion: lib.projectsveltos.io/v1beta1
+      kind: EventSource
+      metadata: {name: services}
+"""
+
+
+def test_refuses_declarations_as_contents(bellhop: Bellhop, here: Installation) -> None:
+    """No cluster would read them; what is rendered first is told when it is."""
+    result = bellhop("apply", "-f", "-", stdin=CONTENTS)
+    templated = CONTENTS.replace("name: services", "name: {{ .Cluster.metadata.name }}")
+    other = CONTENTS.replace("kind: EventSource", "kind: SveltosCluster")
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == (
+        "error: standard input, document 1, line 10, data['sources.yaml']: the EventSource is a"
+        " declaration, which Bellhop takes by `bellhop apply` alone and reads from no cluster;"
+        " apply it by itself, and take it out of what is deployed"
+    )
+    assert not list(here.records.manifests.names("ConfigMap"))
+    assert bellhop("apply", "-f", "-", stdin=templated).exit_code == 0
+    assert bellhop("apply", "-f", "-", stdin=other).exit_code == 0
 
 
 def test_refuses_what_is_to_word_notices_and_is_no_template(bellhop: Bellhop) -> None:

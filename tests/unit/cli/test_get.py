@@ -15,7 +15,7 @@ from click.testing import Result
 
 from bellhop.cli.views.sources import _conditions
 from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import EventSource, event_report, of
 from bellhop.model.record import (
     NO_OBJECT,
@@ -247,6 +247,19 @@ def test_a_report_says_how_old_it_may_be(bellhop: Bellhop, here: Installation) -
     assert bellhop("get", "er").stdout.splitlines()[1].split()[-1] == "7m"
 
 
+def test_a_source_says_which_kind_it_waits_for(bellhop: Bellhop, here: Installation) -> None:
+    """One that a cluster does not serve, as the last sweep found."""
+    fleet.populate(here)
+    assert "Waits for" not in bellhop("describe", "es", "sveltos-service").stdout
+    health = here.records.health.get("default/workload").value
+    unserved = (GVK("example.org", "v1", "Widget"), fleet.SERVICE.gvk)
+    here.records.health.put("default/workload", replace(health, unserved=unserved))
+    said = "Service.v1 in default/workload: not served there, looked for at each sweep"
+
+    assert said in bellhop("describe", "es", "sveltos-service").stdout
+    assert said in bellhop("get", "es", "-o", "wide").stdout
+
+
 def test_a_report_says_what_fails(bellhop: Bellhop, here: Installation) -> None:
     """Errors of scripts and of templates stand in the status, where Sveltos' users look."""
     fleet.populate(here)
@@ -443,6 +456,49 @@ def test_sums_up_how_a_profile_stands(
     assert cells[-2:] == [provisioned, word]
 
 
+def test_says_what_a_removal_waits_for(bellhop: Bellhop, here: Installation) -> None:
+    """A cluster that is down keeps a profile that goes nowhere any more: it is no failure of it."""
+    fleet.populate(here)
+    stored = fleet.profile(destinations=(), leaves=True, leaving=("default/workload", "a/b"))
+    here.records.profiles.put(stored)
+    here.records.departures.begin(place(stored), stored.leaving)
+    failed = fleet.outcome(phase="Failed", reason="Away", message="it does not answer")
+    here.records.outcomes.put(failed)
+    [shown] = json.loads(bellhop("get", "cp", "-o", "json").stdout)["items"]
+    wide = bellhop("get", "cp", "-o", "wide").stdout
+
+    assert shown["status"]["state"] == "Removing"
+    assert (
+        "it is still to be removed from 'default/workload': it does not answer (and from 1 other"
+        " cluster)"
+    ) in wide
+
+
+def test_a_trigger_has_a_status(bellhop: Bellhop, here: Installation) -> None:
+    """As a profile has: where it is in force, and what became of what it made."""
+    fleet.populate(here)
+    here.records.outcomes.put(fleet.outcome(phase="Failed", message="no"))
+    written = bellhop("get", "et", "service-network-policy", "-o", "json").stdout
+    status = json.loads(written)["status"]
+
+    assert status == {
+        "matchingClusters": [
+            {
+                "apiVersion": "lib.projectsveltos.io/v1beta1",
+                "kind": "SveltosCluster",
+                "namespace": "default",
+                "name": "workload",
+            }
+        ],
+        "paused": False,
+        "profiles": 1,
+        "provisioned": 0,
+        "failing": 1,
+        "clusterProfiles": [{"name": fleet.PROFILE, "state": "Failed"}],
+    }
+    assert "unchanged" in bellhop("apply", "-f", "-", stdin=written).stdout
+
+
 def test_profiles_of_a_deleted_trigger_are_shown_until_they_are_gone(
     bellhop: Bellhop, here: Installation
 ) -> None:
@@ -550,7 +606,7 @@ def test_says_what_it_cannot_find(
             ("cluster", "default/workload"),
             [
                 "State:             Healthy",
-                "Found by sweeps:   1 of 10 looks at objects",
+                "Found by sweeps:   1 of 10 looks at objects since 20",
                 "not at all: sweeps alone",
                 f"NetworkPolicy default/front-my-service   ClusterProfile/{fleet.PROFILE}",
             ],

@@ -143,5 +143,14 @@ def test_refuses_while_somebody_serves(bellhop: Bellhop, tmp_path: Path, secret:
     told = ("--passphrase-file", str(secret))
     result = bellhop("export", str(tmp_path / "archive"), *told)
 
-    assert (result.exit_code, "another `bellhop serve` does" in result.stderr) == (75, True)
+    (tmp_path / "other").touch()
+    filled = bellhop("import", str(tmp_path / "other"), *told)
+
+    busy = "another process, as `bellhop serve`, is at work there; stop it first\n"
+    assert (result.exit_code, filled.exit_code) == (75, 75)
+    assert (result.stderr.startswith("error: cannot export '"), result.stderr.endswith(busy)) == (
+        True,
+        True,
+    )
+    assert filled.stderr.startswith("error: cannot import into '")
     assert not (tmp_path / "archive").exists()

@@ -53,6 +53,19 @@ def test_pauses_and_resumes(
     assert after.value == before.value
 
 
+def test_a_triggers_name_alone_pauses_it(bellhop: Bellhop, here: Installation) -> None:
+    """Where no profile has that name, and it is said that it is a trigger."""
+    fleet.declare(here, join(trigger(), holder("own", config("x"))))
+    result = bellhop("pause", "made")
+    key = DeclarationKey("EventTrigger", "", "made")
+
+    assert result.stdout == "EventTrigger 'made' paused.\n"
+    assert "'made' is a trigger" in result.stderr
+    assert annotations(here, key) == {marks.TRIGGER_PAUSED: "true"}
+    assert bellhop("resume", "made").stdout == "EventTrigger 'made' resumed.\n"
+    assert annotations(here, key) == {}
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

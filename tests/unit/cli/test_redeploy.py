@@ -35,6 +35,24 @@ def test_what_is_not_there_cannot_be_asked_for(bellhop: Bellhop, here: Installat
     assert "there is no cluster 'a/b'" in bellhop("remove-strays", "a/b").stderr
 
 
+def test_a_trigger_means_all_that_it_made(bellhop: Bellhop, here: Installation) -> None:
+    """In all clusters, or in one; --unchecked is for one profile alone."""
+    fleet.populate(here)
+    here.records.profiles.put(fleet.profile(name="other"))
+    here.records.outcomes.put(fleet.outcome(profile="other"))
+    here.records.outcomes.put(fleet.outcome(profile="own", trigger=""))
+    result = bellhop("redeploy", "service-network-policy")
+    unchecked = bellhop("redeploy", "service-network-policy", "--unchecked")
+
+    assert result.stdout == "Asked for 2 deployments.\n"
+    assert "is a trigger: all profiles that it made are meant" in result.stderr
+    assert "--unchecked goes with one profile" in unchecked.stderr
+    here.records.outcomes.delete("default/workload", "other")
+    here.records.outcomes.delete("default/workload", fleet.PROFILE)
+    none = bellhop("redeploy", "service-network-policy").stderr
+    assert "profiles of trigger 'service-network-policy': none of them is in any cluster" in none
+
+
 def test_only_what_is_to_go_goes_unchecked(bellhop: Bellhop, here: Installation) -> None:
     """Who names no profile, or one that is wanted, is told so."""
     fleet.populate(here)

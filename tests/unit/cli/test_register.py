@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from click.testing import Result
 from cryptography import x509
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.local.certificates import make_authority
 from bellhop.engine.wiring import NAME, NAMESPACE
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import GVK
@@ -282,6 +284,30 @@ def test_wrong_credentials_are_not_registered(
 
     assert result.exit_code == 1
     assert "not-a-token" not in result.output
+    assert "it does not accept the credentials of the kubeconfig that was given; try" in (
+        result.stderr
+    )
+    assert here.records.clusters.get(KEY) is None
+
+
+def test_another_authority_is_told_of_the_file(
+    register: Bellhop, here: Installation, kubeconfig: Path, tmp_path: Path
+) -> None:
+    """Nothing is stored yet, and there is nothing to register again."""
+    document = yaml.safe_load(kubeconfig.read_text())
+    other = make_authority("other", now=datetime.now(UTC), validity=timedelta(days=1))
+    authority = base64.b64encode(other.certificate_pem).decode()
+    document["clusters"][0]["cluster"]["certificate-authority-data"] = authority
+    path = tmp_path / "other.kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    result = register(*INGEST, path=path)
+
+    assert result.exit_code == 75
+    assert "certificate authority of the kubeconfig that was given, or is for another" in (
+        result.stderr
+    )
+    assert "stored" not in result.stderr
+    assert "again" not in result.stderr
     assert here.records.clusters.get(KEY) is None
 
 

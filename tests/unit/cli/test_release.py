@@ -34,7 +34,7 @@ def test_lists_what_is_held(bellhop: Bellhop, here: Installation) -> None:
     shown = bellhop("get", "held")
 
     title, row = shown.stdout.splitlines()
-    assert title.split() == ["CLUSTER", "EVENTSOURCE", "HELD", "OF", "SINCE", "WHY"]
+    assert title.split() == ["CLUSTER", "EVENTSOURCE", "HELD", "OF", "SINCE", "CHANGE", "WHY"]
     assert row.split()[:4] == [CLUSTER, SOURCE, "4", "30"]
     assert "20 of 30 objects were found by a sweep to be gone or changed at once" in row
     assert f"`bellhop release {CLUSTER} {SOURCE}` lets them go" in row
@@ -136,5 +136,5 @@ def test_what_is_not_held_cannot_be_released(bellhop: Bellhop, here: Installatio
     assert "there is no cluster 'a/b'" in bellhop("release", "a/b", SOURCE).stderr
     for words in ((), (CLUSTER,), (CLUSTER, SOURCE, "--all")):
         result = bellhop("release", *words)
-        assert "name a cluster and an EventSource, or give --all" in result.stderr
+        assert "name a cluster and an EventSource, or give --change or --all" in result.stderr
         assert result.exit_code == 2

@@ -66,6 +66,47 @@ def test_lists_what_can_be_brought_back(bellhop: Bellhop) -> None:
     assert text.splitlines()[0].split() == ["REVISION", "RENDERED", "REPLACED", "STATE", "CHANGED"]
 
 
+TRIGGER = "service-network-policy"
+
+
+def test_a_trigger_means_all_profiles_that_it_made(bellhop: Bellhop, revised: Installation) -> None:
+    """Which is said; one of them that held nothing before keeps no other from going back."""
+    revised.records.profiles.put(fleet.profile(name="young", number=1, latest=1))
+    result = bellhop("rollback", TRIGGER)
+    listed = bellhop("history", TRIGGER)
+
+    assert result.exit_code == 0, result.stderr
+    assert "'service-network-policy' is a trigger: all profiles that it made are" in result.stderr
+    assert f"Rolled '{NAME}' back to revision 1" in result.stdout
+    assert "warning: cannot roll back 'young' to what it held before" in result.stderr
+    assert listed.stdout.splitlines()[0].split()[:2] == ["PROFILE", "REVISION"]
+    rows = json.loads(bellhop("history", TRIGGER, "-o", "json").stdout)
+    assert [(row["profile"], row["revision"]) for row in rows] == [
+        (NAME, 1),
+        (NAME, 2),
+        ("young", 1),
+    ]
+    assert "--to goes with one profile" in bellhop("rollback", TRIGGER, "--to", "1").stderr
+    undone = bellhop("rollback", TRIGGER, "--undo").stdout
+    assert f"'{NAME}' is to be as declared again.\n" in undone
+
+
+def test_a_profile_comes_before_a_trigger_of_its_name(
+    bellhop: Bellhop, revised: Installation
+) -> None:
+    """As nobody could name it otherwise; and a trigger that made nothing says so."""
+    revised.records.profiles.put(
+        fleet.profile(name=TRIGGER, trigger="", cluster="", object="", number=1, latest=1)
+    )
+    [row] = json.loads(bellhop("history", TRIGGER, "-o", "json").stdout)
+    fleet.declare(revised, fleet.MANIFESTS.replace(f"name: {TRIGGER}", "name: idle"))
+    idle = bellhop("history", "idle")
+
+    assert "profile" not in row
+    assert "trigger 'idle' has made no profile that holds anything" in idle.stderr
+    assert idle.exit_code == 1
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

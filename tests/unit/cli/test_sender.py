@@ -58,6 +58,23 @@ def test_adds_a_sender_and_shows_its_token_once(bellhop: Bellhop, house: Install
         assert token not in listed.output
 
 
+def test_adds_and_rotates_for_a_program(
+    bellhop: Bellhop, house: Installation, tmp_path: Path
+) -> None:
+    """As one object with the secret, or with the file that has it and without the secret."""
+    added = json.loads(bellhop("sender", "add", KEY, "ci", "-o", "json").stdout)
+    file = tmp_path / "ci.token"
+    how = ("--file", str(file), "-o", "json")
+    rotated = json.loads(bellhop("sender", "rotate", KEY, "ci", *how).stdout)
+
+    assert (added["cluster"], added["name"], added["proof"]) == (KEY, "ci", "token")
+    assert (added["address"], added["authority"], added["formerUntil"]) == (ADDRESS, "PEM", None)
+    assert admits(house, added["secret"])
+    assert admits(house, file.read_text().strip())
+    assert (rotated["file"], "secret" in rotated) == (str(file), False)
+    assert rotated["formerUntil"] > rotated["since"]
+
+
 def test_lists_senders(bellhop: Bellhop, house: Installation) -> None:
     """With how they prove themselves; the authority to trust is for programs."""
     assert bellhop("sender", "list").stderr.strip() == "No senders found."

@@ -11,10 +11,22 @@ from typing import Any
 
 import pytest
 
+from bellhop.fleet.doctor import house
+from bellhop.fleet.failures import failures as list_failures
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.vitals import Room, Vitals
 from bellhop.messages import Sweep
 from bellhop.model.gvk import ObjectKey
-from bellhop.model.record import Circuit, Health, Heard, Match, Pulse, Refusals
+from bellhop.model.record import (
+    Circuit,
+    Cluster,
+    Health,
+    Heard,
+    Match,
+    Pulse,
+    Refusals,
+    Selection,
+)
 from bellhop.ports.store import Item
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
@@ -22,6 +34,7 @@ from tests.unit.cli.conftest import Bellhop
 
 CLUSTER = "default/workload"
 HOUR = timedelta(hours=1)
+MEBI = 1024 * 1024
 
 
 def rings(here: Installation, **changes: Any) -> None:
@@ -58,6 +71,38 @@ def test_all_is_well(bellhop: Bellhop, here: Installation) -> None:
     assert ["queues", "nothing", "waits"] not in lines
     assert [CLUSTER, "Healthy", "30s", "120s", "1/10", "0", "0"] in _rounded(lines)
     assert lines[-1] == ["All", "is", "well."]
+
+
+@pytest.mark.usefixtures("served")
+def test_names_what_is_paused(bellhop: Bellhop, here: Installation) -> None:
+    """It is as somebody wants it, so that nothing is wrong; but all is not well either."""
+    rings(here)
+    now = fleet.now()
+    here.records.hearings.put(CLUSTER, Heard(now, 0.0, "0.1.0"))
+    here.records.pulses.put(Pulse(now - HOUR, now))
+    assert "paused" not in bellhop("status").stdout
+    bellhop("pause", "trigger", "service-network-policy")
+    result = bellhop("status")
+    told = json.loads(bellhop("status", "-o", "json").stdout)
+
+    assert result.exit_code == 0, result.stdout
+    assert (
+        "paused          trigger service-network-policy; `bellhop resume` ends that\n"
+    ) in result.stdout
+    assert result.stdout.endswith("Nothing is wrong, but some is paused.\n")
+    assert (told["well"], told["paused"]) == (True, ["trigger service-network-policy"])
+
+
+@pytest.mark.usefixtures("served")
+def test_counts_no_misses_where_nothing_rings(bellhop: Bellhop, here: Installation) -> None:
+    """A cluster without a forwarder has no push that could miss anything."""
+    fleet.populate(here)
+    [row] = [line for line in bellhop("status").stdout.splitlines() if CLUSTER in line]
+    told = json.loads(bellhop("status", "-o", "json").stdout)
+
+    assert row.split()[-3:] == ["-", "0", "0"]
+    assert (told["clusters"][0]["missed"], told["clusters"][0]["observed"]) == (1, 10)
+    assert told["clusters"][0]["countedSince"]
 
 
 def _rounded(lines: list[list[str]]) -> list[list[str]]:
@@ -125,6 +170,28 @@ def test_reads_what_a_later_version_adds(bellhop: Bellhop, here: Installation) -
     here.records.store.put(Item("cluster", CLUSTER, {**item.value, "later": {"a": 1}}))
 
     assert CLUSTER in bellhop("status").stdout
+
+
+@pytest.mark.parametrize(
+    ("room", "said"),
+    [
+        (Room(Path("/s"), 300 * MEBI, 9000 * MEBI), ""),
+        (Room(Path("/s"), 255 * MEBI, 9000 * MEBI), "255 MiB are left of 9000 MiB; below 4 MiB"),
+        (Room(Path("/s"), 60 * MEBI, 500 * MEBI), ""),
+        (Room(Path("/s"), 40 * MEBI, 500 * MEBI), "40 MiB are left of 500 MiB; below 4 MiB"),
+        (Room(Path("/s"), 3 * MEBI, 500 * MEBI), "it is full (3072 KiB are left), and nothing is"),
+        (Room(Path("/s"), 300 * MEBI, 500 * MEBI, names=False), "all its inodes are used"),
+    ],
+)
+def test_warns_of_a_disk_before_it_is_full(here: Installation, room: Room, said: str) -> None:
+    """Below 256 MiB, or a tenth of a small disk: by status and doctor, with what happens next."""
+    there = replace(here, vitals=Vitals(room.folder, running=True, room=room))
+    told = [each.sentence for each in list_failures(there) if each.what == "disk"]
+    [sign] = [each for each in house(there, answers=True) if each.piece == "disk"]
+
+    assert [said in each for each in told] == ([True] if said else [])
+    assert said in sign.sentence
+    assert sign.verdict == ("wrong" if said else "well")
 
 
 def test_makes_nothing_where_nothing_is(bellhop: Bellhop, state: Path) -> None:
@@ -249,6 +316,30 @@ def test_what_follows_from_a_dead_destination_is_counted(
 
     assert len(rows) == 1
     assert "no connection in time; 40 of its profiles wait for it" in rows[0]["sentence"]
+
+
+def test_one_script_that_fails_in_several_clusters_is_one_cause(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """With the clusters, and since when: a script's own, and an aggregatedSelection's."""
+    fleet.populate(here)
+    first = fleet.now() - HOUR
+    for number in range(7):
+        key, at = f"fleet/c{number}", first + timedelta(minutes=7 - number)
+        here.declare.register(Cluster("fleet", f"c{number}", {}, "v1.30.0", "d", at))
+        match = Match(key, "s", fleet.SERVICE, False, "", at, error="oh no", failed_at=at)  # noqa: FBT003
+        here.records.matches.put(match)
+        here.records.selections.put(Selection(key, "s", at, error="oh my", failed_at=at))
+    rows = [row for row in failures(bellhop) if row["what"] == "evaluation"]
+
+    named = "fleet/c0, fleet/c1, fleet/c2, fleet/c3, fleet/c4 and 2 more"
+    assert [(row["count"], row["which"]) for row in rows] == [
+        (7, "s on Service default/my-service in fleet/c0"),
+        (7, "s in fleet/c0"),
+    ]
+    assert f"oh no; it fails in 7 clusters: {named}" in rows[0]["sentence"]
+    assert rows[1]["sentence"] == f"oh my; it fails in 7 clusters: {named}"
+    assert {row["since"] for row in rows} == {f"{first + timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"}
 
 
 def test_what_fails_alike_is_one_line_with_a_count(bellhop: Bellhop, here: Installation) -> None:

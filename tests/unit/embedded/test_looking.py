@@ -209,7 +209,7 @@ def test_a_state_on_a_full_disk_is_read(state: Path, tmp_path: Path) -> None:
 
     assert found == ["prod/east", "prod/west"]
     assert alive is not None
-    assert alive.full
+    assert alive.room.full
     assert after == before
 
 

@@ -78,7 +78,9 @@ def test_a_key_of_another_length_is_refused(tmp_path: Path) -> None:
 
 def test_only_one_serves_from_a_folder(tmp_path: Path) -> None:
     """A second is told so, until the first has ended."""
-    told = pytest.raises(BusyError, match="another `bellhop serve` does; stop it first")
+    told = pytest.raises(
+        BusyError, match=r"cannot serve from .*`bellhop serve`, is at work there; stop"
+    )
     with only_one(tmp_path), told, only_one(tmp_path):
         pass
     with only_one(tmp_path):

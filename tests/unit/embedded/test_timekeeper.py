@@ -121,3 +121,64 @@ def test_a_clock_that_was_set_back_ends_no_pulse(here: Embedded, clock: FakeCloc
 
     assert pulse is not None
     assert pulse.at == clock.now()
+
+
+DAY = timedelta(days=1)
+
+
+def test_pulls_in_what_a_clock_set_that_was_ahead(
+    keeper: Timekeeper, here: Embedded, clock: FakeClock
+) -> None:
+    """It is due as long after now as it was to be after then, whatever nobody writes meanwhile."""
+    clock.jump(DAY)
+    keeper.tick()
+    set_timer(here, 2 * SECOND)
+    keeper.tick()
+    published(here)
+    clock.jump(-DAY)
+    looked = keeper.tick()
+    early = published(here)
+    clock.advance(2 * SECOND)
+    keeper.tick()
+
+    assert (looked, early) == (True, [])
+    assert "resolve" in published(here)
+
+
+def test_a_new_process_pulls_in_what_one_before_set(here: Embedded, clock: FakeClock) -> None:
+    """The clock may go back while nobody works."""
+    clock.jump(DAY)
+    set_timer(here, 2 * SECOND)
+    clock.jump(-DAY)
+    keeper = Timekeeper(here, Log(io.StringIO()))
+    keeper.tick()
+    clock.advance(2 * SECOND)
+    keeper.tick()
+
+    assert "resolve" in published(here)
+
+
+def test_writes_that_its_clock_jumped(keeper: Timekeeper, here: Embedded, clock: FakeClock) -> None:
+    """By how much the last time, and by how much in all; time that passes is no jump."""
+    clock.advance(DAY)
+    keeper.tick()
+    pulses = here.installation.records.pulses
+    calm = pulses.get()
+    clock.jump(DAY)
+    keeper.tick()
+    ahead = pulses.get()
+    clock.jump(-DAY)
+    keeper.tick()
+    right = pulses.get()
+
+    assert calm
+    assert calm.jumped_at is None
+    assert ahead
+    assert (ahead.jumped_at, ahead.jumped, ahead.off) == (clock.now() + DAY, 86400, 86400)
+    assert right
+    assert (right.at, right.jumped_at, right.jumped, right.off) == (
+        clock.now(),
+        clock.now(),
+        -86400,
+        0,
+    )

@@ -23,6 +23,7 @@ from bellhop.embedded.upkeep import Upkeep
 from bellhop.errors import InvalidError
 from bellhop.fleet.failures import failures
 from bellhop.fleet.installation import Inbound, Installation
+from bellhop.fleet.vitals import Room
 from bellhop.logs import Log
 from bellhop.settings import Settings
 from tests.fakes.clock import FakeClock
@@ -53,7 +54,8 @@ class Listener:
             _respond, host="127.0.0.1", port=0, certificate_pem=certificate, key_pem=key, threads=2
         )
         self.server.start()
-        self.upkeep = Upkeep(clock, self.identity, self.server, Log(self.log))
+        self.room = Room(folder, 2**40, 2**41)
+        self.upkeep = Upkeep(clock, self.identity, self.server, Log(self.log), lambda: self.room)
 
     @contextmanager
     def connected(self) -> Iterator[http.client.HTTPSConnection]:
@@ -116,6 +118,25 @@ def test_an_authority_that_has_ended_ends_nothing_else(
     assert listener.log.getvalue().count("Cannot renew the listener's certificate") == 1
     with listener.connected() as connection:
         assert shown(connection)
+
+
+def test_a_disk_that_fills_up_is_told_once(listener: Listener) -> None:
+    """Early enough to do something, once more when it is full, and when it has room again."""
+    mebi = 1024 * 1024
+    for free in (1024, 200, 150, 3, 2, 100, 1024, 1024):
+        listener.room = Room(listener.room.folder, free * mebi, 10_240 * mebi)
+        listener.upkeep.tick()
+    lines = [json.loads(line) for line in listener.log.getvalue().splitlines()]
+
+    assert [line["message"] for line in lines] == [
+        "The disk of the state fills up",
+        "The disk of the state is full",
+        "The disk of the state fills up",
+        "The disk of the state has room again",
+    ]
+    assert lines[0]["problem"] == (
+        "200 MiB are left of 10240 MiB; below 4 MiB nothing is written, and no event is taken in"
+    )
 
 
 def test_the_identity_outlives_restarts(tmp_path: Path, clock: FakeClock) -> None:

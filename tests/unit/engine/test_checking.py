@@ -54,6 +54,13 @@ def ready(number: int, name: str = "web") -> dict[str, Any]:
             id="without healthy it is not",
         ),
         pytest.param(
+            check("function evaluate() return {matching = true} end"),
+            [ready(1)],
+            "Deployment 'shop/web' is not healthy: its script returns no field 'healthy', but"
+            " 'matching'",
+            id="another field",
+        ),
+        pytest.param(
             check("function evaluate() return {healthy = obj.metadata.name == 'x'} end"),
             [ready(1)],
             "Deployment 'shop/web' is not healthy",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bellhop.engine.digest import content, digest
+from bellhop.engine.digest import content, digest, same
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -73,3 +73,32 @@ def test_what_every_write_moves_does_not_count() -> None:
     }
     assert manifest["metadata"]["resourceVersion"] == "7"  # type: ignore[index]
     assert content({"kind": "X"}) == {"kind": "X", "metadata": {}}
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(_json, _json)
+def test_values_are_the_same_as_their_digests_are(one: Any, other: Any) -> None:
+    """The two ways to compare agree, also of a value with itself."""
+    assert same(one, other) is (digest(one) == digest(other))
+    assert same(one, json.loads(json.dumps(one)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(1, True), (0, False), (1, 1.0), ([0], [False]), ({"a": 1}, {"a": True}), (1, "1")],
+)
+def test_a_number_is_no_truth_value(one: Any, other: Any) -> None:
+    """Python takes some of them for equal; a custom resource may hold either."""
+    assert not same(one, other)
+    assert not same(other, one)
+
+
+def test_compares_what_is_nested_deep() -> None:
+    """Deeper than Python's own comparison goes."""
+    one: Any = None
+    other: Any = None
+    for _ in range(5000):
+        one, other = [one], {"a": other}
+
+    assert same(one, [one[0]])
+    assert not same(one, other)

@@ -129,6 +129,28 @@ def test_has_an_expectation_for_every_recording() -> None:
     assert names == told
 
 
+@pytest.mark.parametrize("version", ["1", "7", ""])
+@pytest.mark.parametrize("action", ["ssa-create", "create-configmap"])
+def test_a_create_tells_no_version_whatever_its_client_sent(action: str, version: str) -> None:
+    """A client may send one as a condition; nothing stored has had that uid or version."""
+    review = request(action)
+    metadata = {**review["object"]["metadata"], "resourceVersion": version}
+    review["object"] = {**review["object"], "metadata": metadata}
+
+    [hint] = admission(review, WATCHED)
+
+    assert (hint.uid, hint.before, hint.creates) == (metadata["uid"], 0, True)
+
+
+@pytest.mark.parametrize("action", ["update-put", "ssa-update", "delete", "status-put"])
+def test_other_writes_create_nothing(action: str) -> None:
+    """They tell the uid and version of an object that is stored."""
+    [hint] = admission(request(action), WATCHED)
+
+    assert not hint.creates
+    assert hint.before > 0
+
+
 def test_passes_over_kinds_that_do_not_count() -> None:
     """A cluster in which nothing counts has no hints."""
     assert admission(request("update-put"), Watched([])) == []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.engine.json import DEPTH, read_json
+from bellhop.engine.json import read_json
+from bellhop.engine.nesting import DEEPEST as DEPTH
 from bellhop.errors import InvalidError
 
 

@@ -70,6 +70,23 @@ def test_says_of_each_selector_why_not() -> None:
     ]
 
 
+def test_says_that_a_script_returns_no_matching() -> None:
+    """A misspelt field is named; of a Secret nothing that the script returned is."""
+    found = source(
+        selector(script="return {matched = true, message = 'yes'}"),
+        selector("Secret", script="return {[obj.data.password] = true}"),
+    )
+    secret = thing("Secret", data={"password": "hunter2"})
+
+    plain = judge(found, Candidate(thing()), LIMITS)
+    hidden = judge(found, Candidate(secret), LIMITS)
+
+    assert why_not(plain.declined[0], thing()) == (
+        "its script returns no field 'matching', but 'matched': yes"
+    )
+    assert why_not(hidden.declined[1], secret) == "its script returns no field 'matching'"
+
+
 def test_what_is_being_deleted_comes_where_that_is_asked_for() -> None:
     """It is told what to ask for; a script that is asked sees since when."""
     script = "return {matching = obj.metadata.deletionTimestamp ~= nil}"

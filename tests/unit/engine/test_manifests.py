@@ -18,6 +18,19 @@ def names(text: str) -> list[str]:
     return [each["metadata"]["name"] for each in read_manifests(text, source="default/a/main.yaml")]
 
 
+def test_refuses_declarations() -> None:
+    """No cluster reads them; of a Secret the kind is not named, and others' kinds are fine."""
+    text = "{apiVersion: lib.projectsveltos.io/v1beta1, kind: EventSource, metadata: {name: a}}"
+    for secret, named in ((False, "EventSource"), (True, "object")):
+        with pytest.raises(
+            InvalidError, match=f"the {named} is a declaration, which Bellhop takes"
+        ):
+            read_manifests(text, source="default/a/main.yaml", secret=secret)
+
+    assert names(text.replace("lib.projectsveltos", "lib.example")) == ["a"]
+    assert names(text.replace("EventSource", "SveltosCluster")) == ["a"]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

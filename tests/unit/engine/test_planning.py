@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from bellhop.errors import ConflictError
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Content, Held
 from bellhop.stages.features.resources.planning import (
@@ -104,8 +103,8 @@ def test_one_object_wanted_in_two_versions_is_two_forms() -> None:
         for each in ("v1beta1", "v1")
     ]
 
-    with pytest.raises(ConflictError, match="two forms"):
-        plan(want(*both), {})
+    (rival,) = plan(want(*both), {}).rivals
+    assert "two forms" in str(rival)
 
 
 def test_applies_again_what_had_only_begun() -> None:
@@ -128,8 +127,8 @@ def test_removes_what_is_wanted_no_longer() -> None:
     assert wanted(steps) == ()
 
 
-def test_what_others_need_comes_first_and_goes_last() -> None:
-    """Applying and removing are each other's mirror."""
+def test_what_others_need_is_removed_last() -> None:
+    """By kind: nobody knows any more in which order it was written."""
     kinds = [
         "ValidatingWebhookConfiguration",
         "Deployment",
@@ -144,14 +143,39 @@ def test_what_others_need_comes_first_and_goes_last() -> None:
     ]
     objects = want(*(manifest(kind, "x") for kind in kinds))
 
-    applied = [each.key.gvk.kind for each in wanted(plan(objects, {}))]
     removed = [key.kind for key in left(plan((), held(objects)))]
 
-    assert applied[0] == "Namespace"
-    assert applied.index("Secret") < applied.index("Deployment")
-    assert applied.index("ClusterRole") < applied.index("RoleBinding")
-    assert applied[-1] == "ValidatingWebhookConfiguration"
-    assert removed == applied[::-1]
+    assert removed[-1] == "Namespace"
+    assert removed.index("Deployment") < removed.index("Secret")
+    assert removed.index("RoleBinding") < removed.index("ClusterRole")
+    assert removed[0] == "ValidatingWebhookConfiguration"
+
+
+def test_objects_are_applied_in_the_order_in_which_they_were_written() -> None:
+    """Definitions and namespaces are moved to the front, what an API server calls to the end."""
+    kinds = [
+        "APIService",
+        "Deployment",
+        "Bell",
+        "Secret",
+        "CustomResourceDefinition",
+        "ConfigMap",
+        "Namespace",
+        "Deployment",
+    ]
+    objects = want(*(manifest(kind, f"x{number}") for number, kind in enumerate(kinds)))
+
+    phases = [[each.key.kind for each in phase] for phase in plan(objects, {}).forth]
+
+    assert phases == [
+        ["Namespace"],
+        ["CustomResourceDefinition"],
+        ["Deployment", "Bell"],
+        ["Secret"],
+        ["ConfigMap"],
+        ["Deployment"],
+        ["APIService"],
+    ]
 
 
 def test_equal_objects_of_two_refs_are_one() -> None:
@@ -170,15 +194,16 @@ def test_equal_objects_of_two_refs_are_one() -> None:
     ],
 )
 def test_one_object_in_two_forms_is_a_conflict(other: dict[str, Any]) -> None:
-    """Both places are named."""
+    """The first is applied, and both places are named."""
     first = want(manifest("Pod", "a", spec={"on": True}))
 
-    with pytest.raises(ConflictError) as caught:
-        plan((*first, *want(other, ref="Secret default/b")), {})
+    made = plan((*first, *want(other, ref="Secret default/b")), {})
 
-    assert str(caught.value) == (
+    assert wanted(made) == first
+    (rival,) = made.rivals
+    assert str(rival) == (
         "cannot apply Pod '/a': ConfigMap default/a and Secret default/b of one profile want it in"
-        " two forms; give the ref that is to win a lower tier"
+        " two forms, of which the first is deployed; give the ref that is to win a lower tier"
     )
 
 

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from bellhop.errors import InvalidError, MissingError, UnreachableError
-from bellhop.fleet import sight
+from bellhop.fleet import overview, sight
 from bellhop.fleet.explain.chain import MOST, Explanation
 from bellhop.fleet.explain.object import explain_object
 from bellhop.fleet.explain.trigger import explain_trigger
+from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.record import NO_OBJECT
 from bellhop.ports.queue import GivenUp, Message
@@ -478,6 +479,28 @@ def test_a_trigger_says_why_nothing_matches(fleet: Fleet) -> None:
     assert said(found, "source") == "nothing matches in fleet/east, the one cluster"
     assert said(found, "object") == "its namespace is 'default', and 'shop' is asked for"
     assert "and 2 more" in next(link.name for link in found.links if link.step == "object")
+
+
+def test_a_source_waits_for_its_kind(fleet: Fleet) -> None:
+    """Until its CRD is there, which the next sweep sees; it is said what to do meanwhile."""
+    widget = GVK("example.org", "v1", "Widget")
+    fleet.apply(join(source("Widget", group="example.org"), trigger(), MADE))
+    fleet.pump()
+    waits = of_trigger(fleet)
+    awaited = overview.awaited_kinds(fleet.installation(), "watched")
+    fleet.access.clusters["fleet/east"].serve(Resource(widget, "widgets", namespaced=True))
+    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.pump()
+    there = of_trigger(fleet)
+
+    assert awaited == {widget: ["fleet/east"]}
+    assert said(waits, "object") == (
+        "fleet/east does not serve example.org/v1/Widget: EventSource 'watched' waits for its CRD"
+    )
+    assert ("object", "-", "waits") in told(waits)
+    assert "or at once by `bellhop sweep fleet/east`" in waits.next
+    assert overview.awaited_kinds(fleet.installation(), "watched") == {}
+    assert said(there, "object") == "no Widget is known in fleet/east"
 
 
 def test_a_trigger_whose_kind_is_nowhere(fleet: Fleet) -> None:

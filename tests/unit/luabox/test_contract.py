@@ -132,6 +132,47 @@ def test_selects_resources(text: str, expected: list[dict[str, Any]]) -> None:
     assert select(body(text), [{"n": 1}, {"n": 2}]) == Selection(expected, "")
 
 
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("{}", None),
+        ("{message = 'no'}", None),
+        ("{Matching = false, healthy = false, x = 1}", None),
+        ("{matched = true}", "its script returns no field '{}', but 'matched'"),
+        ("{b = 1, a = 1, message = 'x'}", "its script returns no field '{}', but 'a', 'b'"),
+        (
+            "{a1 = 1, a2 = 2, a3 = 3, a4 = 4, a5 = 5, a6 = 6}",
+            "its script returns no field '{}', but 'a1', 'a2', 'a3', 'a4', 'a5', …",
+        ),
+    ],
+)
+def test_says_which_field_is_missing(returned: str, said: str | None) -> None:
+    """Who misspells the field learns it; who returns a message alone, or nothing, means no."""
+    judged, health = (act(body(f"return {returned}"), SERVICE) for act in (evaluate, diagnose))
+
+    assert not judged.matching
+    assert (judged.lacks and str(judged.lacks)) == (said and said.format("matching"))
+    assert (health.lacks and str(health.lacks)) == (said and said.format("healthy"))
+
+
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        ("function evaluate() end", True),
+        ("evaluate = function() end", True),
+        ("_G['evalu' .. 'ate'] = print", True),
+        ("local function evaluate() end _G.evaluate = evaluate", True),
+        ("local evaluate function evaluate() end", True),
+        ("function evalute() end", False),
+        ("local function evaluate() return {} end", False),
+        ("-- function evaluate()\nfunction check() end", False),
+    ],
+)
+def test_sees_that_a_script_cannot_define_the_function(text: str, may: bool) -> None:  # noqa: FBT001
+    """Without running it, and never of one that might define it."""
+    assert Script(text).may_define("evaluate") is may
+
+
 def test_selects_with_a_message_by_argument() -> None:
     """The list is the argument too, and the message is kept."""
     script = Script("function evaluate(r) return {resources = r, message = #r .. ' found'} end")
@@ -275,7 +316,7 @@ def test_each_object_is_judged_as_itself() -> None:
 )
 def test_reads_the_health(text: str, expected: tuple[bool, str]) -> None:
     """`healthy` and `message` are read as Sveltos reads them."""
-    assert diagnose(body(text), SERVICE) == expected
+    assert diagnose(body(text), SERVICE)[:2] == expected
 
 
 def test_refuses_health_that_is_no_word_for_it() -> None:

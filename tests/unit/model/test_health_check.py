@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from bellhop import luabox
 from bellhop.model.gvk import GVK
 from bellhop.model.health_check import ClusterHealthCheck, HealthCheck
 from bellhop.model.kinds import InvalidDocuments, parse_all, read_documents
@@ -133,8 +134,10 @@ def test_each_evaluation_after_the_first_takes_a_pause(flapping: str, seconds: i
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("  evaluateHealth: |", "  evaluateHealth: ''\n  other: |", "evaluateHealth"),
         ("[{group: '', version: v1, kind: Service}]", "[]", "resourceSelectors"),
+        ("spec:", "spec:\n  group: apps", "'group' stands beside resourceSelectors"),
+        ("spec:", "spec:\n  script: x = 1", "give one of the two"),
+        ("  evaluateHealth: |", "  script: |", "script goes with the flat form"),
         ("spec:", "spec:\n  flapping: {consecutiveEvaluations: 1}", "consecutiveEvaluations"),
         ("spec:", "spec:\n  flapping: {consecutiveEvaluations: 10000}", "consecutiveEvaluations"),
     ],
@@ -143,3 +146,65 @@ def test_refuses_a_health_check_with_a_sentence(old: str, new: str, told: str) -
     """That names the field."""
     with pytest.raises(InvalidDocuments, match=told):
         parse_all(read_documents(health_check().replace(old, new), source="f"))
+
+
+FLAT = """
+apiVersion: lib.projectsveltos.io/v1alpha1
+kind: HealthCheck
+metadata: {name: replicas}
+spec:
+  group: apps
+  version: v1
+  kind: Deployment
+  namespace: shop
+  labelFilters: [{key: team, operation: Equal, value: web}]
+  script: |
+    function evaluate()
+      hs = {}
+      hs.status = "Progressing"
+      if obj.spec.replicas == 0 then
+        hs.ignore = true
+        return hs
+      end
+      if obj.status.availableReplicas == obj.spec.replicas then
+        hs.status = "Healthy"
+      else
+        hs.message = obj.metadata.name .. " waits"
+      end
+      return hs
+    end
+"""
+
+
+def test_reads_the_flat_form() -> None:
+    """As an EventSource's: one selector, and a script that is asked of one object at a time."""
+    [found] = parse_all(read_documents(FLAT, source="f"))
+    assert isinstance(found, HealthCheck)
+    [selector] = found.source.selectors
+    status = {"availableReplicas": 2}
+    objects = [
+        {"metadata": {"name": name}, "spec": {"replicas": asked}, "status": status}
+        for name, asked in (("off", 0), ("good", 2), ("late", 3))
+    ]
+    told = luabox.assess(luabox.Script(found.source.aggregation), objects)
+
+    assert (selector.gvk, selector.namespace) == (GVK("apps", "v1", "Deployment"), "shop")
+    assert [each.key for each in selector.label_filters] == ["team"]
+    assert [(each.resource["metadata"]["name"], each.state, each.message) for each in told] == [
+        ("good", "Healthy", ""),
+        ("late", "Progressing", "late waits"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (FLAT.replace("  group: apps\n", ""), "give group"),
+        (FLAT.partition("  script")[0], "evaluateHealth says how .* give one of the two"),
+        (health_check().partition("  evaluateHealth")[0], "give one of the two"),
+    ],
+)
+def test_refuses_what_asks_or_says_nothing(text: str, told: str) -> None:
+    """With a sentence that names what is missing."""
+    with pytest.raises(InvalidDocuments, match=told):
+        parse_all(read_documents(text, source="f"))

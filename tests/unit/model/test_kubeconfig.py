@@ -105,6 +105,14 @@ def test_reads_every_form(write: Callable[[dict[str, Any]], Any]) -> None:
     assert sanitise(write(_kubeconfig())).server == "https://10.0.0.1:6443"
 
 
+def test_a_scheme_is_kept_in_lower_case() -> None:
+    """A scheme has no case for kubectl, and the certificate authority counts in each."""
+    document = _kubeconfig()
+    _cluster(server="HTTPS://10.0.0.1:6443/Path/")(document)
+
+    assert sanitise(document).server == "https://10.0.0.1:6443/Path"
+
+
 @pytest.mark.parametrize("host", ["localhost:8080", "127.8.9.10", "[::1]:6443"])
 def test_takes_http_on_loopback(host: str) -> None:
     """Nobody listens between a machine and itself."""

@@ -30,12 +30,13 @@ from bellhop.model.record import (
     Watch,
     WatchedKind,
 )
+from bellhop.model.tally import Tally
 from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 from bellhop.records.departures import Place
 from bellhop.records.trails import MOST_NAMED
 from bellhop.stages import claim, titles
-from bellhop.stages.course import MOST_PROBLEMS, MOST_UNSEEN, problems
+from bellhop.stages.course import MOST_PROBLEMS, MOST_UNSEEN, MOST_UNSERVED, problems
 from tests.fakes.clock import START
 from tests.fakes.fleet import CountingStore
 from tests.fakes.kept import value_of
@@ -85,10 +86,13 @@ BOUNDED = {
     "Cluster.spec",
     "Health.unseen",
     "Health.followed",
+    "Health.tallies",
+    "Health.unserved",
     "Issuer.keys",
     "Walk.untold",
     "Walk.unseen",
     "Walk.followed",
+    "Walk.unserved",
     "Walk.problems",
     "Owner.waiting",
     "Owner.tell",
@@ -299,6 +303,7 @@ def test_a_walk_at_all_its_bounds_fits_into_an_item(rig: Rig) -> None:
         unseen=unseen,
         problems=said,
         followed=followed,
+        unserved=unseen[:MOST_UNSERVED],
     )
     rig.records.walks.put(EAST, walk)
 
@@ -306,6 +311,8 @@ def test_a_walk_at_all_its_bounds_fits_into_an_item(rig: Rig) -> None:
     assert len(said) == MOST_PROBLEMS
     told = "; ".join(said)
     health = Health("Down", told, START, unseen=unseen, judgement=JUDGED, followed=followed)
+    tallies = tuple(Tally(START, 10**9, 10**9) for _ in range(2))
+    health = replace(health, unserved=unseen[:MOST_UNSERVED], tallies=tallies)
     rig.records.health.put(EAST, health)
     assert rig.records.health.get(EAST).value == health
 

@@ -14,18 +14,18 @@ MINUTE = timedelta(minutes=1)
 
 def test_what_is_not_due_is_hardly_read(rig: Rig) -> None:
     """A fleet's next sweeps are all among the entries, and a cloud takes money for each."""
-    timers = Timers(rig.store)
+    timers = Timers(rig.store, rig.clock)
     for number in range(800):
         timers.set(f"sweep/{number}", START + number * MINUTE, {"number": number})
     store = CountingStore(rig.store)
 
-    assert list(Timers(store).due(START - MINUTE, limit=500)) == []
+    assert list(Timers(store, rig.clock).due(START - MINUTE, limit=500)) == []
     assert store.counts["item"] == store.counts["query"] == len(SHARDS)
 
 
 def test_all_that_is_due_is_found_in_order(rig: Rig) -> None:
     """Of each shard, up to a limit."""
-    timers = Timers(rig.store)
+    timers = Timers(rig.store, rig.clock)
     for number in range(800):
         timers.set(f"sweep/{number}", START + number * MINUTE, {"number": number})
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bellhop.errors import MissingError
+from bellhop.fleet.failures import failures
 from bellhop.luabox import Limits
 from bellhop.messages import Aggregate, Sweep
 from bellhop.model.gvk import GVK, ObjectKey
@@ -237,14 +239,16 @@ def test_a_failing_script_leaves_the_report_as_it_was(fleet: Fleet, east: FakeKu
     write(fleet, "b", 13)
     fleet.pump()
 
-    assert "unlucky" in selection(fleet).error
+    failing = selection(fleet)
+    assert "unlucky" in failing.error
+    assert failing.failed_at == fleet.clock.now()
     assert made(east) == ["a "]
     assert any(each.what == "failed" and "unlucky" in each.detail for each in fleet.ledger())
 
     write(fleet, "b", 12)
     fleet.pump()
 
-    assert selection(fleet).error == ""
+    assert (selection(fleet).error, selection(fleet).failed_at) == ("", None)
     assert made(east) == ["a b "]
 
 
@@ -440,6 +444,41 @@ def test_too_much_for_a_script_is_told(fleet: Fleet) -> None:
     fleet.pump()
 
     assert "5 objects that match are together larger than 1 MiB" in selection(fleet).error
+
+
+def nested(name: str, levels: int, **labels: str) -> dict[str, Any]:
+    """Return a Service whose spec alone has so many levels, less four around it."""
+    made = service(name)
+    made["metadata"]["labels"] = labels
+    made["spec"]["deep"] = reduce(lambda inner, _: {"a": inner}, range(levels), {})
+    return made
+
+
+def test_one_object_nested_too_deep_is_left_out_alone(fleet: Fleet, east: FakeKube) -> None:
+    """What comes is selected and what is deleted is withdrawn beside it, and it is named."""
+    every = "function evaluate() return {resources = resources} end"
+    fleet.apply(declared(every, one="true", text="x"))
+    old = write(fleet, "old", 1)
+    known = write(fleet, "known", 1)
+    fleet.pump()
+
+    fleet.write("east", nested("evil", 150, price="2"))
+    fleet.write("east", {**nested("known", 150, price="2"), "metadata": known["metadata"]})
+    write(fleet, "new", 3)
+    fleet.drop("east", old)
+    fleet.pump()
+
+    assert sorted(names(fleet)) == ["known", "new"]
+    assert sorted(each["metadata"]["name"] for each in east.objects(CONFIGS)) == ["known", "new"]
+    assert selection(fleet).error == ""
+    assert "not given Service 'default/evil' and 1 more objects" in selection(fleet).left_out
+    assert [each.sentence for each in failures(fleet.installation())] == [selection(fleet).left_out]
+
+    fleet.write("east", nested("evil", 90, price="2"))
+    fleet.write("east", nested("known", 90, price="2"))
+    fleet.pump()
+
+    assert (sorted(names(fleet)), selection(fleet).left_out) == (["evil", "known", "new"], "")
 
 
 def test_an_endless_script_is_stopped_and_told(fleet: Fleet) -> None:

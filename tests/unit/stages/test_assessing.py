@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,19 @@ def test_what_ends_at_once_in_great_number_is_not_held(fleet: Fleet) -> None:
 
     assert health(fleet) == (True, "services: 0 resources are well")
     assert list(fleet.records.holds.all(EAST)) == []
+
+
+def test_one_resource_nested_too_deep_is_left_out_alone(fleet: Fleet) -> None:
+    """The others are evaluated, and the report names the one that nobody looked at."""
+    east(fleet)
+    deep = says("Degraded", "deep")
+    deep["spec"]["deep"] = reduce(lambda inner, _: {"a": inner}, range(150), {})
+    fleet.write("east", deep)
+    fleet.write("east", says("Degraded", "web"))
+    fleet.pump()
+
+    assert health(fleet) == (False, "Service 'default/web' is Degraded: it says so")
+    assert "the script is not given Service 'default/deep': nested" in selection(fleet).left_out
 
 
 def test_clusters_that_no_check_names_are_not_asked(fleet: Fleet) -> None:

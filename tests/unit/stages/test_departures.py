@@ -44,6 +44,7 @@ def spread(fleet: Fleet) -> Callable[[int], list[str]]:
 def withdraw(fleet: Fleet) -> None:
     """Delete the profile; its clusters are asked to be left, and not left yet."""
     fleet.declare.delete([KEY])
+    fleet.release()
     fleet.stages["deploy"].handle(Resolve("own"))
 
 

@@ -32,6 +32,11 @@ from tests.fakes.mortal import Fate, Killed, Mortal
 CONFIG = GVK("", "v1", "ConfigMap")
 EAST = "fleet/east"
 DRY = "syncMode: DryRun"
+_NEVER = "function evaluate() return {healthy = false} end"
+CHECKED = (
+    "preDeleteChecks: [{name: never, featureID: Resources, group: '', version: v1, kind: ConfigMap,"
+    f" script: '{_NEVER}'}}]"
+)
 
 
 @pytest.fixture
@@ -191,22 +196,52 @@ def test_a_cluster_that_is_selected_no_more_keeps_all_until_it_is_meant(
     assert fleet.records.previews.get(EAST, "own") is None
 
 
-def test_one_that_is_deleted_is_withdrawn(fleet: Fleet, east: FakeKube) -> None:
-    """Nobody is left who could say that it was not meant."""
-    fleet.apply(join(profile(), holder("own", config("a"))))
+def forgotten(fleet: Fleet) -> bool:
+    """Say whether no record is left of what a profile had in the cluster."""
+    records = fleet.records
+    left = [*records.outcomes.of(EAST), *fleet.store.query(f"owner/{EAST}")]
+    return not left and not list(fleet.store.query(f"inventory/{EAST}"))
+
+
+@pytest.mark.parametrize("more", ["", CHECKED])
+def test_one_that_is_deleted_touches_no_cluster(fleet: Fleet, east: FakeKube, more: str) -> None:
+    """What it had stays as it is, and is owned no more; no check is asked before or after."""
+    fleet.apply(join(profile(more=more), holder("own", config("a"))))
     fleet.pump()
-    fleet.apply(profile(more=DRY))
+    before = east.objects(CONFIG)
+    fleet.apply(profile(more=f"{DRY}\n  {more}"))
+    fleet.pump()
+    east.calls.clear()
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert east.calls == []
+    assert east.objects(CONFIG) == before
+    assert list(fleet.records.profiles.of("")) == []
+    assert fleet.records.previews.get(EAST, "own") is None
+    assert forgotten(fleet)
+
+    fleet.apply(profile())
+    fleet.pump()
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    assert names(east) == []
+
+
+def test_one_that_never_was_more_than_tried_leaves_nothing(fleet: Fleet, east: FakeKube) -> None:
+    """There is nothing to leave, and no record stays."""
+    fleet.apply(join(profile(more=DRY), holder("own", config("a"))))
     fleet.pump()
     fleet.declare.delete([("ClusterProfile", "", "own")])
     fleet.pump()
 
     assert names(east) == []
     assert list(fleet.records.profiles.of("")) == []
-    assert fleet.records.previews.get(EAST, "own") is None
+    assert forgotten(fleet)
 
 
 def test_what_a_trigger_makes_no_more_stays_until_it_is_meant(fleet: Fleet, east: FakeKube) -> None:
-    """A trigger that is tried dry takes nothing away, and withdraws all once it is deleted."""
+    """A trigger that is tried dry takes nothing away, not even when it is deleted."""
     rules = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
     fleet.apply(join(source(), trigger(), rules))
     kept = [fleet.write("east", service(each)) for each in "ab"]
@@ -220,8 +255,25 @@ def test_what_a_trigger_makes_no_more_stays_until_it_is_meant(fleet: Fleet, east
 
     fleet.declare.delete([("EventTrigger", "", "made")])
     fleet.pump()
-    assert names(east) == []
+    assert names(east) == ["for-a", "for-b"]
     assert list(fleet.records.profiles.of("made")) == []
+    assert forgotten(fleet)
+
+
+def test_what_a_trigger_made_no_more_goes_once_that_is_meant(fleet: Fleet, east: FakeKube) -> None:
+    """It is declared as before: what ended meanwhile is withdrawn."""
+    rules = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
+    fleet.apply(join(source(), trigger(), rules))
+    kept = [fleet.write("east", service(each)) for each in "ab"]
+    fleet.pump()
+    fleet.apply(trigger(more=DRY))
+    fleet.pump()
+    fleet.drop("east", kept[0])
+    fleet.pump()
+    fleet.apply(trigger())
+    fleet.pump()
+
+    assert names(east) == ["for-b"]
 
 
 def test_each_sweep_looks_again_and_writes_only_what_is_new(fleet: Fleet, east: FakeKube) -> None:

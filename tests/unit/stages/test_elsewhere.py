@@ -8,8 +8,10 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from bellhop.errors import BellhopError, StaleError
 from bellhop.messages import Apply, Confirm, Sweep
@@ -83,6 +85,11 @@ def tire(fleet: Fleet) -> None:
         fleet.pump()
 
 
+def phase(fleet: Fleet) -> str:
+    (outcome,) = fleet.records.outcomes.of(EAST)
+    return outcome.phase
+
+
 # What is followed ---------------------------------------------------------------------------------
 
 
@@ -138,11 +145,13 @@ def test_what_was_missing_is_rendered_when_it_comes(
     fleet.apply(reads(refs(more=more)))
     fleet.pump()
     assert said(east) == ({"got-own": "none"} if more else {})
+    assert phase(fleet) == ("Provisioned" if more else "FailedNonRetriable")
     tire(fleet)
 
     write(fleet, widget("1"))
     fleet.pump()
     assert said(east) == {"got-own": "1"}
+    assert phase(fleet) == "Provisioned"
 
     drop(fleet, READ)
     fleet.pump()
@@ -275,6 +284,77 @@ def test_a_kind_of_another_group_is_no_configmap(fleet: Fleet, east: FakeKube) -
     assert said(east) == {"got-own": "2"}
 
 
+def plain(value: str, kind: str = "ConfigMap") -> dict[str, Any]:
+    """Return a ConfigMap or Secret for somebody to write in `mgmt/mgmt`."""
+    metadata = {"name": "read", "namespace": "default"}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": {"v": value}}
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
+def test_a_configmap_or_secret_that_nobody_declared_is_read_in_the_management_cluster(
+    fleet: Fleet, east: FakeKube, kind: str
+) -> None:
+    """By an entry without apiVersion, too; it is followed, and what is declared comes first."""
+    kube = management(fleet)
+    kube.put(plain("one1", kind))
+    ref = refs(kind=GVK("", "v1", kind)).replace("apiVersion: v1, ", "")
+    fleet.apply(reads(ref))
+    fleet.pump()
+    assert said(east) == {"got-own": "one1"}
+    assert rings_for(kube) == [f"{kind.lower()}s"]
+
+    assert write(fleet, plain("two2", kind)) == 1
+    fleet.pump()
+    assert said(east) == {"got-own": "two2"}
+
+    fleet.apply(yaml.safe_dump(plain("thr3", kind)))
+    fleet.pump()
+    sweep(fleet)
+    assert said(east) == {"got-own": "thr3"}
+    assert noted(fleet) == []
+    assert rings_for(kube) == []
+
+    fleet.declare.delete([(kind, "default", "read")])
+    fleet.pump()
+    assert said(east) == {"got-own": "two2"}
+    assert rings_for(kube) == [f"{kind.lower()}s"]
+
+
+def test_a_configmap_that_a_trigger_deploys_to_the_management_cluster_is_followed(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """It is missing before; Bellhop's own write of it sends no event, and renders again."""
+    kube = management(fleet)
+    fleet.apply(reads(refs(kind=CONFIG)))
+    fleet.pump()
+    assert said(east) == {}
+
+    deployed = "destinationCluster: {namespace: mgmt, name: mgmt}"
+    made = holder("made", config("read", "v: '{{ .Resource.spec.v }}'"), annotations=INSTANTIATE)
+    fleet.apply(source(), trigger(more=deployed), made)
+    for value in "12":
+        fleet.write("east", {**service("a"), "spec": {"v": value}})
+        fleet.pump()
+        assert said(kube) == {"read": value}
+        assert said(east) == {"got-own": value}
+
+
+def test_what_was_declared_is_read_without_a_look_at_the_management_cluster(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """No kind rings for it, and no sweep has it read again."""
+    kube = management(fleet)
+    fleet.apply(reads(refs(kind=CONFIG)), config("read", "v: '1'"))
+    fleet.pump()
+    kube.calls.clear()
+    sweep(fleet, EAST)
+
+    assert said(east) == {"got-own": "1"}
+    assert [call for call in kube.calls if call.gvk == CONFIG] == []
+    (outcome,) = fleet.records.outcomes.of(EAST)
+    assert not outcome.reads
+
+
 def test_a_tenant_sees_no_more_by_a_ring(fleet: Fleet, east: FakeKube) -> None:
     """It is rendered again with the rights of its account, which may have changed."""
     kube = management(fleet)
@@ -343,7 +423,7 @@ ENDS: dict[str, Callable[[Fleet], object]] = {
     "its profile is deleted": lambda fleet: fleet.declare.delete([("ClusterProfile", "", "own")]),
     "its profile reads nothing more": lambda fleet: fleet.apply(profile()),
     "its profile reads what was applied": lambda fleet: fleet.apply(
-        profile(more=refs(kind=CONFIG, more=", optional: true"))
+        config("read", "v: '1'"), profile(more=refs(kind=CONFIG))
     ),
     "its cluster is left": lambda fleet: fleet.declare.label(EAST, {"env": "test"}),
     "its cluster is forgotten": lambda fleet: fleet.declare.deregister(EAST),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
 from bellhop.adapters.kube.errors import Call, Refusal, refusal_error
 from bellhop.errors import ConflictError, InvalidError, MissingError
 from bellhop.messages import Instantiate
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import NO_OBJECT
+from bellhop.model.record import NO_OBJECT, Match
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -286,6 +290,89 @@ def test_leaves_policies_when_told_so(fleet: Fleet, east: FakeKube) -> None:
     assert list(fleet.records.inventories.of("fleet/east")) == []
 
 
+FIRST_ERA = """
+apiVersion: lib.projectsveltos.io/v1alpha1
+kind: EventSource
+metadata: {name: scripted}
+spec: {group: "", version: v1, kind: Service, collectResources: true}
+---
+apiVersion: lib.projectsveltos.io/v1alpha1
+kind: %s
+metadata: {name: made}
+spec:
+  sourceClusterSelector: env=production
+  eventSourceName: scripted
+  oneForEvent: %s
+  stopMatchingBehavior: LeavePolicies
+  policyRefs: [{kind: ConfigMap, name: made, namespace: default}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: made, namespace: default}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: "made", namespace: default}
+    data: {of: "%s"}
+"""
+ENDS: dict[str, Callable[[Fleet, dict[str, Any]], object]] = {
+    "it is deleted": lambda fleet, stored: fleet.drop("east", stored),
+    "its trigger is": lambda fleet, _: fleet.declare.delete(
+        [(fleet.catalogs.current().triggers["made"].kind, "", "made")]
+    ),
+    "its source is": lambda fleet, _: fleet.declare.delete([("EventSource", "", "scripted")]),
+    "its cluster is selected no more": lambda fleet, _: fleet.declare.label(
+        "fleet/east", {"env": "test"}
+    ),
+}
+
+
+@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.parametrize("kind", ["EventTrigger", "EventBasedAddOn"])
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        ("true", "{{ .Resource.metadata.name }}"),
+        ("false", "{{ range .Resources }}{{ .metadata.name }}{{ end }}"),
+    ],
+)
+def test_the_first_era_leaves_policies_too(
+    fleet: Fleet, east: FakeKube, ends: str, kind: str, one: str, said: str
+) -> None:
+    """Whatever ends the event, and however its trigger was called: the object stays as it is."""
+    fleet.apply(FIRST_ERA % (kind, one, said))
+    stored = fleet.write("east", service("web"))
+    fleet.pump()
+    ENDS[ends](fleet, stored)
+    fleet.pump()
+
+    assert [each["data"] for each in east.objects(CONFIG)] == [{"of": "web"}]
+    assert list(fleet.records.inventories.of("fleet/east")) == []
+
+
+def test_what_is_rendered_no_more_goes_with_leave_policies_too(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """As in Sveltos: one profile for all that matches is left once nothing matches any more."""
+    one_each = FIRST_ERA.replace('"made", namespace', '"for-{{ .metadata.name }}", namespace')
+    body = one_each % ("EventTrigger", "false", "{{ .metadata.name }}")
+    begin = "    apiVersion: v1\n    kind: ConfigMap\n"
+    body = body.replace(begin, "    {{ range .Resources }}\n    ---\n" + begin) + "    {{ end }}\n"
+    fleet.apply(body)
+    stored = [fleet.write("east", service(name)) for name in "ab"]
+    fleet.pump()
+    assert made(east) == ["for-a", "for-b"]
+
+    fleet.drop("east", stored[0])
+    fleet.pump()
+    assert made(east) == ["for-b"]
+
+    fleet.drop("east", stored[1])
+    fleet.pump()
+    assert made(east) == ["for-b"]
+
+
 def test_refuses_to_change_one_for_event(fleet: Fleet, east: FakeKube) -> None:
     """OneForEvent cannot be changed, as in Sveltos; nothing of the same apply is stored."""
     del east
@@ -318,7 +405,7 @@ def test_deletes_nothing_when_one_is_missing(fleet: Fleet) -> None:
 
 
 def test_a_profile_with_one_object_in_two_forms_is_a_conflict(fleet: Fleet, east: FakeKube) -> None:
-    """What holds both is named, and nothing is applied."""
+    """What holds both is named, and the first is applied."""
     fleet.apply(
         source(MATCHES), trigger("made", CONFIG_MAP + "\n---\n" + CONFIG_MAP + "\nimmutable: true")
     )
@@ -329,7 +416,7 @@ def test_a_profile_with_one_object_in_two_forms_is_a_conflict(fleet: Fleet, east
     phase, reason, message = outcome(fleet)
     assert (phase, reason) == ("FailedNonRetriable", ConflictError.code)
     assert "in two forms" in message
-    assert made(east) == []
+    assert made(east) == ["made-for-web"]
 
 
 def test_resumes_a_change_that_was_abandoned(fleet: Fleet, east: FakeKube) -> None:
@@ -408,3 +495,28 @@ def test_a_profile_of_very_many_objects_is_recorded(fleet: Fleet, east: FakeKube
     assert outcome(fleet) == ("Provisioned", "", "")
     applied = [entry for entry in fleet.ledger() if entry.what == "applied"]
     assert [len(entry.detail) for entry in applied] == [2050]
+
+
+def test_a_match_says_since_when_its_script_fails(fleet: Fleet) -> None:
+    """Not since when its object matched, nor since it changed last; and no more once it works."""
+    script = """
+function evaluate()
+  if obj.odd then error("odd " .. obj.odd) end
+  return {matching = true}
+end"""
+    fleet.register("east", env="production")
+    fleet.apply(source(script), trigger("made", CONFIG_MAP))
+    fleet.write("east", service("web"))
+    fleet.pump()
+
+    def seen(**fields: str) -> Match:
+        fleet.clock.advance(timedelta(minutes=1))
+        fleet.write("east", service("web", **fields))
+        fleet.pump()
+        return value_of(fleet.records.matches.get("fleet/east", "scripted", WEB))
+
+    first, again, mended = seen(odd="1"), seen(odd="2"), seen()
+
+    assert (first.matching, first.failed_at) == (True, first.since + timedelta(minutes=1))
+    assert ("odd 2" in again.error, again.failed_at) == (True, first.failed_at)
+    assert (mended.error, mended.failed_at, mended.since) == ("", None, first.since)

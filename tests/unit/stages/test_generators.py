@@ -10,6 +10,7 @@ import pytest
 
 from bellhop.cli.redaction import HIDDEN, hidden
 from bellhop.cli.story import Story
+from bellhop.cli.views import profiles
 from bellhop.cli.views.holders import VIEWS
 from bellhop.cli.views.triggers import describe
 from bellhop.cli.views.view import Query
@@ -329,11 +330,14 @@ def test_a_name_that_cannot_be_is_an_error(fleet: Fleet, to: str, said_: str) ->
 def test_a_missing_source_is_an_error_unless_it_is_optional(
     fleet: Fleet, optional: str, error: str
 ) -> None:
-    """Sveltos fails in both cases; when it comes, it is rendered."""
+    """Sveltos fails in both cases; the failed profile is listed, and rendered when it comes."""
     fleet.apply(generating(more=f", optional: {optional}"))
     ring(fleet, "a")
     assert made(fleet)[0].error.startswith(error)
     assert read(fleet, "east-names") is None
+    (row,) = profiles.VIEWS["clusterprofile"].rows(fleet.installation(), Query())
+    assert (row["state"] == "FailedNonRetriable") is bool(error)
+    assert str(row["message"]).startswith(error)
 
     fleet.apply(origin())
     fleet.pump()

@@ -431,12 +431,15 @@ def test_what_another_kind_in_a_source_ends_is_still_made_anew(
 
 
 def test_a_trigger_that_is_deleted_takes_what_is_held_along(fleet: Fleet, east: FakeKube) -> None:
-    """What was asked for by name is not held."""
+    """Once its deletion is released nothing of it stays, whatever its source holds."""
     drop(fleet, east, range(6))
     later(fleet, 3)
     fleet.declare.delete([("EventTrigger", "", "each")])
     fleet.pump()
+    assert policies(east) == names(range(2, 10))
 
+    fleet.release()
+    fleet.pump()
     assert policies(east) == []
     fleet.publisher.publish([Sweep("fleet/east", full=True)])
     fleet.pump()

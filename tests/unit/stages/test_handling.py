@@ -69,14 +69,59 @@ def test_the_ref_of_the_lower_tier_has_what_two_refs_want(fleet: Fleet, east: Fa
     assert said(east) == {"a": "first", "b": "second"}
 
 
-def test_refs_of_one_tier_do_not_fight(fleet: Fleet, east: FakeKube) -> None:
-    """The conflict names both and says what ends it."""
+def test_of_two_refs_of_one_tier_the_first_has_what_both_want(fleet: Fleet, east: FakeKube) -> None:
+    """The conflict names both and says what ends it; the profile goes no further, unless it may."""
     fleet.apply(two("tier: 50", "tier: 50"))
     fleet.pump()
-
-    assert said(east) == {}
+    assert said(east) == {"a": "first"}
     assert "ConfigMap default/own and ConfigMap default/own1" in failure(fleet)
     assert failure(fleet).endswith("give the ref that is to win a lower tier")
+
+    fleet.apply(with_refs(profile(more="continueOnConflict: true"), "tier: 50", "tier: 50"))
+    fleet.pump()
+    assert said(east) == {"a": "first", "b": "second"}
+    assert "in two forms, of which the first is deployed" in failure(fleet)
+
+    fleet.apply(holder("own1", config("b", "v: third")))
+    fleet.pump()
+    assert said(east) == {"a": "first", "b": "third"}
+    assert failure(fleet) == ""
+
+
+def test_a_conflict_between_refs_takes_nothing_away(fleet: Fleet, east: FakeKube) -> None:
+    """A profile that is not applied as a whole keeps what it has."""
+    fleet.apply(join(profile(), holder("own", config("old", "v: '1'"))))
+    fleet.pump()
+    fleet.apply(two("tier: 50", "tier: 50"))
+    fleet.pump()
+    assert said(east) == {"a": "first", "old": "1"}
+
+    fleet.apply(two("tier: 50", "tier: 60"))
+    fleet.pump()
+    assert said(east) == {"a": "first", "b": "second"}
+
+
+def test_what_stands_before_a_refused_object_is_deployed(fleet: Fleet, east: FakeKube) -> None:
+    """In the order of the documents, whatever their kinds; nothing that stands behind it is."""
+    apply = east.apply
+
+    def refusing(manifest: dict[str, Any], **how: Any) -> Any:
+        if manifest["kind"] == "Secret":
+            raise InvalidError("cannot apply the Secret")
+        return apply(manifest, **how)
+
+    east.apply = refusing  # type: ignore[method-assign]
+    bad = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: default}\n"
+    texts = config("z", "v: '1'", namespace="late"), bad, config("a", "v: '1'"), space("late")
+    fleet.apply(with_refs(profile(), "skipNamespaceCreation: true"), holder("own", *texts))
+    fleet.pump()
+
+    assert said(east) == {"z": "1"}
+    assert "cannot apply Secret 'default/s'" in failure(fleet)
+
+
+def space(name: str) -> str:
+    return f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n"
 
 
 def test_one_ref_may_not_hold_an_object_in_two_forms(fleet: Fleet, east: FakeKube) -> None:
@@ -84,10 +129,10 @@ def test_one_ref_may_not_hold_an_object_in_two_forms(fleet: Fleet, east: FakeKub
     fleet.apply(profile(), holder("own", config("a", "v: '1'"), config("a", "v: '2'")))
     fleet.pump()
 
-    assert said(east) == {}
+    assert said(east) == {"a": "1"}
     assert failure(fleet) == (
-        "cannot apply ConfigMap 'default/a': ConfigMap default/own holds it twice, in two forms;"
-        " take one of them out"
+        "cannot apply ConfigMap 'default/a': ConfigMap default/own holds it twice, in two forms,"
+        " of which the first is deployed; take one of them out"
     )
 
 

@@ -60,6 +60,23 @@ def test_what_a_forwarder_says_of_itself_is_kept(fleet: Fleet) -> None:
     assert heard(fleet) == Heard(since + MINUTE, 0.0, "0.1.0")
 
 
+def test_a_kind_that_nobody_asks_for_is_no_problem(fleet: Fleet) -> None:
+    """The forwarder is told which of those it cannot read; of the others the reason is kept."""
+    fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
+    fleet.pump()
+    refused = {"apps/v1/Deployment": "may not get Deployments", "odd": "?"}
+    reply = fleet.post("east", alive(problem="may not get Deployments", refused=refused))
+    assert reply.body["unasked"] == ["apps/v1/Deployment", "odd"]
+    assert heard(fleet).problem == ""
+
+    refused["v1/Service"] = "may not get Services"
+    reply = fleet.post("east", alive(problem="may not get Deployments", refused=refused))
+
+    assert reply.body["unasked"] == ["apps/v1/Deployment", "odd"]
+    assert heard(fleet).problem == "may not get Services"
+
+
 def test_what_keeps_a_forwarder_from_its_nats_is_kept(fleet: Fleet) -> None:
     """At once, however lately it was heard, and until it is subscribed."""
     fleet.register("east")
@@ -73,7 +90,14 @@ def test_what_keeps_a_forwarder_from_its_nats_is_kept(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    [{"owed": "many"}, {"owed": float("inf")}, {"owed": [1]}, {"since": "yesterday"}],
+    [
+        {"owed": "many"},
+        {"owed": float("inf")},
+        {"owed": [1]},
+        {"since": "yesterday"},
+        {"refused": ["v1/Service"]},
+        {"refused": {"v1/Service": 7}},
+    ],
     ids=str,
 )
 def test_what_no_forwarder_says_is_refused(fleet: Fleet, said: dict[str, Any]) -> None:

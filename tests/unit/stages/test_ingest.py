@@ -309,6 +309,34 @@ def test_answers_an_admission_review_and_reads_the_object_back(watching: Fleet) 
     assert [each["metadata"]["name"] for each in policies] == ["front-web"]
 
 
+def test_a_create_that_is_not_stored_yet_leaves_no_tombstone(watching: Fleet) -> None:
+    """Its review may show a version that its client sent; it is read until it is stored."""
+    kube = watching.access.clusters["fleet/east"]
+    old = watching.write("east", service("web"))
+    watching.drop("east", old)
+    metadata = {"name": "web", "namespace": "default", "uid": "new", "resourceVersion": "1"}
+    request = {
+        "uid": "r-1",
+        "kind": {"group": "", "version": "v1", "kind": "Service"},
+        "operation": "CREATE",
+        "namespace": "default",
+        "name": "web",
+        "object": {**service("web"), "metadata": metadata},
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+    assert watching.post("east", review).status == 200
+    watching.pump()
+    head = watching.records.observations.head("fleet/east", WEB)
+    assert head
+    assert (head.uid, head.gone) == (old["metadata"]["uid"], True)
+    kube.put(service("web"))
+    watching.clock.advance(_SOON)
+    watching.pump()
+
+    assert [each["metadata"]["name"] for each in kube.objects(_POLICY)] == ["front-web"]
+
+
 def test_a_ring_in_one_version_is_confirmed_in_those_that_sources_name(watching: Fleet) -> None:
     """An API server rings in one version of a kind; the source names another."""
     kube = watching.access.clusters["fleet/east"]

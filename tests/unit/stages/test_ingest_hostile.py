@@ -66,7 +66,18 @@ BATCH = {
 REVIEW = json.loads((PAYLOADS / "admission-create-service.json").read_text())
 AUDIT = json.loads((PAYLOADS / "audit-create-service.json").read_text())
 DELETED = json.loads((PAYLOADS / "audit-deletecollection.json").read_text())
-BODIES = [BATCH, REVIEW, AUDIT, DELETED]
+UPDATE = json.loads((PAYLOADS / "admission-status-put.json").read_text())
+ALIVE = {
+    "apiVersion": "bellhop.dev/v1",
+    "kind": "Alive",
+    "version": "0.1.0",
+    "owed": 1,
+    "since": "2026-01-01T00:00:00+00:00",
+    "problem": "no right",
+    "messaging": "",
+    "refused": {"v1/Service": "no right"},
+}
+BODIES = [BATCH, REVIEW, UPDATE, AUDIT, DELETED, ALIVE]
 
 numbers = st.integers() | st.floats() | st.sampled_from([2**63, -(2**63), 10**400, 1e308])
 texts = st.text(max_size=8) | st.sampled_from(
@@ -119,6 +130,16 @@ def test_answers_whatever_json_holds(body: Any) -> None:
             fleet.close()
 
 
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: str(body["kind"]))
+@pytest.mark.parametrize("odd", ["x", 5, [1], {"a": [1]}, [["a", "b"]]], ids=str)
+def test_answers_each_body_with_any_one_value_odd(watching: Fleet, body: Any, odd: Any) -> None:
+    """Whichever value is of another shape, the request is taken or refused, never failed on."""
+    for path in paths(body):
+        reply = watching.post("east", put(body, path, odd))
+
+        assert reply.status in {200, 400}, (path, watching.output.getvalue())
+
+
 @pytest.fixture
 def watching(fleet: Fleet) -> Fleet:
     """A cluster in which Services count."""
@@ -164,7 +185,6 @@ def test_refuses_what_is_nested_too_deep(watching: Fleet, depth: int, pair: str)
         (("object",), []),
         (("rang",), "2026-01-01T00:00:00"),
         (("rang",), 7),
-        (("rang",), "9999-01-01T00:00:00+00:00"),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -264,25 +284,22 @@ def test_an_odd_audit_event_costs_no_other(watching: Fleet) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ahead", "status", "lag"),
+    ("ahead", "lag"),
     [
-        pytest.param(timedelta(minutes=-60), 200, timedelta(hours=1), id="an hour ago"),
-        pytest.param(timedelta(minutes=14), 200, timedelta(0), id="a clock that is ahead"),
-        pytest.param(timedelta(minutes=16), 400, None, id="a clock that is far ahead"),
+        pytest.param(timedelta(minutes=-60), timedelta(hours=1), id="an hour ago"),
+        pytest.param(timedelta(minutes=14), timedelta(0), id="a clock that is ahead"),
+        pytest.param(timedelta(days=400), timedelta(0), id="a clock that is far ahead"),
     ],
 )
-def test_takes_a_little_future_for_now(
-    watching: Fleet, ahead: timedelta, status: int, lag: timedelta | None
-) -> None:
-    """A clock that is ahead loses no events; a time that nobody can mean is refused."""
+def test_takes_the_future_for_now(watching: Fleet, ahead: timedelta, lag: timedelta) -> None:
+    """A clock that is wrong loses no events, be it the sender's or ours."""
     now = watching.clock.now()
 
     reply = watching.send("east", {"object": stored(), "rang": (now + ahead).isoformat()})
 
-    assert reply.status == status
-    if lag is not None:
-        [delivery] = watching.queues["evaluate"].receive(1, wait=timedelta(0))
-        assert delivery.message.body["rang"] == (now - lag).isoformat()
+    assert reply.status == 200
+    [delivery] = watching.queues["evaluate"].receive(1, wait=timedelta(0))
+    assert delivery.message.body["rang"] == (now - lag).isoformat()
 
 
 def test_speaks_of_a_clock_that_differs(watching: Fleet) -> None:

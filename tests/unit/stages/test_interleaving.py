@@ -16,8 +16,8 @@ from tests.fakes.overlaps import OVERLAPS, SORTS, Overlap, again, play, plays
 from tests.fakes.turns import DIES, LATER, Told, read, spelled
 from tests.fakes.world import World
 
-_MOST = 4
-_SEEDS = 2
+_MOST = 1
+_SEEDS = 1
 _SAID = {"": "another", LATER: "another, for long", DIES: "death"}
 
 

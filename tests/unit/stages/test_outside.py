@@ -262,6 +262,17 @@ def test_a_request_is_taken_once_and_a_new_attempt_is_let_in(listening: Fleet) -
     assert len(list(listening.records.arrivals._store.query(f"arrival/{EAST}"))) == 1
 
 
+def test_what_was_refused_for_our_own_clock_is_taken_once_that_is_right(listening: Fleet) -> None:
+    """Its sender is told to try again, by an answer that is neither 2xx nor 410, and does."""
+    ci = by(listening, signs=True)
+    body = json.dumps([cloud_event("web")]).encode()
+    head = ci.headers(body)
+    with listening.clock.behind(20 * MINUTE):
+        assert ci.post(body, head).status == 401
+
+    assert ci.post(body, head).body == ONE
+
+
 def test_a_request_is_remembered_no_longer_than_it_counts(listening: Fleet) -> None:
     """One of five minutes from now, until it is too old: then it is refused by its time alone."""
     ci = by(listening, signs=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from bellhop.model.gvk import GVK
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -59,6 +61,87 @@ def test_a_ref_without_a_namespace_means_that_of_the_cluster(fleet: Fleet) -> No
     assert (names(east), names(west)) == ({"for-fleet", "shared"}, {"anew", "shared"})
 
 
+REF = "{kind: ConfigMap, name: own, namespace: default}"
+BY_LABELS = "{kind: ConfigMap, name: '{{ .Cluster.metadata.labels.zone }}', namespace: '%s'}"
+
+
+def by_cluster(namespace: str = "zones") -> str:
+    """Return a profile whose ref each cluster's labels name."""
+    return profile().replace(REF, BY_LABELS % namespace)
+
+
+def zone(name: str, namespace: str = "zones") -> str:
+    return holder(name, config(f"for-{name}"), namespace=namespace)
+
+
+def test_a_ref_that_a_cluster_names_is_rendered_for_each(fleet: Fleet) -> None:
+    """Each cluster gets its own, and another one with another label; each field may be read."""
+    east, west = two(fleet)
+    label = fleet.declare.label
+    label("fleet/east", {"env": "production", "zone": "a"})
+    label("other/west", {"env": "production", "zone": "b"})
+    fleet.apply(by_cluster(), zone("a"), zone("b"))
+    fleet.pump()
+    assert (names(east), names(west)) == ({"for-a"}, {"for-b"})
+
+    label("fleet/east", {"env": "production", "zone": "b"})
+    fleet.pump()
+    assert (names(east), names(west)) == ({"for-b"}, {"for-b"})
+
+    fleet.apply(holder("b", config("changed"), namespace="zones"))
+    fleet.pump()
+    assert (names(east), names(west)) == ({"changed"}, {"changed"})
+
+    fleet.declare.annotate("fleet/east", {"in": "mine"})
+    fleet.apply(by_cluster("{{ .Cluster.metadata.annotations.in }}"), zone("b", "mine"))
+    fleet.pump()
+    assert (names(east), names(west)) == ({"for-b"}, {"changed"})
+
+
+def test_a_ref_without_a_namespace_that_a_cluster_names_lies_in_its_own(fleet: Fleet) -> None:
+    """A template may leave the namespace to the cluster, and what is optional may be missing."""
+    east, west = two(fleet)
+    more = "{kind: ConfigMap, optional: true, name: 'for-{{ .Cluster.metadata.name }}'}"
+    fleet.apply(profile().replace(REF, more), zone("for-east", "fleet"), zone("for-west", "fleet"))
+    fleet.pump()
+
+    assert (names(east), names(west)) == ({"for-for-east"}, set())
+    (outcome,) = fleet.records.outcomes.of("other/west")
+    assert outcome.phase == "Provisioned"
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        pytest.param({"zone": None}, 'map has no entry for key "zone"', id="a label is missing"),
+        pytest.param({"zone": "c"}, "cannot find ConfigMap zones/c that policyRefs", id="missing"),
+        pytest.param({"zone": "A"}, "cannot tell which ConfigMap is meant", id="no name"),
+    ],
+)
+def test_a_ref_that_one_cluster_cannot_name_harms_that_one_alone(
+    fleet: Fleet, labels: dict[str, str | None], said: str
+) -> None:
+    """It keeps what it has, says why, and follows once it can."""
+    east, west = two(fleet)
+    label = fleet.declare.label
+    for key in ("fleet/east", "other/west"):
+        label(key, {"env": "production", "zone": "a"})
+    fleet.apply(by_cluster(), zone("a"), zone("b"))
+    fleet.pump()
+
+    label("other/west", {"env": "production", **labels})
+    fleet.apply(holder("a", config("changed"), namespace="zones"))
+    fleet.pump()
+    assert (names(east), names(west)) == ({"changed"}, {"for-a"})
+    (outcome,) = fleet.records.outcomes.of("other/west")
+    assert outcome.phase == "FailedNonRetriable"
+    assert said in outcome.message
+
+    label("other/west", {"env": "production", "zone": "b"})
+    fleet.pump()
+    assert (names(east), names(west)) == ({"changed"}, {"for-b"})
+
+
 def test_what_is_missing_in_one_namespace_harms_its_clusters_alone(fleet: Fleet) -> None:
     """The outcome says which ConfigMap is to be applied; once it is there, it follows."""
     east, west = two(fleet)
@@ -67,7 +150,7 @@ def test_what_is_missing_in_one_namespace_harms_its_clusters_alone(fleet: Fleet)
 
     assert (names(east), names(west)) == ({"for-fleet", "shared"}, set())
     (outcome,) = fleet.records.outcomes.of("other/west")
-    assert (outcome.phase, outcome.reason) == ("Failed", "Missing")
+    assert (outcome.phase, outcome.reason) == ("FailedNonRetriable", "Missing")
     assert "cannot find ConfigMap other/own that policyRefs names" in outcome.message
 
     fleet.apply(in_namespace("other", "for-other"))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.declared import EACH, FLIP, FLIP_TEXT, KEYS, OWN_TEXT, WATCHED, Key
+from tests.fakes.declared import EACH, FLIP, FLIP_TEXT, KEYS, OWN, OWN_TEXT, WATCHED, Key
 from tests.fakes.draws import GUARDED, HISTORIES, STARTS, STEPS, run
 from tests.fakes.known import KNOWN
 from tests.fakes.overlaps import OVERLAPS
@@ -45,6 +45,15 @@ def test_ends_as_the_model_says(
 def test_ends_so_where_what_ends_is_held(declared: dict[Key, int], steps: list[Step]) -> None:
     """Where all that ends is held first, the end is the same once it is let go."""
     run(declared, steps, guarded=True)
+
+
+def test_ends_so_where_a_profile_loses_one_of_its_objects() -> None:
+    """A profile in conflict that goes on has its other objects, in whatever order it came."""
+    declared = {**dict.fromkeys(KEYS, 0), OWN: 1, OWN_TEXT: 1}
+    in_order: list[Step] = [("leave", "east"), ("label", "east", "env", "production")]
+
+    run(declared, in_order, lively=False)
+    run(declared, in_order[1:], lively=True)
 
 
 def test_every_known_history_is_one() -> None:

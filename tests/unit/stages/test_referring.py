@@ -174,11 +174,11 @@ def test_two_of_one_identifier_are_a_mistake(fleet: Fleet) -> None:
         fleet.apply(profile(more=f"templateResourceRefs: [{one}, {one}]"))
 
 
-@pytest.mark.parametrize("field", ["apiVersion: v1, ", "kind: ConfigMap, ", ", name: 'read'"])
+@pytest.mark.parametrize("field", ["apiVersion: v1, ", "kind: Service, ", ", name: 'read'"])
 def test_an_object_is_named_whole(fleet: Fleet, field: str) -> None:
-    """What says no kind or no name reads nothing."""
+    """What says no kind or no name reads nothing; of a ConfigMap or Secret v1 is known."""
     with pytest.raises(InvalidDocuments, match=r"resource\.\w+ is missing"):
-        fleet.apply(profile(more=reading().replace(field, "")))
+        fleet.apply(profile(more=reading("Service").replace(field, "")))
 
 
 def test_what_is_not_there_yet_is_told_before_an_event_comes(fleet: Fleet) -> None:
@@ -198,6 +198,12 @@ def test_what_is_not_there_yet_is_told_before_an_event_comes(fleet: Fleet) -> No
     assert [(ref.kind, ref.namespace, ref.name) for ref in found] == [
         ("ConfigMap", "default", "absent")
     ]
+
+
+def test_a_report_is_refused_with_what_to_write_instead(fleet: Fleet) -> None:
+    """EventReports are views that `bellhop get` shows: a template would wait for one for ever."""
+    with pytest.raises(InvalidDocuments, match="is a view, which templates cannot read; write an"):
+        fleet.apply(profile(more=reading("EventReport", version="lib.projectsveltos.io/v1beta1")))
 
 
 # Secrets ------------------------------------------------------------------------------------------

@@ -318,6 +318,17 @@ def test_templates_are_rendered_for_each_cluster(fleet: Fleet, east: FakeKube) -
     assert subjects(west) == [("team/ann", "of-west")]
 
 
+def test_a_cluster_may_name_the_roles(fleet: Fleet, east: FakeKube) -> None:
+    """A roleRef's name is a template over the cluster, as with any other policyRef."""
+    west = fleet.register("west", env="production")
+    fleet.apply(request(ref="'of-{{ .Cluster.metadata.name }}'"))
+    fleet.apply(*(holder(f"of-{each}", role(each)) for each in ("east", "west")))
+    fleet.pump()
+
+    assert subjects(east) == [("team/ann", "east")]
+    assert subjects(west) == [("team/ann", "west")]
+
+
 def test_roles_that_are_missing_are_waited_for(fleet: Fleet, east: FakeKube) -> None:
     """The sentence names the field, and nobody has to ask again when they come."""
     fleet.apply(request())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from bellhop.errors import DeniedError, TemporaryError, UnreachableError
 from bellhop.messages import Confirm, Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.model.tally import Tally, tallied
 from bellhop.ports.kube import Page
 from bellhop.settings import Settings
 from tests.fakes.fleet import SERVICE, Fleet, service
@@ -57,6 +58,94 @@ def test_finds_what_the_push_missed_and_counts_it(fleet: Fleet, east: FakeKube) 
 
     sweep(fleet)
     assert fleet.records.health.get("fleet/east").value.missed == 3
+
+
+def test_one_object_that_cannot_be_read_is_left_out_alone(fleet: Fleet, east: FakeKube) -> None:
+    """Others come and go beside it; what was made of it stays, and the health names it."""
+    for name in ("old", "known"):
+        east.put(service(name))
+    sweep(fleet)
+    east.unreadable = {("Service", "evil"), ("Service", "known")}
+    for name in ("evil", "new"):
+        east.put(service(name))
+    east.drop(SERVICE, "default", "old")
+    sweep(fleet, 4)
+
+    health = fleet.records.health.get("fleet/east").value
+    assert policies(east) == ["front-known", "front-new"]
+    assert (health.state, health.unseen) == ("Healthy", ())
+    assert "Service 'default/evil' is left out: too large" in health.message
+    assert "Service 'default/known' is left out: too large" in health.message
+
+    east.unreadable = set()
+    sweep(fleet)
+    east.unreadable = {("Service", "known")}
+    east.drop(SERVICE, "default", "known")
+    sweep(fleet)
+
+    assert policies(east) == ["front-evil", "front-new"]
+
+
+def test_an_object_that_cannot_be_read_is_not_taken_for_deleted(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A list that leaves it out is not believed while a read says that it is there."""
+    east.put(service("web"))
+    sweep(fleet)
+    there = east.page
+
+    def page(gvk: GVK, **options: Any) -> Page:
+        return there(gvk, **options)._replace(unread=())
+
+    east.unreadable = {("Service", "web")}
+    east.page = page  # type: ignore[method-assign]
+    sweep(fleet, 4)
+
+    assert policies(east) == ["front-web"]
+
+
+def test_what_was_there_before_is_no_miss(fleet: Fleet) -> None:
+    """Neither before its cluster was registered, nor before a source asked for its kind."""
+    kube = fleet.register("east", env="production")
+    kube.put(service("before"))
+    fleet.pump()
+    fleet.apply_example("network-policy")
+    fleet.pump()
+
+    health = fleet.records.health.get("fleet/east").value
+    assert policies(kube) == ["front-before"]
+    assert (health.seen, health.missed) == (1, 0)
+    kube.put(service("after"))
+    sweep(fleet)
+    assert fleet.records.health.get("fleet/east").value.missed == 1
+
+
+def test_counts_misses_for_a_day(fleet: Fleet, east: FakeKube) -> None:
+    """A miss is told for twelve hours at least, and for a day at most, with since when."""
+    begun = fleet.clock.now()
+    east.put(service("web"))
+    sweep(fleet)
+    fleet.clock.advance(timedelta(hours=13))
+    sweep(fleet)
+    half = fleet.records.health.get("fleet/east").value
+    fleet.clock.advance(timedelta(hours=12))
+    sweep(fleet)
+    later = fleet.records.health.get("fleet/east").value
+
+    assert half.missed == 1
+    assert half.counted_since
+    assert begun <= half.counted_since < begun + timedelta(minutes=1)
+    assert (later.missed, later.seen) == (0, 4)
+    assert later.counted_since
+    assert later.counted_since > begun + timedelta(hours=13)
+
+
+def test_a_clock_that_was_ahead_leaves_no_count() -> None:
+    """A tally of the future would never end."""
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    ahead = tallied((), now + timedelta(days=60), 5, 3)
+
+    assert tallied(ahead, now, 2, 1) == (Tally(now, 2, 1),)
 
 
 def test_costs_the_same_where_much_is_as_it_was(fleet: Fleet, east: FakeKube) -> None:
@@ -128,6 +217,53 @@ def test_what_comes_while_a_cluster_is_asked_is_not_undone_by_its_answer(
 
     assert east.objects(SERVICE) == []
     assert policies(east) == []
+
+
+def _claim(number: int) -> dict[str, Any]:
+    made = service(f"lie-{number}")
+    made["metadata"] |= {"uid": f"u-{number}", "resourceVersion": "1"}
+    return {"object": made}
+
+
+def test_what_a_sender_invents_goes_with_the_next_sweep(tmp_path: Path) -> None:
+    """However much it is: no guard against lying lists protects what no list has ever shown."""
+    fleet = Fleet(tmp_path)
+    east = fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
+    fleet.pump()
+    for number in range(5):
+        fleet.write("east", service(f"real-{number}"))
+    fleet.send("east", *map(_claim, range(30)))
+    fleet.pump()
+    assert len(policies(east)) == 35
+
+    sweep(fleet)
+
+    assert policies(east) == [f"front-real-{number}" for number in range(5)]
+    assert list(fleet.records.holds.all("fleet/east")) == []
+
+
+def test_what_a_list_has_shown_once_is_guarded_beside_what_none_has(tmp_path: Path) -> None:
+    """A list that loses all of a sudden takes only along what the sender alone has told of."""
+    fleet = Fleet(tmp_path)
+    east = fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
+    fleet.pump()
+    for number in range(20):
+        fleet.write("east", service(f"real-{number:02}"))
+    fleet.pump()
+    sweep(fleet)
+    fleet.send("east", *map(_claim, range(30)))
+    fleet.send("east", {"object": dict(east.objects(SERVICE)[0])})
+    fleet.pump()
+    for each in east.objects(SERVICE):
+        east.drop(SERVICE, "default", each["metadata"]["name"])
+
+    sweep(fleet)
+
+    assert len(policies(east)) == 20
+    assert not any("lie" in name for name in policies(east))
+    assert "20 of 20 are missing" in fleet.records.health.get("fleet/east").value.message
 
 
 def test_holds_a_deletion_of_suspiciously_much(tmp_path: Path) -> None:
@@ -294,9 +430,13 @@ def test_makes_the_cluster_ring_for_the_kinds_that_count(fleet: Fleet) -> None:
     assert kube.objects(WEBHOOK)[0]["webhooks"] == []
 
 
-def confirm(fleet: Fleet, uid: str, before: int, age: timedelta = timedelta(0)) -> None:
+def confirm(
+    fleet: Fleet, uid: str, before: int, age: timedelta = timedelta(0), *, creates: bool = False
+) -> None:
     rang = (fleet.clock.now() - age).isoformat()
-    message = Confirm("fleet/east", str(WEB), uid=uid, before=before, trace="t", rang=rang)
+    message = Confirm(
+        "fleet/east", str(WEB), uid=uid, before=before, trace="t", rang=rang, creates=creates
+    )
     fleet.stages["sweep"].handle(message)
     fleet.pump()
 
@@ -323,6 +463,80 @@ def test_forgets_a_hint_of_a_creation_that_never_was(fleet: Fleet, east: FakeKub
 
     assert fleet.records.observations.get("fleet/east", WEB) is None
     assert east.objects(POLICY) == []
+
+
+@pytest.mark.parametrize("former", ["none", "deleted", "deleted unnoticed"])
+def test_a_creation_that_is_not_stored_yet_is_not_recorded_as_deleted(
+    fleet: Fleet, east: FakeKube, former: str
+) -> None:
+    """Whatever had its name before: it is read again until it is there, and then matches."""
+    if former != "none":
+        old = fleet.write("east", service("web"))
+        fleet.pump()
+        if former == "deleted":
+            fleet.drop("east", old)
+        else:
+            east.drop(*WEB)
+    with pytest.raises(TemporaryError, match="not to be seen yet"):
+        confirm(fleet, "u", 0, creates=True)
+    fleet.pump()
+    assert policies(east) == []
+    head = fleet.records.observations.head("fleet/east", WEB)
+    assert head is None or (head.gone and head.uid != "u")
+    stored = east.put(service("web"))
+
+    confirm(fleet, stored["metadata"]["uid"], 0, creates=True)
+
+    assert policies(east) == ["front-web"]
+
+
+def test_waits_for_a_creation_while_a_former_object_is_still_there(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """It is stored once that one is deleted; after ten seconds, it was refused."""
+    stored = east.put(service("web"))
+    with pytest.raises(TemporaryError, match="not to be seen yet"):
+        confirm(fleet, "u", 0, creates=True)
+
+    confirm(fleet, "u", 0, age=timedelta(seconds=11), creates=True)
+
+    head = fleet.records.observations.head("fleet/east", WEB)
+    assert head
+    assert head.uid == stored["metadata"]["uid"]
+
+
+def test_an_object_that_lives_is_read_again_where_it_is_recorded_as_deleted(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """No uid comes back, so the record was wrong: the next that is sent of it puts it right."""
+    stored = fleet.write("east", service("web"))
+    fleet.pump()
+    metadata = stored["metadata"]
+    gone = {"key": str(WEB), "uid": metadata["uid"], "version": int(metadata["resourceVersion"])}
+    assert fleet.send("east", {"gone": gone}).status == 200
+    fleet.pump()
+    assert policies(east) == []
+
+    fleet.write("east", service("web", metadata={**metadata, "annotations": {"a": "b"}}))
+    fleet.pump()
+
+    assert policies(east) == ["front-web"]
+
+
+def test_what_comes_late_does_not_bring_back_a_deleted_object(fleet: Fleet, east: FakeKube) -> None:
+    """The cluster is asked, and has none."""
+    stored = fleet.write("east", service("web"))
+    fleet.drop("east", stored)
+    fleet.pump()
+    later = {**stored["metadata"], "resourceVersion": "999"}
+
+    assert fleet.send("east", {"object": {**stored, "metadata": later}}).status == 200
+    fleet.pump()
+
+    head = fleet.records.observations.head("fleet/east", WEB)
+    assert head
+    assert head.gone
+    assert policies(east) == []
 
 
 def test_a_hint_in_one_version_rings_for_all_that_sources_name(fleet: Fleet) -> None:

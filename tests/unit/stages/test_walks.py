@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from bellhop.errors import DeniedError, StaleError
 from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.ports.kube import Page
 from bellhop.settings import Settings
 from bellhop.stages import look
 from tests.fakes.fleet import SERVICE, Fleet, service
@@ -457,8 +459,6 @@ def test_a_list_without_end_is_given_up(
     fleet: Fleet, east: FakeKube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pages that promise more and hold nothing lead nowhere."""
-    from bellhop.ports.kube import Page  # noqa: PLC0415 - one test's page
-
     monkeypatch.setattr(look, "_BARREN", 3)
     east.page = lambda *_, **__: Page([], "more")  # type: ignore[assignment, method-assign]
     for _ in range(10):
@@ -468,3 +468,52 @@ def test_a_list_without_end_is_given_up(
     health = fleet.records.health.get(EAST).value
     assert (health.state, "it has no end" in health.message) == ("Down", True)
     assert len(made(east)) == 5
+
+
+def _endless(names: Iterator[str]) -> Callable[..., Page]:
+    """Return pages of a list without an end, with another name for each object."""
+
+    def page(_gvk: GVK, *, limit: int, after: str = "", **_: Any) -> Page:
+        items = []
+        for _number in range(limit):
+            made = service(next(names))
+            made["metadata"] |= {"uid": f"u-{made['metadata']['name']}", "resourceVersion": "5"}
+            items.append(made)
+        return Page(items, after + "1", (), 10_000)
+
+    return page
+
+
+def test_a_list_without_end_is_kept_once_up_to_the_share_of_its_kind(
+    tmp_path: Path,
+) -> None:
+    """Whatever its names are in later sweeps; nothing is deleted, and all is read once it ends.
+
+    A list that ended in the meantime is read to its end before any of it is kept.
+    """
+    fleet = Fleet(tmp_path, Settings(hold_share=0, sweep_bytes=45_000))
+    kube = fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
+    kube.put(service("real"))
+    sweep(fleet)
+    names = (f"s-{number:09}" for number in itertools.count())
+    there, kube.page = kube.page, _endless(names)  # type: ignore[method-assign]
+    counts = []
+    for _ in range(6):
+        sweep(fleet)
+        counts.append(len(list(fleet.records.observations.heads(EAST, SERVICE))))
+
+    health = fleet.records.health.get(EAST).value
+    assert counts == [9] * 6
+    assert "the list is larger than 0.0429 MiB, and nothing is taken for deleted" in health.message
+    assert health.unseen == (SERVICE,)
+    assert fleet.records.observations.head(EAST, ObjectKey(SERVICE, "default", "real"))
+
+    kube.page = there  # type: ignore[method-assign]
+    kube.put(service("new"))
+    for _ in range(4):
+        sweep(fleet)
+
+    heads = fleet.records.observations.heads(EAST, SERVICE)
+    assert sorted(each.key.name for each in heads if not each.gone) == ["new", "real"]
+    assert fleet.records.health.get(EAST).value.state == "Healthy"

@@ -19,8 +19,16 @@ from urllib.parse import quote
 from bellhop.adapters.kube import applying
 from bellhop.adapters.kube.discovery import Discovery, group_path
 from bellhop.adapters.kube.errors import Call, LateError, Refusal, refusal_error
-from bellhop.adapters.kube.transport import Acting, Renew, Request, Sends, Transport
-from bellhop.adapters.kube.wire import Waiting
+from bellhop.adapters.kube.transport import (
+    Acting,
+    Renew,
+    Request,
+    Sends,
+    Transport,
+    read_answer,
+)
+from bellhop.adapters.kube.wire import LARGEST, Waiting
+from bellhop.engine.nesting import DEEPEST, exceeds_depth
 from bellhop.errors import (
     InvalidError,
     MissingError,
@@ -32,7 +40,7 @@ from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.identity import MANAGER
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.reach import ABROAD, Reach
-from bellhop.ports.kube import Manifest, Page
+from bellhop.ports.kube import Manifest, Page, Unread
 
 PAGE = 500
 _RESTARTS = 3
@@ -42,6 +50,10 @@ _BARREN = 1_000
 _LONGEST_TOKEN = 4096
 _LONGEST_NAME = 1024
 _STATUS = "status"
+_MANAGED = "managedFields"
+_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_DEEP = f"nested deeper than {DEEPEST} levels"
+_LARGE = f"larger than {LARGEST >> 20} MiB as JSON"
 # It is shown and kept.
 _VERSION = re.compile(r"[A-Za-z0-9.+~_-]{1,64}")
 _SECRET = GVK("", "v1", "Secret")
@@ -79,6 +91,8 @@ class KubeClient:
         self._discovery = Discovery(name, self._transport)
         # How many objects of a kind a page holds at most, where pages turned out too large.
         self._fitting: dict[GVK, int] = {}
+        # The kinds of which it was one object: their pages grow again.
+        self._growing: set[GVK] = set()
         # Of which kinds a new object is refused for its condition, by servers that cannot take it.
         self._doubted: applying.Doubted = set()
 
@@ -104,21 +118,34 @@ class KubeClient:
         """Read one object; None only if the API server says that this very object is not there."""
         call = self._call("read", gvk, namespace, name)
         answer = self._asked(Request("GET", ""), gvk, name, call)
-        return None if isinstance(answer, Refusal) else _object(answer, call)
+        if isinstance(answer, Refusal):
+            return None
+        found = _object(answer, call)
+        if _is_too_deep(found):
+            raise TooLargeError(f"{call}: it is {_DEEP}")
+        return found
 
     def page(
         self, gvk: GVK, *, limit: int, after: str = "", namespace: str = "", labels: str = ""
     ) -> Page:
-        """Read at most `limit` objects of a kind; fewer where so many would be too large."""
+        """Read at most `limit` objects of a kind; fewer where so many would be too large.
+
+        Of an object that is too large by itself, or nested too deep, only the name is read.
+        """
         call = self._call("list", gvk, namespace, "")
         resource = self._served(gvk, call)
         path = _collection(resource, call.namespace, call)
         query = {"labelSelector": labels} if labels else {}
         query |= {"continue": after} if after else {}
-        answer = self._bounded(Request("GET", path, query), gvk, limit, call)
+        request = Request("GET", path, query, answers_json=False)
+        try:
+            answer, large = self._bounded(request, gvk, limit, call), ""
+        except TooLargeError:
+            answer, large = self._named(request, gvk, call), _LARGE
         if isinstance(answer, Refusal):
             raise self._refused(answer, gvk, call)
-        return _page(answer, gvk, call)
+        page = _page(read_answer(answer, call), gvk, call, large)
+        return page._replace(size=len(answer))
 
     def list(self, gvk: GVK, *, namespace: str = "", labels: str = "") -> Iterator[Manifest]:
         """Yield the objects of a kind in pages, with apiVersion and kind filled in.
@@ -311,15 +338,29 @@ class KubeClient:
             size = max(1, min(limit, self._fitting.get(gvk, limit)))
             query = {"limit": str(size), **(request.query or {})}
             try:
-                return self._transport.ask(replace(request, query=query), call)
+                answer = self._transport.ask(replace(request, query=query), call)
             except TooLargeError:
                 if size == 1:
                     raise
+                self._growing.discard(gvk)
                 self._fitting[gvk] = size // 2
             except LateError:
                 # The next try asks for less; this one has taken its time.
                 self._fitting[gvk] = max(1, size // 2)
                 raise
+            else:
+                if gvk in self._growing:
+                    self._fitting[gvk] = max(2 * size, self._fitting[gvk])
+                return answer
+
+    def _named(self, request: Request, gvk: GVK, call: Call) -> Any:
+        """Read the metadata alone of one object that is too large; pages grow again after it."""
+        self._growing.add(gvk)
+        query = {"limit": "1", **(request.query or {})}
+        answer = self._transport.ask(replace(request, query=query, accept=_METADATA), call)
+        if isinstance(answer, Refusal) and answer.code == HTTPStatus.NOT_ACCEPTABLE:
+            raise TooLargeError(f"{call}: an object is {_LARGE}")
+        return answer
 
     def _items(self, gvk: GVK, namespace: str, labels: str, call: Call) -> Iterator[Manifest]:
         restarts, count, barren, after = 0, 0, 0, ""
@@ -331,6 +372,8 @@ class KubeClient:
                 if restarts > _RESTARTS:
                     raise StaleError(f"{call}: it changes faster than it can be read") from error
                 continue
+            if page.unread:
+                raise TooLargeError(f"{call}: {page.unread[0]}")
             count, barren = count + len(page.items), 0 if page.items else barren + 1
             if count > _MOST or barren > _BARREN:
                 raise UnreachableError(f"{call}: the list has no end")
@@ -441,7 +484,8 @@ def _is_object(answer: Any) -> bool:
     )
 
 
-def _page(answer: Any, gvk: GVK, call: Call) -> Page:
+def _page(answer: Any, gvk: GVK, call: Call, large: str = "") -> Page:
+    """Read a page; of one whose object is too `large` there is metadata alone."""
     answer = answer if isinstance(answer, dict) else {}
     metadata = answer.get("metadata") or {}
     after = (metadata.get("continue") or "") if isinstance(metadata, dict) else None
@@ -453,4 +497,21 @@ def _page(answer: Any, gvk: GVK, call: Call) -> Page:
     if not all(_is_object(item) and item.get("metadata", {}).get("name") for item in items):
         raise UnreachableError(f"{call}: the answer lists what is no object")
     filled = [{**item, "apiVersion": gvk.api_version, "kind": gvk.kind} for item in items]
-    return Page(filled, after)
+    if large:
+        return Page([], after, tuple(Unread(ObjectKey.of(each), large) for each in filled))
+    unread: tuple[Unread, ...] = ()
+    if exceeds_depth(list(map(_unmanaged, filled)), DEEPEST + 1):
+        unread = tuple(Unread(ObjectKey.of(each), _DEEP) for each in filled if _is_too_deep(each))
+        filled = [each for each in filled if not _is_too_deep(each)]
+    return Page(filled, after, unread)
+
+
+def _is_too_deep(manifest: Manifest) -> bool:
+    return exceeds_depth(_unmanaged(manifest), DEEPEST)
+
+
+def _unmanaged(manifest: Manifest) -> Manifest:
+    """Return an object without managedFields, which nest as it does and are not kept."""
+    metadata = manifest.get("metadata") or {}
+    rest = {key: value for key, value in metadata.items() if key != _MANAGED}
+    return {**manifest, "metadata": rest}

@@ -157,7 +157,10 @@ def _unanswered(exc: Exception, call: Call) -> BellhopError:
         # Temporary: while an authority is replaced, the stored one is behind for a moment.
         return UnreachableError(
             f"{call}: its certificate is not signed by the certificate authority of the stored "
-            "kubeconfig, or is for another host; register the cluster again if it changed"
+            "kubeconfig, or is for another host; register the cluster again if it changed",
+            given=f"{call}: its certificate is not signed by the certificate authority of the "
+            "kubeconfig that was given, or is for another host; correct its "
+            "certificate-authority-data or its server",
         )
     for foreign, (ours, happened) in TRANSPORT.items():
         if isinstance(exc, foreign):
@@ -176,7 +179,9 @@ def _mapped(refusal: Refusal, call: Call, words: str) -> BellhopError:
     code = refusal.code
     if code == HTTPStatus.UNAUTHORIZED:
         return DeniedError(
-            f"{call}: the credentials are not accepted; register the cluster again if they expired"
+            f"{call}: the credentials are not accepted; register the cluster again if they expired",
+            given=f"{call}: it does not accept the credentials of the kubeconfig that was given;"
+            " try them with kubectl, and give a kubeconfig whose user it knows",
         )
     if code == HTTPStatus.FORBIDDEN:
         return _forbidden(refusal, call, words)

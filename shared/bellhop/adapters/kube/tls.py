@@ -73,9 +73,10 @@ def _made(cluster: str, kubeconfig: Kubeconfig) -> ssl.SSLContext:
             part = "client-certificate-data or client-key-data"
             _login(context, kubeconfig)
     except (ssl.SSLError, ValueError) as exc:
+        said = f"cannot use the kubeconfig of cluster '{cluster}': {part} is damaged"
         raise InvalidError(
-            f"cannot use the kubeconfig of cluster '{cluster}': {part} is damaged; "
-            "register the cluster again"
+            f"{said}; register the cluster again",
+            given=f"{said}; give a kubeconfig in which it is whole",
         ) from exc
     return context
 

@@ -15,13 +15,14 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 import urllib3
 
@@ -32,11 +33,12 @@ from bellhop.adapters.kube.errors import (
     transport_error,
 )
 from bellhop.adapters.kube.greeting import Greeting
-from bellhop.adapters.kube.lookup import LOOKUPS, Lookups
+from bellhop.adapters.kube.shallow import read_shallow
 from bellhop.adapters.kube.tls import CONTEXTS
 from bellhop.adapters.kube.wire import Breach, Waiting, Wire
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.frozen import frozen
+from bellhop.lookups import LOOKUPS, Lookups
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.reach import ABROAD, Reach
 
@@ -258,7 +260,7 @@ class _Session:
             return Refusal.read(answer.status, self._unquoted(answer.data), answer.headers)
         if request.warns:
             return str(answer.headers.get("Warning") or "")
-        return _json(answer.data, call) if request.answers_json else answer.data
+        return read_answer(answer.data, call) if request.answers_json else answer.data
 
     def _unquoted(self, data: bytes | str | None) -> bytes | str | None:
         """Take our token out of what a server has said that repeats what it was sent."""
@@ -298,10 +300,18 @@ def _body(manifest: Any, call: Call) -> bytes | None:
         raise InvalidError(f"{call}: it holds what JSON cannot, such as a date") from exc
 
 
-def _json(text: bytes, call: Call) -> Any:
+def read_answer(text: bytes, call: Call) -> Any:
+    """Return the JSON of an answer, in which null stands for what is nested too deep to read.
+
+    Raises:
+        UnreachableError: it is not JSON.
+    """
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        with suppress(ValueError):
+            return read_shallow(text)
+    except ValueError:
         pass
     # Outside of the handler: the decoder's error holds the whole answer.
     raise UnreachableError(
@@ -314,7 +324,7 @@ def _wire(
 ) -> Wire:
     """Make connections that fail at once rather than retry or wait for a free one."""
     tls: dict[str, Any] = {}
-    if kubeconfig.server.startswith("https:"):
+    if urlsplit(kubeconfig.server).scheme != "http":
         tls["ssl_context"] = CONTEXTS.of(cluster, kubeconfig)
         if kubeconfig.tls_server_name:
             tls["server_hostname"] = kubeconfig.tls_server_name

@@ -31,8 +31,8 @@ from urllib3.util.wait import wait_for_read
 
 from bellhop.adapters.kube.errors import LateError
 from bellhop.adapters.kube.idle import IDLE, Idle
-from bellhop.adapters.kube.lookup import LOOKUPS, CrowdedError, Lookups
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
+from bellhop.lookups import LOOKUPS, CrowdedError, Lookups
 from bellhop.model.reach import Reach
 
 WHOLE_SECONDS = 30.0

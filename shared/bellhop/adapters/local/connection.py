@@ -127,6 +127,7 @@ class Connection(asyncio.Protocol):
 
     def _forget_request(self) -> None:
         self._environ: Environ = {}
+        self._bare = False
         self._length: int | None = 0
         self._admission: Admission | None = None
         self._body: list[bytes] = []
@@ -227,6 +228,8 @@ class Connection(asyncio.Protocol):
             self._leave(None)
 
     def _begin(self, request: h11.Request) -> None:
+        # What is refused by its head has no environ yet, and an answer all the same.
+        self._bare = request.method == b"HEAD"
         problem, self._length = _problem(request)
         path = path_of(request.target)
         if problem is not None:
@@ -372,10 +375,9 @@ class Connection(asyncio.Protocol):
         if not any(name.lower() == "date" for name, _ in headers):
             headers += [("Date", formatdate(usegmt=True))]
         headers += [("Connection", "close")] if last else []
-        bare = self._environ.get("REQUEST_METHOD") == "HEAD"
         response = h11.Response(status_code=answer.code, headers=headers, reason=answer.status[4:])
         written = [self._http.send(response)]
-        written += [] if bare else [self._http.send(h11.Data(data=answer.body))]
+        written += [] if self._bare else [self._http.send(h11.Data(data=answer.body))]
         written += [self._http.send(h11.EndOfMessage())]
         self._transport.write(b"".join(each or b"" for each in written))
         return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE

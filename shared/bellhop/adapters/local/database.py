@@ -113,7 +113,7 @@ class Database:
     """
 
     def __init__(self, path: Place, schema: Schema) -> None:
-        self._still = isinstance(path, Still)
+        self.still = isinstance(path, Still)
         self.path = Path(path.path if isinstance(path, Still) else path).absolute()
         self._schema = schema
         _Forks.watch()
@@ -181,7 +181,7 @@ class Database:
         neighbours = Neighbours.at(self.path)
         with neighbours.lock:
             try:
-                if not self._still:
+                if not self.still:
                     self._make_file()
             except OSError as error:
                 raise translate(error, self.path) from error
@@ -202,8 +202,8 @@ class Database:
         connection = None
         try:
             connection = sqlite3.connect(
-                self._still_uri() if self._still else self.path,
-                uri=self._still,
+                self._still_uri() if self.still else self.path,
+                uri=self.still,
                 timeout=_BUSY_SECONDS,
                 isolation_level=None,
                 check_same_thread=False,
@@ -232,7 +232,7 @@ class Database:
     def _prepare(self, connection: sqlite3.Connection) -> None:
         # Checked before the first write: a file that is not ours is left as it is.
         version = self._check(connection)
-        if self._still:
+        if self.still:
             if version < self._schema.version:
                 raise InvalidError(
                     f"cannot read the {self._schema.noun} {str(self.path)!r}: an earlier Bellhop"

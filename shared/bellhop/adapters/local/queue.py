@@ -22,6 +22,8 @@ group that is held or waits for a retry costs nobody anything.
                     └── time is up ─────┘ └──GivenUp, last attempt──► dead ──replay──► available
 
 A receipt is the message's id and attempt: each delivery has a new one, and ids are never reused.
+All times are moments of the file's timeline, so a clock that is set delays and repeats nothing.
+Only `died_at`, which people read, is one of the wall clock.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from bellhop.adapters.local.clock import from_microseconds, to_microseconds
 from bellhop.adapters.local.database import Database, Place
 from bellhop.adapters.local.neighbours import Bell, Neighbours
 from bellhop.adapters.local.queue_schema import SCHEMA
+from bellhop.adapters.local.timeline import Timeline
 from bellhop.errors import InvalidError, MissingError
 from bellhop.ports.clock import Clock
 from bellhop.ports.queue import (
@@ -124,6 +127,8 @@ class SqliteQueue:
         self._is_lent = self._database is place
         self._name = name
         self._clock = clock
+        # After a boot nobody has anything in hand, and no pause goes on.
+        self._timeline = Timeline(self._database, clock, latest="SELECT max(next_at) FROM groups")
         self._visibility = max(visibility // timedelta(microseconds=1), 1)
         self._attempts = attempts
         self._groups = groups
@@ -251,7 +256,7 @@ class SqliteQueue:
                FROM groups g JOIN messages m ON m.group_id = g.id WHERE g.queue = :queue""",
             {"queue": self._name, "now": self._now()},
         )
-        return Backlog(waiting, held, from_microseconds(since) if since is not None else None)
+        return Backlog(waiting, held, self._timeline.time(since) if since is not None else None)
 
     def list(self, *, limit: int = 100) -> Sequence[DeadLetter]:
         """Return the dead letters, oldest first."""
@@ -540,7 +545,7 @@ class SqliteQueue:
                SELECT m.id, g.queue, s.name, g.name, m.body, m.attempt, ?, ?
                FROM messages m JOIN groups g ON g.id = m.group_id JOIN shares s ON s.id = g.share_id
                WHERE m.id = ?""",
-            (reason, self._now(), number),
+            (reason, to_microseconds(self._clock.now()), number),
         )
         execute("DELETE FROM messages WHERE id = ?", (number,))
 
@@ -599,7 +604,7 @@ class SqliteQueue:
         return self._database.neighbours().bell(self._name)
 
     def _now(self) -> int:
-        return to_microseconds(self._clock.now())
+        return self._timeline.now()
 
 
 def _parse(receipt: str) -> tuple[int, int]:

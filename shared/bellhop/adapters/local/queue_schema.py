@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bellhop.adapters.local import timeline
 from bellhop.adapters.local.database import Schema
 
 SCHEMA = Schema(
@@ -59,5 +60,7 @@ SCHEMA = Schema(
             "CREATE INDEX groups_in_hand ON groups (share_id) WHERE held > 0",
         ),
         ("ALTER TABLE groups ADD COLUMN holder TEXT NOT NULL DEFAULT ''",),
+        # Moments were those of the wall clock, at which the timeline begins.
+        (timeline.TABLE,),
     ),
 )

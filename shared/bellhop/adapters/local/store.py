@@ -9,6 +9,7 @@ from typing import Any
 
 from bellhop.adapters.local.clock import SystemClock, from_microseconds, to_microseconds
 from bellhop.adapters.local.database import Database, Place, Schema
+from bellhop.adapters.local.timeline import TABLE, Timeline
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item
 from bellhop.records.items import after_all, check_bound, check_key, expiry_of, stale, text_of
@@ -48,20 +49,29 @@ _SCHEMA = Schema(
             """CREATE INDEX items_that_expire ON items (expires_at)
                WHERE expires_at IS NOT NULL""",
         ),
+        (
+            # Ends were those of the wall clock, at which the timeline begins.
+            TABLE,
+            "ALTER TABLE items ADD COLUMN ends_at INTEGER",
+            "UPDATE items SET ends_at = expires_at WHERE expires_at IS NOT NULL",
+            "DROP INDEX items_that_expire",
+            "CREATE INDEX items_that_end ON items (ends_at) WHERE ends_at IS NOT NULL",
+        ),
     ),
 )
 
-_ALIVE = "(expires_at IS NULL OR expires_at > :now)"
+_ALIVE = "(ends_at IS NULL OR ends_at > :now)"
 _KEY = "partition = :partition AND sort = :sort"
 
 _PUT_ANY = """
-    INSERT INTO items VALUES (:partition, :sort, :value, :token, :expires_at)
+    INSERT INTO items VALUES (:partition, :sort, :value, :token, :expires_at, :ends_at)
     ON CONFLICT (partition, sort) DO UPDATE SET
-        value = excluded.value, token = excluded.token, expires_at = excluded.expires_at
+        value = excluded.value, token = excluded.token, expires_at = excluded.expires_at,
+        ends_at = excluded.ends_at
     RETURNING 1"""
-_PUT_ABSENT = _PUT_ANY.replace("RETURNING", "WHERE items.expires_at <= :now RETURNING")
+_PUT_ABSENT = _PUT_ANY.replace("RETURNING", "WHERE items.ends_at <= :now RETURNING")
 _PUT_TOKEN = f"""
-    UPDATE items SET value = :value, token = :token, expires_at = :expires_at
+    UPDATE items SET value = :value, token = :token, expires_at = :expires_at, ends_at = :ends_at
     WHERE {_KEY} AND token = :expect AND {_ALIVE}
     RETURNING 1"""  # noqa: S608 - both are constants of this module
 _GET = f"SELECT value, token, expires_at FROM items WHERE {_KEY} AND {_ALIVE}"  # noqa: S608
@@ -83,7 +93,7 @@ _BACKWARDS = {
 }
 _SWEEP = """
     DELETE FROM items WHERE rowid IN
-        (SELECT rowid FROM items WHERE expires_at <= :now ORDER BY expires_at LIMIT :count)
+        (SELECT rowid FROM items WHERE ends_at <= :now ORDER BY ends_at LIMIT :count)
     RETURNING 1"""
 
 _decode = json.JSONDecoder().raw_decode
@@ -100,12 +110,14 @@ class SqliteStore:
     """Items in one file, used by any number of threads and processes at once.
 
     Expired items are gone for every reader at once; writes delete them from the file, a few at
-    a time, and `sweep_expired` deletes all.
+    a time, and `sweep_expired` deletes all. An item lasts as long as its writer's clock had it
+    last from then on (`ends_at`), by the file's timeline: whatever that clock, or another one,
+    says, and however wrong it was.
     """
 
     def __init__(self, path: Place, *, clock: Clock | None = None) -> None:
         self._database = Database(path, _SCHEMA)
-        self._clock = clock or SystemClock()
+        self._timeline = Timeline(self._database, clock or SystemClock())
         self._writes = 0
 
     def get(self, partition: str, sort: str) -> Item | None:
@@ -129,6 +141,7 @@ class SqliteStore:
             "value": text_of(item),
             "token": token,
             "expires_at": expiry and to_microseconds(expiry),
+            "ends_at": expiry and self._timeline.moment(expiry),
             "now": self._now(),
         }
         if statement is _PUT_TOKEN:
@@ -196,6 +209,7 @@ class SqliteStore:
 
     def sweep_expired(self) -> int:
         """Delete every expired item from the file; return how many there were."""
+        self._timeline.note()
         deleted = 0
         while count := self._sweep():
             deleted += count
@@ -218,7 +232,7 @@ class SqliteStore:
         return len(self._database.rows(_SWEEP, {"now": self._now(), "count": _SWEEP_SIZE}))
 
     def _now(self) -> int:
-        return to_microseconds(self._clock.now())
+        return self._timeline.now()
 
 
 def _key(partition: str, sort: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from email.errors import MessageError
 from email.message import EmailMessage
 from email.utils import getaddresses, make_msgid
 
-from bellhop.adapters.notices.dialling import SECONDS, dial
+from bellhop.adapters.notices.dialling import SECONDS, WHOLE_SECONDS, Deadline, dial
 from bellhop.errors import BellhopError, DeniedError, InvalidError, UnreachableError
 from bellhop.frozen import frozen
 from bellhop.model.reach import Reach
@@ -38,39 +38,40 @@ class Mail:
 class _Client(smtplib.SMTP):
     """A client that connects where it may."""
 
-    def __init__(self, mail: Mail, reach: Reach) -> None:
-        self._mail = mail
+    def __init__(self, mail: Mail, reach: Reach, deadline: Deadline) -> None:
         self._reach = reach
+        self._deadline = deadline
         super().__init__(timeout=SECONDS)
         self.connect(mail.host, mail.port)
 
     def _get_socket(self, host: str, port: int, _: float) -> socket.socket:
-        there = dial(host, port, self._reach)
+        there = dial(host, port, self._reach, self._deadline)
         if port != _IMPLICIT:
             return there
         return ssl.create_default_context().wrap_socket(there, server_hostname=host)
 
 
-def send(mail: Mail, subject: str, text: str, reach: Reach) -> None:
+def send(mail: Mail, subject: str, text: str, reach: Reach, seconds: float = WHOLE_SECONDS) -> None:
     """Send one mail; what is said of an error has the server's code, and none of its words.
 
     Raises:
         InvalidError: an address is none, or the server may not be called or is not safe.
         DeniedError: it refuses the credentials, the sender or a recipient.
-        UnreachableError: it does not answer, or not now.
+        UnreachableError: it does not answer, or not now, or not in time.
     """
     message, recipients = _written(mail, subject, text)
-    try:
-        with _Client(mail, reach) as client:
-            secure(client, mail, reach)
-            client.send_message(message, mail.sender, recipients)
-    except BellhopError:
-        raise
-    except smtplib.SMTPException as error:
-        raise _mapped(mail, error) from None
-    except OSError as error:
-        kind = type(error).__name__
-        raise UnreachableError(f"cannot send mail by '{mail.host}': {kind}") from None
+    with Deadline(seconds) as deadline:
+        try:
+            with _Client(mail, reach, deadline) as client:
+                secure(client, mail, reach)
+                client.send_message(message, mail.sender, recipients)
+        except BellhopError:
+            raise
+        except OSError as error:  # SMTPException is one
+            if deadline.has_passed:
+                said = f"cannot send mail by '{mail.host}': {deadline.reason}"
+                raise UnreachableError(said) from None
+            raise _mapped(mail, error) from None
 
 
 def _written(mail: Mail, subject: str, text: str) -> tuple[EmailMessage, list[str]]:
@@ -106,7 +107,7 @@ def secure(client: smtplib.SMTP, mail: Mail, reach: Reach) -> None:
         client.login(mail.identity or mail.sender, mail.password)
 
 
-def _mapped(mail: Mail, error: smtplib.SMTPException) -> BellhopError:
+def _mapped(mail: Mail, error: OSError) -> BellhopError:
     said = f"cannot send mail by '{mail.host}'"
     match error:
         case smtplib.SMTPAuthenticationError():

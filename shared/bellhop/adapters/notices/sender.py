@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from bellhop.adapters.notices.dialling import post
+from bellhop.adapters.notices.dialling import WHOLE_SECONDS, post
 from bellhop.errors import DeniedError, InvalidError
 from bellhop.model.reach import ABROAD, Reach
 
@@ -24,11 +24,20 @@ ENDPOINTS: Mapping[str, str] = {
 
 
 class Sender:
-    """Sends notices; `endpoints` are for who has a chat of his own, as laboratories do."""
+    """Sends notices; `endpoints` are for who has a chat of his own, as laboratories do.
 
-    def __init__(self, reach: Reach = ABROAD, endpoints: Mapping[str, str] = ENDPOINTS) -> None:
+    One notice takes at most so many `seconds`, whatever its receiver does.
+    """
+
+    def __init__(
+        self,
+        reach: Reach = ABROAD,
+        endpoints: Mapping[str, str] = ENDPOINTS,
+        seconds: float = WHOLE_SECONDS,
+    ) -> None:
         self._reach = reach
         self._endpoints = endpoints
+        self._seconds = seconds
         self._ways: Mapping[str, Callable[[Mapping[str, str], str, str], None]] = {
             "Slack": self._slack,
             "Webex": self._webex,
@@ -117,12 +126,12 @@ class Sender:
             identity=secret.get("SMTP_IDENTITY", ""),
             password=secret.get("SMTP_PASSWORD", ""),
         )
-        send(mail, subject, text, self._reach)
+        send(mail, subject, text, self._reach, self._seconds)
 
     def _post(self, url: str, told: Mapping[str, Any], headers: dict[str, str]) -> bytes:
         if any(not each.isprintable() or not each.isascii() for each in headers.values()):
             raise InvalidError("cannot send a notice: its token has characters that no token has")
-        return post(url, json.dumps(told).encode(), headers, self._reach)
+        return post(url, json.dumps(told).encode(), headers, self._reach, self._seconds)
 
 
 def _read(answer: bytes) -> dict[str, Any]:

@@ -68,8 +68,12 @@ def command(
     names = (shown_name(each.kind, each.api_version, each.name) for each in found)
     told = DRY if dry_run else ""
     say(*(f"{name} {each.change}{told}" for name, each in zip(names, results, strict=True)))
+    from bellhop.cli.holding import say_held
+
     if dry_run:
+        say_held(here.declare.foresee(found), dry=True)
         return
+    say_held(here.declare.held)
     from bellhop.fleet.outlook import outlook
 
     for sentence in (*outlook(here, found), *hints(here, found, results)):

@@ -42,9 +42,10 @@ if TYPE_CHECKING:
 )
 @click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
 @click.option("--ignore-not-found", is_flag=True, help="What is not there is no error.")
+@click.option("--withdraw", is_flag=True, help="Hold nothing, however much it removes.")
 @dry_run_option
 @state_option
-def command(
+def command(  # noqa: PLR0913 - one parameter an option
     kind: str | None,
     names: Sequence[str],
     namespace: str,
@@ -52,10 +53,16 @@ def command(
     *,
     recursive: bool,
     ignore_not_found: bool,
+    withdraw: bool,
     dry_run: str | None,
 ) -> None:
-    """Delete manifests by file or by name; what they brought to clusters is withdrawn."""
+    """Delete manifests by file or by name; what they brought to clusters is withdrawn.
+
+    Where that is too much at once it is held until `bellhop release` lets it go, or removed at
+    once by `--withdraw`.
+    """
     from bellhop.cli.deleting import listed, named
+    from bellhop.cli.holding import say_held
 
     if bool(paths) == bool(kind):
         raise click.UsageError("name what to delete: either -f FILE, or KIND and NAME")
@@ -73,8 +80,23 @@ def command(
         here.declare.delete(found)
     for shown in found.values():
         say(f"{shown} deleted{DRY if dry_run else ''}")
+    if dry_run:
+        say_held(here.declare.foresee([], found), dry=True)
+    elif found:
+        _say_or_remove(here, withdraw=withdraw)
     if missing and not ignore_not_found:
         raise MissingError(f"cannot delete {', '.join(missing)}: there is none")
+
+
+def _say_or_remove(here: Installation, *, withdraw: bool) -> None:
+    """Name what the deletion would remove and is held, or remove it all the same."""
+    from bellhop.cli.holding import say_held
+
+    held = here.declare.held
+    if not withdraw:
+        say_held(held)
+    for change in sorted({each.change for each in held}) if withdraw else ():
+        here.declare.release(change, [each.rule for each in held])
 
 
 def _version(here: Installation, kind: str, namespace: str, name: str) -> str:

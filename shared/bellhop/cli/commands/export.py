@@ -43,7 +43,7 @@ def command(file: Path, *, leave: bool, passphrase_file: Path | None) -> None:
 
     # On one machine nobody works now; in a cloud functions look for the mark now and then.
     embedded = chosen().kind == EMBEDDED
-    with at_rest(), _whole(file) as opened:
+    with at_rest("cannot export"), _whole(file) as opened:
         here = installation()
         passphrase = read_passphrase(passphrase_file, twice=True)
         check(passphrase)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from bellhop.cli.asking import profile_named
+from bellhop.cli.asking import named_by_trigger, profile_named
 from bellhop.cli.completing import complete_profile
 from bellhop.cli.examples import Command
 from bellhop.cli.options import output_option, state_option
@@ -32,15 +32,23 @@ def command(profile: str, form: str) -> None:
     """List what a profile held before, and holds: since when, until when, and what was changed.
 
     A revision is what was rendered under one state of what is declared; what events change of it
-    makes no other one. The last few are kept, as many as the setting `revisions` says.
+    makes no other one. The last few are kept, as many as the setting `revisions` says. The name of
+    a trigger means all profiles that it made.
     """
     from bellhop.fleet.rollback import history
-    from bellhop.fleet.titled import meant
+    from bellhop.fleet.titled import Titled, made_by, meant
 
-    here = installation()
+    here, name = installation(), profile_named(profile)
+    trigger = named_by_trigger(here, name)
+    titled = Titled(here)
 
     def rows() -> Iterator[Row]:
-        for each in history(here, meant(here, profile_named(profile))):
+        for ours in made_by(here, trigger) if trigger else [meant(here, name)]:
+            named = {"profile": titled.shown(ours)} if trigger else {}
+            yield from ({**named, **row} for row in rows_of(ours))
+
+    def rows_of(ours: str) -> Iterator[Row]:
+        for each in history(here, ours):
             in_force = "rolled back" if each.pinned else "in force"
             yield {
                 "revision": each.number,
@@ -50,4 +58,5 @@ def command(profile: str, form: str) -> None:
                 "changed": each.why,
             }
 
-    present(COLUMNS, rows(), form, nothing="No revisions found.")
+    columns = (Column("PROFILE", "profile"), *COLUMNS) if trigger else COLUMNS
+    present(columns, rows(), form, nothing="No revisions found.")

@@ -43,7 +43,7 @@ def command(file: Path, *, copy: bool, passphrase_file: Path | None) -> None:
         archive = file.open(encoding="ascii", errors="replace")
     with archive:
         passphrase = read_passphrase(passphrase_file)
-        with at_rest(create=True):
+        with at_rest("cannot import into", create=True):
             here = installation(create=True)
             with Progress() as progress:
                 moved = fill(

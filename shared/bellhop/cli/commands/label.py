@@ -8,7 +8,7 @@ import click
 
 from bellhop.cli.clusters import cluster_argument, known
 from bellhop.cli.examples import Command, Group
-from bellhop.cli.options import state_option
+from bellhop.cli.options import DRY, dry_run_option, state_option
 from bellhop.cli.output import pairs, say
 from bellhop.cli.session import installation
 
@@ -23,12 +23,19 @@ def command() -> None:
 @command.command("cluster", cls=Command, examples=(_EXAMPLE,))
 @cluster_argument(required=True)
 @click.argument("changes", nargs=-1, required=True, metavar="KEY=VALUE|KEY-...")
+@dry_run_option
 @state_option
-def cluster(key: str, changes: Sequence[str]) -> None:
+def cluster(key: str, changes: Sequence[str], *, dry_run: str | None) -> None:
     """Set labels of a cluster, or remove those written with a dash behind them."""
+    from bellhop.cli.holding import say_held
     from bellhop.cli.labels import read_changes
 
     found = read_changes(changes)
     here = installation()
-    labelled = here.declare.label(known(here, key), found)
-    say(f"cluster/{labelled.key} labelled {pairs(labelled.labels)}")
+    name = known(here, key)
+    if dry_run:
+        labelled, foreseen = here.declare.foresee_labels(name, found)
+    else:
+        labelled, foreseen = here.declare.label(name, found), list(here.declare.held)
+    say(f"cluster/{labelled.key} labelled {pairs(labelled.labels)}{DRY if dry_run else ''}")
+    say_held(foreseen, dry=bool(dry_run))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from bellhop.cli import session
-from bellhop.cli.asking import profile_named
+from bellhop.cli.asking import named_by_trigger, profile_named
 from bellhop.cli.clusters import cluster_option, known
 from bellhop.cli.completing import complete_profile
 from bellhop.cli.examples import Command
@@ -51,7 +51,8 @@ def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: 
     in it. It is done by `bellhop serve` or by functions; this asks for it. A profile that was
     withdrawn and waits for its preDeleteChecks or postDeleteChecks goes without them by
     --unchecked. A profile is a name, or
-    ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME.
+    ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME. The name of a
+    trigger means all profiles that it made.
     """
     from bellhop.cli.progress import Progress
     from bellhop.fleet.redeploying import redeploy
@@ -59,14 +60,16 @@ def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: 
 
     profile, cluster = _read(words, namespace, cluster)
     here = session.installation()
-    if unchecked and not profile:
+    trigger = named_by_trigger(here, profile)
+    if unchecked and (trigger or not profile):
         raise click.UsageError("--unchecked goes with one profile")
     goes = known(here, cluster, namespace)
     with Progress() as progress:
         asked = redeploy(
             here,
-            meant(here, profile),
+            "" if trigger else meant(here, profile),
             goes,
+            trigger=trigger,
             unchecked=unchecked,
             tell=lambda number: progress.count(number, "deployments are asked for"),
         )

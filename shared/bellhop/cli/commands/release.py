@@ -15,31 +15,43 @@ from bellhop.cli.output import count, say
 @click.command(
     "release",
     cls=Command,
-    examples=("bellhop release prod/eu-1 ingresses", "bellhop release --all"),
+    examples=(
+        "bellhop release prod/eu-1 ingresses",
+        "bellhop release --change 3f2a9c01",
+        "bellhop release --all",
+    ),
 )
 @click.argument("cluster", required=False, default="", shell_complete=complete_cluster)
 @click.argument("eventsource", required=False, default="", shell_complete=complete_source)
+@click.option("--change", default="", metavar="ID", help="What a change of declarations removes.")
 @click.option("--all", "everything", is_flag=True, help="All that is held, in every cluster.")
 @state_option
-def command(cluster: str, eventsource: str, *, everything: bool) -> None:
+def command(cluster: str, eventsource: str, *, change: str, everything: bool) -> None:
     """Withdraw what `bellhop get held` lists: it was meant to end.
 
     What is held now is let go, and what ends after that is counted anew. It is done by `bellhop
     serve` or by functions; this asks for it.
     """
-    if everything == bool(cluster) or bool(cluster) != bool(eventsource):
-        raise click.UsageError("name a cluster and an EventSource, or give --all")
+    asked = bool(cluster) + bool(change) + everything
+    if asked != 1 or bool(cluster) != bool(eventsource):
+        raise click.UsageError("name a cluster and an EventSource, or give --change or --all")
+    from bellhop.fleet.changes import grouped
     from bellhop.fleet.held import held, release
 
     here = session.installation()
     wanted = [(known(here, cluster), eventsource)] if cluster else []
+    changes = [change] if change else []
     if everything:
         wanted = [(each.hold.cluster, each.hold.source) for each in held(here)]
+        changes = [each.name for each in grouped(x.value for x in here.records.removals.all())]
+    for name in changes:
+        addons = sum(each.addons for each in here.declare.release(name))
+        say(f"Released {count(addons, 'add-on')} of change '{name}'.")
     for place in wanted:
         found = release(here, *place)
         objects = count(found.number, "object")
         say(f"Released {objects} of EventSource '{place[1]}' in '{place[0]}'.")
-    if not wanted:
+    if not wanted and not changes:
         say("Nothing is held.", err=True)
     elif not session.answers(here.inbound):
         say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)

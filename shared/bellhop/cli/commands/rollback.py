@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import click
 
 from bellhop.cli import session
-from bellhop.cli.asking import profile_named
+from bellhop.cli.asking import named_by_trigger, profile_named
 from bellhop.cli.completing import complete_profile
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say
+from bellhop.errors import PermanentError
+
+if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
 
 
 @click.command(
@@ -31,16 +38,47 @@ def command(profile: str, number: int | None, *, undo: bool) -> None:
     Without a number it is what was in force last. The profile stays at that revision, whatever is
     applied and whatever happens, until `--undo`, or until it is withdrawn. `bellhop history` lists
     the revisions. A profile is a name, or ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or
-    Profile/NAMESPACE/NAME.
+    Profile/NAMESPACE/NAME. The name of a trigger means all profiles that it made.
     """
-    from bellhop.fleet import rollback
-    from bellhop.fleet.titled import meant
+    from bellhop.fleet.titled import Titled, made_by, meant
 
     if undo and number:
         raise click.UsageError("say --to or --undo, not both")
     name, here = profile_named(profile), session.installation()
-    ours = meant(here, name)
-    rolled = rollback.undo(here, ours) if undo else rollback.rollback(here, ours, number or 0)
+    trigger = named_by_trigger(here, name)
+    if trigger and number:
+        raise click.UsageError("--to goes with one profile: each has revisions of its own")
+    if not trigger:
+        _roll(here, name, meant(here, name), number or 0, undo=undo)
+    else:
+        titled = Titled(here)
+        _roll_each(here, {titled.shown(each): each for each in made_by(here, trigger)}, undo=undo)
+    if not session.answers(here.inbound):
+        say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)
+
+
+def _roll_each(here: Installation, ours: Mapping[str, str], *, undo: bool) -> None:
+    """Roll back all that can be; one that holds nothing else keeps no other from it.
+
+    Raises:
+        PermanentError: none of them can be.
+    """
+    failed: list[PermanentError] = []
+    for name, each in ours.items():
+        try:
+            _roll(here, name, each, 0, undo=undo)
+        except PermanentError as error:
+            failed.append(error)
+    if len(failed) == len(ours):
+        raise failed[0]
+    for each_error in failed:
+        say(f"warning: {each_error}", err=True)
+
+
+def _roll(here: Installation, name: str, ours: str, number: int, *, undo: bool) -> None:
+    from bellhop.fleet import rollback
+
+    rolled = rollback.undo(here, ours) if undo else rollback.rollback(here, ours, number)
     held = rolled.profile
     if undo:
         say(
@@ -62,5 +100,3 @@ def command(profile: str, number: int | None, *, undo: bool) -> None:
             f" `bellhop redeploy {name}`",
             err=True,
         )
-    if not session.answers(here.inbound):
-        say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)

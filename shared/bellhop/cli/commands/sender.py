@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,11 +15,12 @@ from bellhop.cli import output, session
 from bellhop.cli.clusters import cluster_argument, known
 from bellhop.cli.completing import complete_file, complete_sender
 from bellhop.cli.examples import Command, Group
-from bellhop.cli.options import headers_option, output_option, state_option
+from bellhop.cli.options import JSON, YAML, headers_option, output_option, state_option
 from bellhop.cli.output import say, stamp
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
     from bellhop.fleet.senders import Hand, Seen
 
 _COLUMNS = (
@@ -69,14 +70,18 @@ def command() -> None:
     help="It signs its requests by Standard Webhooks; else it sends a token.",
 )
 @_file_option
+@output_option
 @state_option
-def add(key: str, name: str, path: Path | None, *, signs: bool) -> None:
+def add(key: str, name: str, path: Path | None, form: str, *, signs: bool) -> None:
     """Add a sender, and show its secret: this once, and never again."""
     from bellhop.fleet import senders
 
     here = session.installation()
     with _handed(path) as (hand, shown):
         seen = senders.add(here, known(here, key), name, signs=signs, hand=hand)
+        if form in {JSON, YAML}:
+            output.objects([_whole(here, seen, shown, path)], form, one=True)
+            return
         say(f"Sender '{name}' may send CloudEvents for cluster '{seen.sender.cluster}'.")
         _tell(seen, shown, path)
 
@@ -97,8 +102,9 @@ def add(key: str, name: str, path: Path | None, *, signs: bool) -> None:
     help="End the former secret now, as of one that somebody has seen: who has it is refused.",
 )
 @_file_option
+@output_option
 @state_option
-def rotate(key: str, name: str, path: Path | None, *, at_once: bool) -> None:
+def rotate(key: str, name: str, path: Path | None, form: str, *, at_once: bool) -> None:
     """Give a sender a new secret; the former one counts for a day beside it."""
     from bellhop.fleet import senders
 
@@ -106,6 +112,9 @@ def rotate(key: str, name: str, path: Path | None, *, at_once: bool) -> None:
     overlap = timedelta(0) if at_once else senders.OVERLAP
     with _handed(path) as (hand, shown):
         seen = senders.rotate(here, known(here, key), name, overlap=overlap, hand=hand)
+        if form in {JSON, YAML}:
+            output.objects([_whole(here, seen, shown, path)], form, one=True)
+            return
         say(f"Sender '{name}' of cluster '{seen.sender.cluster}' has a new secret.")
         _tell(seen, shown, path)
         until = seen.sender.former_until
@@ -139,16 +148,7 @@ def list_senders(key: str | None, form: str, *, headers: bool) -> None:
 
     here = session.installation()
     rows = (
-        {
-            "cluster": each.sender.cluster,
-            "name": each.sender.name,
-            "proof": _proof(each),
-            "since": each.sender.changed_at or each.sender.made_at,
-            "formerUntil": each.sender.former_until,
-            "refused": each.refused.count if each.refused else 0,
-            "address": each.address,
-            "authority": here.inbound.ca,
-        }
+        {**_row(here, each), "refused": each.refused.count if each.refused else 0}
         for each in senders.listed(here, known(here, key))
     )
     output.present(_COLUMNS, rows, form, nothing="No senders found.", headers=headers)
@@ -198,6 +198,25 @@ def _tell(seen: Seen, shown: list[str], path: Path | None) -> None:
     say(f"  address      {seen.address}")
     label = "key" if seen.sender.signs else "token"
     say(f"  {label:<12} {shown[0] if path is None else f'in {path}'}")
+
+
+def _row(here: Installation, seen: Seen) -> dict[str, Any]:
+    sender = seen.sender
+    return {
+        "cluster": sender.cluster,
+        "name": sender.name,
+        "proof": _proof(seen),
+        "since": sender.changed_at or sender.made_at,
+        "formerUntil": sender.former_until,
+        "address": seen.address,
+        "authority": here.inbound.ca,
+    }
+
+
+def _whole(here: Installation, seen: Seen, shown: list[str], path: Path | None) -> dict[str, Any]:
+    """Return a sender with its secret, or with the file that has it."""
+    where = {"secret": shown[0]} if path is None else {"file": str(path)}
+    return {**_row(here, seen), **where}
 
 
 def _proof(seen: Seen) -> str:

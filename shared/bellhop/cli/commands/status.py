@@ -88,6 +88,8 @@ def _tell(found: Status, now: datetime, form: str) -> None:
     say(f"declared        {declared}")
     say(f"queues          {_queues(found, now)}")
     say(f"dead letters    {found.dead or 'none'}")
+    if found.paused:
+        say(f"paused          {_paused(found.paused)}")
     say("")
     rows = (_row(each, now) for each in found.clusters)
     output.table(_CLUSTERS, rows, form, nothing="No cluster is registered.")
@@ -98,7 +100,13 @@ def _tell(found: Status, now: datetime, form: str) -> None:
     if len(found.failures) > _SHOWN:
         say(f"`bellhop show failures` tells all {len(found.failures)}.")
     if not found.failures:
-        say("All is well.")
+        say("Nothing is wrong, but some is paused." if found.paused else "All is well.")
+
+
+def _paused(names: Sequence[str]) -> str:
+    """Name what is paused, and what ends that."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}; `bellhop resume` ends that"
 
 
 def _process(found: Status, now: datetime) -> str:
@@ -141,7 +149,7 @@ def _row(each: ClusterStatus, now: datetime) -> dict[str, Any]:
         "state": each.state,
         "heard": age(each.heard_at, now) if each.rings else "-",
         "reached": age(each.reached_at, now),
-        "missed": f"{each.missed}/{each.seen}",
+        "missed": f"{each.missed}/{each.seen}" if each.rings else "-",
         "waiting": each.waiting,
         "failing": each.failing,
     }
@@ -156,6 +164,7 @@ def _whole(found: Status) -> dict[str, Any]:
         "worked": found.worked_at,
         "sources": found.sources,
         "triggers": found.triggers,
+        "paused": list(found.paused),
         "queues": {
             name: {"waiting": each.waiting, "held": each.held, "since": each.since}
             for name, each in found.queues.items()
@@ -169,6 +178,7 @@ def _whole(found: Status) -> dict[str, Any]:
                 "reached": each.reached_at,
                 "missed": each.missed,
                 "observed": each.seen,
+                "countedSince": each.counted_since,
                 "waiting": each.waiting,
                 "failing": each.failing,
             }

@@ -76,7 +76,8 @@ def _report(cluster: str, found: Selection, counted: list[Selected]) -> dict[str
         }
         for each in counted
     ]
-    said = {"failureMessage": found.error} if found.error else {}
+    failure = "; ".join(filter(None, (found.error, found.left_out)))
+    said = {"failureMessage": failure} if failure else {}
     return {"cluster": generated.cluster_ref(cluster), "resourceStatuses": statuses, **said}
 
 
@@ -137,7 +138,8 @@ _OPEN = "not known yet: waits for a sweep"
 def _state(found: Selection, patience: timedelta, now: datetime) -> tuple[str, str]:
     if found.error:
         return "fails", found.error
-    return ("unhealthy" if counting(found, patience, now) else "healthy"), found.message
+    said = "; ".join(filter(None, (found.message, found.left_out)))
+    return ("unhealthy" if counting(found, patience, now) else "healthy"), said
 
 
 def _counts(at: datetime, now: datetime) -> str:

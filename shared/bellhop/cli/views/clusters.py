@@ -55,6 +55,7 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
             **({"lastSweepTime": health.swept_at} if health.swept_at else {}),
             "observed": health.seen,
             "missed": health.missed,
+            **({"countedSince": health.counted_since} if health.tallies else {}),
             **(_times(window, here.records.clock.now()) if window else {}),
         }
         yield manifest
@@ -80,7 +81,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             "state": state,
             "age": age(cluster.registered_at, now),
             "lastSweep": age(health.swept_at, now),
-            "missed": f"{health.missed}/{health.seen}",
+            "missed": f"{health.missed}/{health.seen}" if cluster.forwarder else "-",
             "message": message,
         }
 
@@ -108,7 +109,8 @@ def _tell(here: Installation, cluster: Cluster, titled: Titled, story: Story) ->
     story.fact("Last sweep", age(health.swept_at, now))
     heard = here.records.hearings.get(cluster.key)
     story.fact("Last heard", age(heard.at if heard else None, now))
-    story.fact("Found by sweeps", f"{health.missed} of {health.seen} looks at objects")
+    since = f" since {stamp(health.counted_since)}" if health.tallies else ""
+    story.fact("Found by sweeps", f"{health.missed} of {health.seen} looks at objects{since}")
     story.fact("Rings", _rings(cluster))
     story.grid(
         "Sources in force",

@@ -1,4 +1,4 @@
-"""What is held: reports of which too much ended at once."""
+"""What is held: reports of which too much ended at once, and changes that remove too much."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from bellhop.cli import output
 from bellhop.cli.output import Column, Row, count
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
+from bellhop.fleet.changes import HeldChange, described, held_changes, rule_name
 from bellhop.fleet.held import HeldReport, held, objects
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import object_name
@@ -21,6 +22,7 @@ COLUMNS = (
     Column("OF", "of", shown=lambda value: str(value or "-")),
     Column("SINCE", "since", shown=output.stamp),
     Column("EXAMPLES", "examples", wide=True),
+    Column("CHANGE", "change", shown=lambda value: str(value or "-")),
     Column("WHY", "why", prose=True),
 )
 
@@ -46,8 +48,26 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             "of": each.hold.of,
             "since": each.hold.since,
             "examples": each.named,
+            "change": "",
             "why": each.why,
         }
+    for change in _changes(here, query):
+        yield {
+            "namespace": "",
+            "name": change.name,
+            "cluster": ", ".join(change.clusters[:1]) + ", …" * (len(change.clusters) > 1),
+            "eventsource": "-",
+            "held": change.addons,
+            "of": change.of,
+            "since": change.since,
+            "examples": ", ".join(map(rule_name, change.removals)),
+            "change": change.name,
+            "why": change.why,
+        }
+
+
+def _changes(here: Installation, query: Query) -> Iterator[HeldChange]:
+    return (each for each in held_changes(here) if query.takes("", each.name, {}))
 
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
@@ -70,6 +90,29 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
             "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
             "status": status,
         }
+    for change in _changes(here, query):
+        yield {
+            "apiVersion": "bellhop.dev/v1",
+            "kind": "HeldChange",
+            "metadata": {"name": change.name},
+            "status": {
+                "held": change.addons,
+                "of": change.of,
+                "since": change.since.isoformat() if change.since else "",
+                "cause": change.cause,
+                "why": change.why,
+                "removals": [
+                    {
+                        "rule": rule_name(each),
+                        "profiles": each.profiles,
+                        "addons": each.addons,
+                        "clusters": each.number,
+                        "clusterNames": list(each.clusters),
+                    }
+                    for each in change.removals
+                ],
+            },
+        }
 
 
 def describe(here: Installation, query: Query, story: Story) -> int:
@@ -84,6 +127,13 @@ def describe(here: Installation, query: Query, story: Story) -> int:
         story.fact("Why", each.why)
         names = (object_name(key) for key in objects(here, each.hold))
         story.section(count(each.number, "object"), names)
+    for change in _changes(here, query):
+        told += 1
+        story.begin("HeldChange", change.name)
+        story.fact("Cause", change.cause)
+        story.fact("Since", output.stamp(change.since))
+        story.fact("Release", change.release)
+        story.section(count(change.addons, "add-on"), map(described, change.removals))
     return told
 
 

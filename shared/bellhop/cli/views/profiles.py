@@ -241,12 +241,23 @@ def _message(status: ProfileStatus) -> str:
         return status.profile.error
     if status.profile.pinned:
         return f"rolled back to revision {status.profile.number}, {_until_undone(status.profile)}"
+    if status.removing:
+        return _removal(status)
     if empty(status.profile.contents):
         return NO_OBJECT
     known = sorted(status.outcomes, key=lambda each: each.phase == "Provisioned")
     told = [f"{each.cluster}: {each.message}" for each in known if each.message]
     more = f" (and {count(len(told) - 1, 'other')})" if len(told) > 1 else ""
     return told[0] + more if told else ""
+
+
+def _removal(status: ProfileStatus) -> str:
+    """Say from which cluster a profile is still to be removed, and what keeps it there."""
+    said = {each.cluster: each.message for each in status.outcomes}
+    first, *others = sorted(status.profile.leaving, key=lambda each: not said.get(each))
+    why = f": {said[first]}" if said.get(first) else ""
+    more = f" (and from {count(len(others), 'other cluster')})" if others else ""
+    return f"it is still to be removed from '{first}'{why}{more}"
 
 
 def _view(kind: str, columns: tuple[Column, ...]) -> View:

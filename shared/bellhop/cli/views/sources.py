@@ -11,7 +11,7 @@ from bellhop.engine.cloud_events import CHANNEL
 from bellhop.fleet import overview, permitted
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import reports
-from bellhop.model.gvk import CLOUD_EVENT
+from bellhop.model.gvk import CLOUD_EVENT, GVK
 from bellhop.model.kinds import EventSource, ResourceSelector
 from bellhop.model.source import CLOUD_EVENT_TTL, MessageSelector
 from bellhop.ports.kube import Manifest
@@ -26,6 +26,7 @@ COLUMNS = (
     Column("ERRORS", "errors"),
     Column("COLLECTS", "collects", wide=True, shown=lambda value: str(value).lower()),
     Column("CONDITIONS", "conditions", wide=True),
+    Column("WAITS FOR", "waitsFor", wide=True, shown=lambda value: value or "-"),
 )
 
 
@@ -50,6 +51,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             "errors": sum(len(each.errors) for each in found.values()),
             "collects": source.collect_resources,
             "conditions": "; ".join(_conditions(each) for each in _selectors(source)) or "<none>",
+            "waitsFor": "; ".join(_waits(here, source)),
         }
 
 
@@ -78,6 +80,8 @@ def _tell(here: Installation, source: EventSource, story: Story) -> None:
     story.section(
         "Selects", (f"{_selects(each)}, {_conditions(each)}" for each in _selectors(source))
     )
+    if waits := list(_waits(here, source)):
+        story.section("Waits for", waits)
     if source.cloud_event_ttl:
         story.fact("Keeps", f"a CloudEvent for {source.annotations[CLOUD_EVENT_TTL]} after it came")
     if source.aggregation:
@@ -109,6 +113,13 @@ def _tell(here: Installation, source: EventSource, story: Story) -> None:
     )
 
 
+def _waits(here: Installation, source: EventSource) -> Iterator[str]:
+    """Yield the kinds that some clusters do not serve yet, with the first of these."""
+    for gvk, clusters in overview.awaited_kinds(here, source.name).items():
+        more = f" and {len(clusters) - 1} more" if len(clusters) > 1 else ""
+        yield f"{_shown(gvk)} in {clusters[0]}{more}: not served there, looked for at each sweep"
+
+
 def _selectors(source: EventSource) -> Sequence[_Selector]:
     return (*source.selectors, *source.messages)
 
@@ -116,7 +127,10 @@ def _selectors(source: EventSource) -> Sequence[_Selector]:
 def _selects(selector: _Selector) -> str:
     if isinstance(selector, MessageSelector):
         return CLOUD_EVENT.kind
-    gvk = selector.gvk
+    return _shown(selector.gvk)
+
+
+def _shown(gvk: GVK) -> str:
     return f"{gvk.kind}.{gvk.version}.{gvk.group}" if gvk.group else f"{gvk.kind}.{gvk.version}"
 
 

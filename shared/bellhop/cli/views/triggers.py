@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from bellhop.cli.output import Column, Row, count
 from bellhop.cli.story import Story
@@ -10,11 +11,13 @@ from bellhop.cli.views.view import Query, View, labels_of, name_of
 from bellhop.engine.acting import CREATE
 from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.fleet import advising, overview
+from bellhop.fleet.generated import cluster_ref
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import ProfileStatus
 from bellhop.fleet.reports import report
 from bellhop.model.allow import read_allow
 from bellhop.model.kinds import EventTrigger
+from bellhop.model.record import Outcome
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -34,7 +37,36 @@ _FAILING = ("Failed", "FailedNonRetriable")
 
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
-    """Yield EventTriggers and EventBasedAddOns as they were written."""
+    """Yield EventTriggers and EventBasedAddOns as they were written, with their status."""
+    known: dict[overview.Who, list[Outcome]] | None = None
+    for manifest in _written(here, query):
+        known = overview.outcomes(here) if known is None else known
+        trigger = here.catalogs.current().triggers[name_of(manifest)]
+        yield {**manifest, "status": _status(here, trigger, known)}
+
+
+def _status(
+    here: Installation, trigger: EventTrigger, known: Mapping[overview.Who, Sequence[Outcome]]
+) -> dict[str, Any]:
+    """Return where a trigger is in force, and what became of its profiles."""
+    statuses = list(overview.statuses(here, trigger.name, known))
+    return {
+        "matchingClusters": [cluster_ref(cluster) for cluster, _ in _in_force(here, trigger)],
+        "paused": trigger.paused,
+        **_counts(statuses),
+        "clusterProfiles": [{"name": each.profile.shown, "state": each.state} for each in statuses],
+    }
+
+
+def _counts(statuses: Sequence[ProfileStatus]) -> dict[str, int]:
+    return {
+        "profiles": len(statuses),
+        "provisioned": sum(each.state == "Provisioned" for each in statuses),
+        "failing": sum(each.state in _FAILING for each in statuses),
+    }
+
+
+def _written(here: Installation, query: Query) -> Iterator[Manifest]:
     for kind in ("EventTrigger", "EventBasedAddOn"):
         for manifest in here.records.manifests.of(kind):
             if query.takes("", name_of(manifest), labels_of(manifest)):
@@ -44,7 +76,7 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
 def rows(here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each trigger."""
     known = overview.outcomes(here)
-    for manifest in manifests(here, query):
+    for manifest in _written(here, query):
         trigger = here.catalogs.current().triggers[name_of(manifest)]
         statuses = list(overview.statuses(here, trigger.name, known))
         yield {
@@ -52,9 +84,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             "source": trigger.event_source_name,
             "oneForEvent": trigger.one_for_event,
             "clusters": len(_in_force(here, trigger)),
-            "profiles": len(statuses),
-            "provisioned": sum(each.state == "Provisioned" for each in statuses),
-            "failing": sum(each.state in _FAILING for each in statuses),
+            **_counts(statuses),
             "kind": trigger.kind,
             "sourceClusters": _sources(trigger) or "<none>",
             "destinationClusters": _destination(trigger),
@@ -65,7 +95,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
 def describe(here: Installation, query: Query, story: Story) -> int:
     """Tell of each trigger where it is in force, what it made, and how that went."""
     told = 0
-    for manifest in manifests(here, query):
+    for manifest in _written(here, query):
         told += 1
         _tell(here, here.catalogs.current().triggers[name_of(manifest)], story)
     return told

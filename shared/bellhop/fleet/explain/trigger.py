@@ -206,6 +206,16 @@ class _Story:
 
     def _tell_nothing_known(self, key: str, source: EventSource) -> None:
         kinds = " or ".join(sorted({gvk.kind for gvk in source.kinds})) or "object"
+        unserved = source.kinds.intersection(self._here.records.health.head(key).unserved)
+        for gvk in sorted(unserved):
+            said = f"{key} does not serve {gvk}: EventSource '{source.name}' waits for its CRD"
+            cure = (
+                f"install the CRD of {gvk} in {key}; it is looked for at each sweep, or at once by"
+                f" `bellhop sweep {key}`"
+            )
+            self._chain.add("object", "-", "waits", said, cure)
+        if unserved:
+            return
         if self._here.records.health.head(key).swept_at:
             doing = (
                 f"send a {kinds} to" if source.kinds == {CLOUD_EVENT} else f"create a {kinds} in"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
 
 from bellhop.engine.cloud_events import (
     BATCH,
@@ -21,9 +20,6 @@ from bellhop.engine.cloud_events import (
     read,
 )
 from bellhop.errors import InvalidError
-
-_EVER = datetime.max.replace(tzinfo=timezone(-timedelta(hours=23, minutes=59)))
-"""It is ingest that says whether a time is ahead: our clock may be wrong, and the event be lost."""
 
 
 def event(subject: str, asked: str, headers: Mapping[str, str] | None, body: bytes) -> bytes:
@@ -41,7 +37,7 @@ def event(subject: str, asked: str, headers: Mapping[str, str] | None, body: byt
         media, told = STRUCTURED, {}
     if media.lower().startswith(BATCH):
         raise InvalidError("cannot take a message of NATS: it is a batch, not one event")
-    [found] = read(media, told, body, _EVER)
+    [found] = read(media, told, body)
     channel = {CHANNEL: subject, **({SUBSCRIPTION: asked} if asked != subject else {})}
     rest = {name: value for name, value in found.content.items() if name != SUBSCRIPTION}
     text = json.dumps({**rest, **channel}, separators=(",", ":"), ensure_ascii=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -367,18 +369,104 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(
 ) -> None:
     """It halves until a page fits, and begins there the next time."""
     monkeypatch.setattr(wire, "LARGEST", 300_000)
-    api.script = [_sized] * 6
+    api.script = [_sized] * 4
 
     first = kube.page(CONFIG_MAP, limit=10)
     second = kube.page(CONFIG_MAP, limit=10, after=first.after)
-    of_another_kind = pytest.raises(TooLargeError)
-    with of_another_kind:
-        monkeypatch.setattr(wire, "LARGEST", 50_000)
-        kube.page(CONFIG_MAP, limit=10)
 
     assert [len(first.items), len(second.items)] == [2, 2]
-    limits = [path.partition("limit=")[2].partition("&")[0] for path in _paths(api)]
-    assert limits == ["10", "5", "2", "2", "2", "1"]
+    assert _limits(api) == ["10", "5", "2", "2"]
+
+
+def _limits(api: ScriptedApi) -> list[str]:
+    return [path.partition("limit=")[2].partition("&")[0] for path in _paths(api)]
+
+
+def _one_large(large: int, total: int) -> Callable[[Seen], Answer]:
+    """Answer as a server that has so many objects, one of which is too large."""
+
+    def answer(seen: Seen) -> Answer:
+        asked = dict(each.split("=") for each in seen.path.partition("?")[2].split("&"))
+        start = int(asked.get("continue", "0"))
+        end = min(start + int(asked["limit"]), total)
+        partial = "as=PartialObjectMetadataList" in seen.headers["Accept"]
+        items = [
+            {
+                "metadata": {"name": f"of-{n}", "uid": f"uid-{n}"},
+                **({} if partial else {"data": "x" * (100_000 if n == large else 10)}),
+            }
+            for n in range(start, end)
+        ]
+        after = str(end) if end < total else ""
+        return Answer(body={"metadata": {"continue": after}, "items": items})
+
+    return answer
+
+
+def test_one_object_that_is_too_large_is_named_and_left_out(
+    api: ScriptedApi, kube: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All others are read, and pages grow again after it."""
+    monkeypatch.setattr(wire, "LARGEST", 50_000)
+    api.script = [_one_large(3, 40)] * 14
+    after, names, unread = "", [], []
+    for _ in range(40):
+        page = kube.page(CONFIG_MAP, limit=8, after=after)
+        names += [each["metadata"]["name"] for each in page.items]
+        unread += list(map(str, page.unread))
+        after = page.after
+        if not after:
+            break
+
+    assert names == [f"of-{n}" for n in range(40) if n != 3]
+    assert unread == ["ConfigMap 'of-3' is left out: larger than 8 MiB as JSON"]
+    assert _limits(api) == list("84221111248888")
+    api.script = [_one_large(0, 1), Answer.status(406, "NotAcceptable")]
+    with pytest.raises(TooLargeError, match="an object is larger than 8 MiB"):
+        kube.page(CONFIG_MAP, limit=1)
+
+
+@pytest.mark.parametrize("levels", [200, 5000])
+def test_one_object_nested_too_deep_is_named_and_left_out(
+    api: ScriptedApi, kube: KubeClient, levels: int
+) -> None:
+    """Also where Python's decoder gives up on the whole page; read alone it is too large."""
+    spec = '{"a": [' * (levels // 2) + '"}]"' + "]}" * (levels // 2)
+    deep = '{"metadata": {"name": "deep"}, "spec": {"b": ' + spec + "}}"
+    others = [f'{{"metadata": {{"name": "{name}"}}}}' for name in "az"]
+    page = '{"metadata": {}, "items": [' + f", {deep}, ".join(others) + "]}"
+    api.script = [Answer(body=page.encode()), Answer(body=deep.encode())]
+
+    found = kube.page(CONFIG_MAP, limit=9)
+
+    assert [each["metadata"]["name"] for each in found.items] == ["a", "z"]
+    assert list(map(str, found.unread)) == [
+        "ConfigMap 'deep' is left out: nested deeper than 200 levels"
+    ]
+    with pytest.raises(TooLargeError, match=r"read ConfigMap 'web/deep' .* deeper than 200"):
+        kube.get(CONFIG_MAP, "web", "deep")
+
+
+def test_what_managers_note_of_an_object_is_no_depth_of_it(
+    api: ScriptedApi, kube: KubeClient
+) -> None:
+    """An object that is just not too deep has managedFields that are."""
+    spec: Any = reduce(lambda inner, _: {"a": inner}, range(198), 1)
+    fields = reduce(lambda inner, _: {"f:a": inner}, range(205), {})
+    deep = {"metadata": {"name": "a", "managedFields": [{"fieldsV1": fields}]}, "spec": spec}
+    api.script = [Answer(body={"metadata": {}, "items": [deep]}), Answer(body=deep)]
+
+    assert kube.page(CONFIG_MAP, limit=9).unread == ()
+    assert kube.get(CONFIG_MAP, "web", "a") == deep
+
+
+def test_an_answer_that_is_deep_and_broken_is_no_json(api: ScriptedApi, kube: KubeClient) -> None:
+    """Nothing is made of a part of it."""
+    api.script = [Answer(body=b'{"a":' * 5000 + b"1"), Answer(body=b'{"a":' * 5000 + b"}]" * 5000)]
+
+    for _ in range(2):
+        with pytest.raises(UnreachableError, match="the answer is not JSON"):
+            kube.page(CONFIG_MAP, limit=9)
 
 
 def test_a_token_for_the_next_page_has_an_end(api: ScriptedApi, kube: KubeClient) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from bellhop.adapters.kube.idle import Idle
-from bellhop.adapters.kube.lookup import LOOKUPS
 from bellhop.adapters.kube.wire import Wire
+from bellhop.lookups import LOOKUPS
 from bellhop.model.reach import HERE
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 

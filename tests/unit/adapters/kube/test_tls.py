@@ -255,6 +255,18 @@ def test_checks_the_server_name(server: str, authority: Party) -> None:
         KubeClient("a/b", kubeconfig, reach=HERE).version()
 
 
+def test_no_spelling_of_the_scheme_loses_authority_and_key(server: str, authority: Party) -> None:
+    """Authority, server name and client certificate count, however `https` is written."""
+    written = server.replace("https", "HTTPS")
+    right = _kubeconfig(server, authority, _party("alice", authority))
+    wrong = _kubeconfig(server, _party("authority"), _party("alice", authority))
+
+    with closing(KubeClient("a/b", replace(right, server=written), reach=HERE)) as client:
+        assert client.version() == "hello-alice"
+    with pytest.raises(UnreachableError, match="certificate authority of the stored kubeconfig"):
+        KubeClient("a/b", replace(wrong, server=written), reach=HERE).version()
+
+
 def test_checks_the_authority(server: str, authority: Party) -> None:
     """A server that another authority signed gets no request."""
     kubeconfig = _kubeconfig(server, _party("authority"), _party("alice", authority))

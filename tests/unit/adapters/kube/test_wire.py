@@ -18,9 +18,9 @@ import pytest
 from bellhop.adapters.kube import wire
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.errors import Call, Refusal
-from bellhop.adapters.kube.lookup import Lookups
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
+from bellhop.lookups import Lookups
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.reach import ABROAD, HERE, Reach
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi

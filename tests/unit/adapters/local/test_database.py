@@ -130,13 +130,11 @@ def test_says_that_a_file_is_damaged(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[8192:] = os.urandom(len(content) - 8192)
     path.write_bytes(content)
-    store = SqliteStore(path)
 
     with pytest.raises(InvalidError, match=r"store\.db.*damaged") as caught:
-        list(store.query("a"))
+        list(SqliteStore(path).query("a"))
 
     assert isinstance(caught.value.__cause__, sqlite3.DatabaseError)
-    store.close()
 
 
 def test_says_that_the_disk_is_full(database: Database) -> None:

@@ -492,3 +492,28 @@ def test_who_breaks_off_or_is_let_go_leaves_no_turn_taken(house: House) -> None:
 
     assert house.front.served == []
     assert house.ask("/in/evil") < SOON
+
+
+@pytest.mark.parametrize("target", ["*", "/%2f", "/nothing", "/in/friend"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        pytest.param(b"", id="as it should be"),
+        pytest.param(b"Content-Length: 2\r\n", id="with the length of a body"),
+        pytest.param(b"X: " + b"y" * (rules.HEAD_BYTES + 1000) + b"\r\n", id="too long"),
+    ],
+)
+def test_a_head_is_answered_without_a_body(house: House, target: str, rest: bytes) -> None:
+    """However it is refused, and without a stack trace in the log.
+
+    Of a head that is too long nobody may have read the method.
+    """
+    client = house.knock(f"HEAD {target} HTTP/1.1\r\nHost: x\r\n".encode() + rest + b"\r\n")
+    if b"Content-Length" in rest:
+        client.sendall(b"{}")
+    client.shutdown(socket.SHUT_WR)
+    answer = client.makefile("rb").read()
+
+    assert answer.startswith(b"HTTP/1.1 "), answer
+    assert answer.endswith(b"\r\n\r\n") or b" 431 " in answer, answer
+    assert "ERROR" not in house.written.getvalue()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import smtplib
+import threading
 from collections.abc import Iterator, Mapping
 
 import pytest
 
 from bellhop.adapters.notices import Sender
-from bellhop.adapters.notices.dialling import dial
+from bellhop.adapters.notices.dialling import Deadline, dial
 from bellhop.adapters.notices.mail import Mail, secure
 from bellhop.adapters.notices.sender import ENDPOINTS
 from bellhop.errors import (
@@ -18,8 +19,9 @@ from bellhop.errors import (
     ThrottledError,
     UnreachableError,
 )
+from bellhop.lookups import Lookups
 from bellhop.model.reach import ABROAD, HERE
-from tests.fakes.chat import Chat, Post, chat, mail_server
+from tests.fakes.chat import Chat, Post, chat, dripping, mail_server
 
 SLACK = {"SLACK_TOKEN": "xoxb-hidden", "SLACK_CHANNEL_ID": "C1"}
 SUBJECT, TEXT = "Cluster a/b is not well (c)", "Cluster a/b is not well (c)\nwhy\nSince then."
@@ -261,5 +263,52 @@ def test_no_password_goes_out_in_the_clear(post: Post) -> None:
 @pytest.mark.parametrize("address", ["127.0.0.1", "169.254.169.254", "::1", "fd00:ec2::254"])
 def test_calls_no_name_that_leads_home(address: str) -> None:
     """One address of several is enough: nobody knows which one would be called."""
-    with pytest.raises(InvalidError, match="its address is"):
-        dial("chat.example", 443, ABROAD, lambda *_: ["203.0.113.7", address])
+    with Deadline(5) as deadline, pytest.raises(InvalidError, match="its address is"):
+        dial("chat.example", 443, ABROAD, deadline, lambda *_: ["203.0.113.7", address])
+
+
+@pytest.mark.parametrize(
+    ("head", "drop"),
+    [
+        pytest.param(b"HTTP/1.1 200 OK\r\nX: ", b"a", id="in a header"),
+        pytest.param(b"HTTP/1.1 200 OK\r\n", b"X: a\r\n", id="headers"),
+        pytest.param(b"HTTP/1.1 200 OK\r\n\r\n", b"a", id="in an answer without a length"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["Teams", "Webhook", "Slack"])
+def test_a_receiver_that_drips_holds_nobody(kind: str, head: bytes, drop: bytes) -> None:
+    """One deadline ends the whole call, although no single read takes long."""
+    with dripping(head, drop) as port:
+        url = f"http://127.0.0.1:{port}/hidden"
+        secret = {**SLACK, "TEAMS_WEBHOOK_URL": url, "WEBHOOK_URL": url}
+        with pytest.raises(UnreachableError, match=r"it took longer than 0\.3 s") as raised:
+            Sender(HERE, {"Slack": url}, seconds=0.3).send(kind, secret, SUBJECT, TEXT)
+
+    assert "hidden" not in str(raised.value)
+
+
+@pytest.mark.parametrize("head", [b"220 ", b"220 here\r\n250-", b"220 here\r\n250-a\r\n250-"])
+def test_a_mail_server_that_drips_holds_nobody(post: Post, head: bytes) -> None:
+    """Neither in its greeting nor in an answer."""
+    with dripping(head, b"a") as port:
+        secret = mail(post, SMTP_PORT=str(port))
+        with pytest.raises(UnreachableError, match=r"it took longer than 0\.3 s"):
+            Sender(HERE, seconds=0.3).send("SMTP", secret, SUBJECT, TEXT)
+
+
+def test_a_handshake_that_drips_holds_nobody() -> None:
+    """TLS takes the connection over, and the deadline still ends it."""
+    record = b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc"
+    with dripping(record, b"a") as port:
+        secret = {"TEAMS_WEBHOOK_URL": f"https://127.0.0.1:{port}/hidden"}
+        with pytest.raises(UnreachableError, match=r"it took longer than 0\.3 s"):
+            Sender(HERE, seconds=0.3).send("Teams", secret, SUBJECT, TEXT)
+
+
+def test_a_name_that_is_never_found_holds_nobody() -> None:
+    """The look-up is left behind when the call's time is up."""
+    never = threading.Event()
+    lookups = Lookups(lambda _: [str(never.wait(5))])
+    with Deadline(0.1) as deadline, pytest.raises(UnreachableError, match="its name up takes too"):
+        dial("chat.example", 443, ABROAD, deadline, lookups.addresses)
+    never.set()

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
+from bellhop.engine.digest import same
 from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.model.marks import ADOPTED, LAST_APPLIED, WITHHELD, WRITTEN_BY_SVELTOS
 
@@ -32,7 +33,7 @@ def compare(
     unified diff. Of a `secret` one there is none.
     """
     old, new = _shown(there), _shown(then)
-    if old == new:
+    if same(old, new):
         return False, "its marks alone", ""
     marked = any(WITHHELD in _annotations(each) for each in (there, then))
     holds = new.get("kind") == SECRET or marked

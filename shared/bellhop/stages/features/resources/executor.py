@@ -80,10 +80,15 @@ class Executor:
             wanted = self._wants.of(work)
             if work.watches:
                 self._drift.look(work, wanted)
-            made = plan(self._reloading.look(work, wanted), work.held, staying=_staying(work))
+            wanted = self._reloading.look(work, wanted)
+            goes_on = work.profile.continue_on_conflict
+            made = plan(wanted, work.held, staying=_staying(work), continues=goes_on)
+            work.lacking += made.rivals
             # Nobody knows what of what is held is there for a cluster that lacks something.
             return replace(made, back=()) if work.lacking else made
-        return plan((), work.held, releases=work.profile.leaves_policies)
+        untouched = work.profile.leaves_unchanged
+        releases = untouched or work.profile.leaves_policies
+        return plan((), work.held, releases=releases, untouched=untouched)
 
     def reads_otherwise(self, work: Work) -> bool:
         """Say whether what templates read has changed since."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, TypeVar
 
 from bellhop.engine.digest import digest
 from bellhop.engine.naming import profile_kind
-from bellhop.engine.ordering import phases, rank
+from bellhop.engine.ordering import moved, phases, rank
 from bellhop.engine.secrecy import holds_values
 from bellhop.errors import ConflictError
 from bellhop.frozen import frozen
@@ -106,10 +106,11 @@ class Remove:
 
 @frozen
 class Release:
-    """Leave what we applied as it is, and nobody's."""
+    """Leave what we applied as it is, and nobody's; if `untouched`, with our marks on it."""
 
     key: Identity
     held: Held
+    untouched: bool = False
 
 
 Step = Apply | Remove | Release
@@ -121,12 +122,13 @@ class Plan:
     """Steps in phases: those of a phase need nothing of each other, and all of the one before.
 
     Nothing is taken `back` unless all `forth` was taken. `unchanged` are held already as they are
-    wanted.
+    wanted. `rivals` says which objects two refs want in two forms: the first one's is planned.
     """
 
     forth: tuple[tuple[Apply, ...], ...]
     back: tuple[tuple[Remove | Release, ...], ...]
     unchanged: tuple[Identity, ...]
+    rivals: tuple[ConflictError, ...] = ()
 
     @property
     def applies(self) -> tuple[Apply, ...]:
@@ -187,40 +189,51 @@ def plan(
     *,
     releases: bool = False,
     staying: Collection[str] = (),
+    continues: bool = False,
+    untouched: bool = False,
 ) -> Plan:
     """Plan the way from what is held to what is wanted.
 
     An object that is wanted in another version of its kind is the same object. Where two refs want
-    one, that of the lower tier has it. Where a profile `releases`, nothing is removed, and what was
-    adopted never is; nor what is Local of refs that are `staying`, since it may have been for a
-    cluster that is left.
+    one, that of the lower tier has it, and of one tier the first; unless the profile `continues`
+    with a conflict, the plan ends before the other form of it, and nothing is taken back. Where a
+    profile `releases`, nothing is removed, and what was adopted never is; nor what is Local of refs
+    that are `staying`, since it may have been for a cluster that is left. What is released stays
+    `untouched` where no cluster may be written to.
 
-    Objects that others need are applied first; removals go the other way round.
-
-    Raises:
-        ConflictError: refs of one tier want one object in two forms.
+    Objects are applied in the order in which they were written, but for the kinds that
+    `ordering.moved` names; removals go by kind.
     """
     unique, rivals = _unique(objects)
-    for one, other in rivals:
-        raise _in_two_forms(one, other)
     same = {key for key, each in unique.items() if key in held and held[key].digest == each.digest}
-    wanted = [_apply(each, held.get(key)) for key, each in unique.items() if key not in same]
+    ahead = objects if continues else _before(objects, [other for _, other in rivals])
+    wanted = [
+        _apply(each, held.get(each.key.identity))
+        for each in ahead
+        if unique[each.key.identity] is each and each.key.identity not in same
+    ]
     unwanted = [
-        Release(key, each) if releases or _stays(each, staying) else Remove(key, each)
+        Release(key, each, untouched) if releases or _stays(each, staying) else Remove(key, each)
         for key, each in held.items()
         if key not in unique
     ]
     return Plan(
-        forth=_phases(sorted(wanted, key=_late)),
-        back=_phases(sorted(unwanted, key=_late, reverse=True)),
+        forth=_phases(sorted(wanted, key=lambda step: moved(step.key))),
+        back=() if rivals else _phases(sorted(unwanted, key=_late, reverse=True)),
         unchanged=tuple(sorted(same)),
+        rivals=tuple(_in_two_forms(one, other) for one, other in rivals),
     )
+
+
+def _before(objects: Sequence[Desired], losers: Sequence[Desired]) -> Iterable[Desired]:
+    """Return the objects that stand before the first one that is not to be applied."""
+    return takewhile(lambda each: not any(each is one for one in losers), objects)
 
 
 def disputed(objects: Iterable[Desired]) -> dict[Identity, ConflictError]:
     """Say of which objects clusters want two forms, as each is Local for one of them, and why not.
 
-    What a profile itself is to say is left to planning, which refuses all of it.
+    Of what is the profile's own, planning decides.
     """
     _, rivals = _unique(objects)
     found: dict[Identity, ConflictError] = {}
@@ -258,13 +271,16 @@ def _in_two_forms(one: Desired, other: Desired) -> ConflictError:
             f"{what}it is Local, and {one.ref} makes it otherwise for cluster '{one.guest}' than"
             f" for '{other.guest}'; render the cluster's name into its name, to have one for each"
         )
+    local = one.how.local or other.how.local
+    which = "" if local else ", of which the first is deployed"
     if one.ref == other.ref:
-        whose = f"{one.ref}{_for(one)}"
-        return ConflictError(f"{what}{whose} holds it twice, in two forms; take one of them out")
+        return ConflictError(
+            f"{what}{one.ref}{_for(one)} holds it twice, in two forms{which}; take one of them out"
+        )
     whose, others = (f"{each.ref}{_for(each)}" for each in (one, other))
     return ConflictError(
-        f"{what}{whose} and {others} of one profile want it in two forms; give the ref that is"
-        " to win a lower tier"
+        f"{what}{whose} and {others} of one profile want it in two forms{which}; give the ref that"
+        " is to win a lower tier"
     )
 
 

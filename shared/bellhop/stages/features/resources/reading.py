@@ -1,7 +1,8 @@
 """Reads the objects that templates of deploy time refer to, as they are now.
 
-What users declared and triggers generated is read from the records, as are clusters; any other
-kind from the cluster that is registered as `mgmt/mgmt`, with the rights of whose profile it is.
+What users declared and triggers generated is read from the records, as are clusters. Any other
+kind, and a ConfigMap or Secret that the records do not have, is read from the cluster that is
+registered as `mgmt/mgmt`, with the rights of the profile's account.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import Any
 
 from bellhop.engine.allowing import NotAllowedError
 from bellhop.engine.catalog import cluster_object
-from bellhop.engine.naming import GENERATED_NAMESPACE
+from bellhop.engine.instantiate import MissingInputError
 from bellhop.engine.referring import CLUSTER, is_elsewhere, referred, shown
-from bellhop.errors import MissingError, TemporaryError, UnreachableError
+from bellhop.errors import TemporaryError, UnreachableError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import GVK
 from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.kinds import KINDS, ConfigMap, Secret, of
+from bellhop.model.kinds import KINDS
 from bellhop.model.record import Cluster, Profile, Reading
 from bellhop.ports.access import Access
 from bellhop.records import Records
@@ -41,7 +42,7 @@ class Resources:
 
         Raises:
             NotAllowedError: something has no namespace, and the profile reads its own alone.
-            MissingError: something is not there that is not optional.
+            MissingInputError: something is not there that is not optional.
             TemporaryError: the cluster `mgmt/mgmt` does not answer.
         """
         read = cache(partial(self._read, profile))
@@ -51,7 +52,8 @@ class Resources:
         if is_elsewhere(each):
             return self._elsewhere(profile, each)
         if each.kind in {"ConfigMap", "Secret"}:
-            return self._holder(each)
+            holder = self._titles.holder(each.kind, each.namespace, each.name)
+            return shown(holder) if holder else self._elsewhere(profile, each)
         if each.kind == CLUSTER:
             found = self._records.clusters.get(f"{each.namespace}/{each.name}")
             return cluster_object(found.value) if found else None
@@ -61,23 +63,13 @@ class Resources:
         kept = self._records.manifests.get(each.kind, namespace, each.name)
         return kept.value if kept else None
 
-    def _holder(self, each: Reading) -> Mapping[str, Any] | None:
-        kept = self._records.manifests.get(each.kind, each.namespace, each.name)
-        found = of(kept.value) if kept else None
-        if found is None and each.namespace == GENERATED_NAMESPACE:
-            found = self._titles.read(each.kind, each.name)
-        if found is None:
-            return None
-        assert isinstance(found, ConfigMap | Secret)
-        return shown(found)
-
     def _elsewhere(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
         what = f"{each.kind} '{each.namespace}/{each.name}'"
         kept = self._records.clusters.get(MANAGEMENT)
         if kept is None:
-            if each.optional:
+            if each.optional or not is_elsewhere(each):
                 return None
-            raise MissingError(
+            raise MissingInputError(
                 f"cannot read {what}: {each.kind} is kept in clusters, and none is registered as"
                 f" '{MANAGEMENT}'; register the one to read it from by that name"
             )

@@ -272,6 +272,8 @@ class Steps:
         return Upshot(key, None)
 
     def _leave_ours(self, kube: Kube, work: Work, step: Remove | Release) -> bool:
+        if isinstance(step, Release) and step.untouched:
+            return False
         gvk, namespace, name = step.key.at(step.held.version)
         uid = step.held.uid
         if isinstance(step, Release) or not uid:

@@ -185,7 +185,7 @@ class Wants:
 def _for(profile: Profile, cluster: Cluster, *, local: bool) -> Iterator[Content]:
     """Yield the contents of a profile that are for a cluster, or Local for it."""
     for content in profile.contents:
-        if content.how.local == local and content.namespace in ("", cluster.namespace):
+        if content.how.local == local and content.is_for(cluster):
             yield content
 
 

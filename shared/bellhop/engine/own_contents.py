@@ -1,0 +1,138 @@
+"""The contents of a profile that users wrote: what each of its refs is to each of its clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bellhop.engine.instantiate import Fields, Ref, contents, missing, resolve
+from bellhop.errors import InvalidError, MissingError, PermanentError
+from bellhop.frozen import frozen
+from bellhop.gotemplate import Limits
+from bellhop.model.kinds import ConfigMap, PolicyRef, Secret
+from bellhop.model.names import name_problem, namespace_problem
+from bellhop.model.record import Content
+
+Find = Callable[[Ref], ConfigMap | Secret | None]
+"""Looks up what a ref names; None where it is not there."""
+
+_WHERE = "{}[{}]"
+
+
+@frozen
+class _Part:
+    """A ref as some clusters have it: all, those of a namespace, or some by their keys.
+
+    `wrong` says why these clusters cannot have it.
+    """
+
+    ref: Ref
+    namespace: str = ""
+    clusters: tuple[str, ...] = ()
+    wrong: str = ""
+
+    @property
+    def for_all(self) -> bool:
+        return not self.namespace and not self.clusters
+
+    def limited(self, content: Content) -> Content:
+        return replace(content, namespace=self.namespace, clusters=self.clusters)
+
+
+def own_contents(
+    refs: Sequence[PolicyRef],
+    clusters: Sequence[Mapping[str, Any]],
+    find: Find,
+    limits: Limits,
+    field: str = "policyRefs",
+) -> tuple[Content, ...]:
+    """Return the contents of a user's own profile, in the order of its refs, which a field names.
+
+    `clusters` are its destinations as templates see them. A ref without a namespace means that of
+    each cluster. A ref with a template in its name or namespace is rendered for each cluster. What
+    is missing to some clusters, or fails for them, is missing to them alone.
+
+    Raises:
+        PermanentError: as `contents` does, for what is for all clusters or those of a namespace.
+    """
+    return tuple(
+        part.limited(content)
+        for number, each in enumerate(refs)
+        for part in _parts(each, clusters, limits, _WHERE.format(field, number))
+        for content in _contents(part, find, limits, field)
+    )
+
+
+def _parts(
+    ref: PolicyRef, clusters: Sequence[Mapping[str, Any]], limits: Limits, where: str
+) -> Iterable[_Part]:
+    if ref.templated:
+        return _for_each(ref, clusters, limits, where)
+    if ref.namespace:
+        return [_Part(_named(ref, ref.namespace))]
+    namespaces = sorted({each["metadata"]["namespace"] for each in clusters})
+    return [_Part(_named(ref, namespace), namespace) for namespace in namespaces]
+
+
+def _named(ref: PolicyRef, namespace: str) -> Ref:
+    return Ref(ref.kind, namespace, ref.name, ref.optional, ref.how)
+
+
+def _for_each(
+    ref: PolicyRef, clusters: Sequence[Mapping[str, Any]], limits: Limits, where: str
+) -> Iterator[_Part]:
+    """Yield a ref as it is rendered, with the clusters for which it is the same."""
+    found: dict[tuple[Ref, str], list[str]] = {}
+    for cluster in clusters:
+        namespace = cluster["metadata"]["namespace"]
+        try:
+            each, wrong = _rendered(ref, cluster, limits, where), ""
+        except PermanentError as error:
+            each, wrong = _named(ref, ref.namespace or namespace), str(error)
+        key = f"{namespace}/{cluster['metadata']['name']}"
+        found.setdefault((each, wrong), []).append(key)
+    for (each, wrong), keys in found.items():
+        yield _Part(each, clusters=tuple(keys), wrong=wrong)
+
+
+def _rendered(ref: PolicyRef, cluster: Mapping[str, Any], limits: Limits, where: str) -> Ref:
+    """Return a ref as it is for a cluster.
+
+    Raises:
+        TemplateError: its name or namespace is a template that fails.
+        InvalidError: what was rendered is no name.
+    """
+    fields = Fields({"Cluster": cluster}, limits, {})
+    (each,) = resolve([ref], fields, namespace=cluster["metadata"]["namespace"], field=where)
+    for part, problem in (
+        ("namespace", namespace_problem(each.namespace)),
+        ("name", name_problem(each.name)),
+    ):
+        if problem:
+            raise InvalidError(
+                f"cannot tell which {ref.kind} is meant: {problem}", where=f"{where}.{part}"
+            )
+    return each
+
+
+def _contents(part: _Part, find: Find, limits: Limits, field: str) -> tuple[Content, ...]:
+    """Return what a part holds; for some clusters alone, why that cannot be had.
+
+    Raises:
+        PermanentError: it cannot be had, and is for all clusters.
+    """
+    ref = part.ref
+    try:
+        if part.wrong:
+            return (Content(str(ref), "", missing=part.wrong),)
+        holder = find(ref)
+        if holder or ref.optional:
+            return contents([(ref, holder)], None, always=False, limits=limits)
+        if part.for_all:
+            raise MissingError(missing(ref, field))
+        return (Content(str(ref), "", missing=missing(ref, field)),)
+    except PermanentError as error:
+        if not part.clusters:
+            raise
+        return (Content(str(ref), "", missing=str(error)),)

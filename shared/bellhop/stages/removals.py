@@ -1,0 +1,288 @@
+"""The deletion guard of declarations: what one change would remove at once is held.
+
+    a change ─► which add-ons would it remove? ─► few, or a small share ─► they are removed
+                                               └► too much: "held" is written ─► the change is made
+    deploy is about to remove an add-on ─► its trigger or profile is held, and the declarations
+                                           no longer want it there ─► it stays
+    another change ─► the add-ons of a held rule are wanted again ─► nothing is held of it
+    a release      ─► nothing is held of it, deploy is asked again, and removes them
+
+An add-on is one profile in one cluster. Which of them are held is not stored: it is what profiles
+have deployed and the declarations no longer want. So a change that is taken back leaves nothing to
+clean up, and a message that comes again finds the same.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from bellhop.engine.catalog import Catalog
+from bellhop.engine.difference import Key, difference
+from bellhop.engine.guarding import Guard
+from bellhop.engine.leaving import departing
+from bellhop.errors import StaleError
+from bellhop.model.record import Profile
+from bellhop.model.removal import HeldRemoval
+from bellhop.ports.store import ABSENT
+from bellhop.records import Records
+from bellhop.records.removals import Rule
+from bellhop.settings import Settings
+
+_NAMED = 10
+"""Clusters that a record names."""
+
+_CLUSTERS = 64
+"""Clusters of which the share is counted that one change would take from them."""
+
+
+@dataclass
+class _Count:
+    """What a change would remove of one rule: from which clusters, and because of which sources.
+
+    `of` counts the add-ons of the profiles that were read: all of a rule, or those made in one
+    cluster. `sources` has the same two numbers by the cluster in which profiles were made.
+    """
+
+    profiles: int = 0
+    addons: int = 0
+    of: int = 0
+    clusters: Counter[str] = field(default_factory=Counter)
+    sources: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, source: str, leaving: Iterable[str], of: int) -> None:
+        """Count a profile that was made in a cluster."""
+        leaving = tuple(leaving)
+        self.profiles += bool(leaving)
+        self.addons += len(leaving)
+        self.of += of
+        self.clusters.update(leaving)
+        lost, had = self.sources.get(source, (0, 0))
+        self.sources[source] = lost + len(leaving), had + of
+
+
+class Removals:
+    """Finds what a change would remove, and holds it where that is too much at once."""
+
+    def __init__(self, records: Records, settings: Settings) -> None:
+        self._records = records
+        self._rule = Guard(settings.hold_from, settings.hold_share)
+
+    def hold(
+        self, before: Catalog, after: Catalog, keys: Sequence[Key], cause: str
+    ) -> list[HeldRemoval]:
+        """Hold what a change from `before` to `after` would remove, if that is too much.
+
+        Called before the change is written. Return what is held of the rules that it concerns.
+        """
+        now, change = self._records.clock.now(), uuid.uuid4().hex[:8]
+        drafts = [
+            replace(each, change=change, cause=cause, since=now)
+            for each in self.foresee(before, after, keys)
+        ]
+        return [self._put(each) for each in drafts]
+
+    def settle(
+        self,
+        before: Catalog | None,
+        after: Catalog,
+        keys: Sequence[Key],
+        mine: Sequence[HeldRemoval] = (),
+    ) -> None:
+        """Release the rules that a change concerns and of which nothing would be removed any more.
+
+        Called after the change is written. What was held ahead of it as `mine`, and another
+        change released meanwhile, is held again.
+        """
+        held = {each.value.rule: each for each in self._records.removals.all()}
+        if not held and not mine:
+            return
+        rules = held.keys() | {each.rule for each in mine}
+        counts = self._counted(before, after, keys, held, only=rules)
+        for rule, kept in held.items():
+            if rule in counts and not counts[rule].addons:
+                with suppress(StaleError):
+                    # Another change holds more of it.
+                    self._records.removals.delete(rule, expect=kept.token)
+        for each in mine:
+            if each.rule not in held and each.rule in counts and counts[each.rule].addons:
+                self._put(each)
+
+    def foresee(
+        self, before: Catalog | None, after: Catalog, keys: Sequence[Key]
+    ) -> list[HeldRemoval]:
+        """Return what would be held if declarations were `after`, by trigger or profile."""
+        if not self._rule.is_on:
+            return []
+        held = {each.value.rule for each in self._records.removals.all()}
+        counts = self._counted(before, after, keys, held)
+        large = self._too_much(counts, held, keys)
+        return [_draft(rule, counts[rule]) for rule in sorted(large)]
+
+    def remaining(self, catalog: Catalog, held: HeldRemoval) -> HeldRemoval:
+        """Return what is held of a rule now: events may have removed some of it meanwhile."""
+        count = _Count()
+        for head in self._heads(held.rule, ""):
+            count.add(head.cluster, departing(catalog, head), 0)
+        now = _draft(held.rule, count)
+        return replace(now, of=held.of, change=held.change, cause=held.cause, since=held.since)
+
+    def _put(self, new: HeldRemoval) -> HeldRemoval:
+        """Write what is held of a rule; what was held of it before keeps its change and cause."""
+        kept = self._records.removals.get(new.rule)
+        if kept:
+            old = kept.value
+            new = replace(new, change=old.change, cause=old.cause, since=old.since)
+        try:
+            self._records.removals.put(new, expect=kept.token if kept else ABSENT)
+        except StaleError:
+            return self._put(new)
+        return new
+
+    # What is too much ---------------------------------------------------------------------------
+
+    def _too_much(
+        self, counts: Mapping[Rule, _Count], held: Collection[Rule], keys: Sequence[Key]
+    ) -> set[Rule]:
+        """Return the rules of which too much would go at once, or of which some is held already.
+
+        Measured are all add-ons of a rule, those made in one cluster, those deployed in one
+        cluster, and, of a change of rules, all that it concerns.
+        """
+        leaving = {rule: each for rule, each in counts.items() if each.addons}
+        total = sum(each.addons for each in leaving.values())
+        declared = any(kind != "Cluster" for kind, _, _ in keys)
+        if declared and self._is_large(total, sum(each.of for each in counts.values())):
+            return set(leaving)
+        found = {
+            rule
+            for rule, each in leaving.items()
+            if rule in held
+            or self._is_large(each.addons, each.of)
+            or any(self._is_large(*both) for both in each.sources.values())
+        }
+        rest = {rule: each for rule, each in leaving.items() if rule not in found}
+        return found | self._by_cluster(rest)
+
+    def _by_cluster(self, leaving: Mapping[Rule, _Count]) -> set[Rule]:
+        """Return the rules by which a cluster would lose too much of what is deployed there."""
+        lost: Counter[str] = Counter()
+        for each in leaving.values():
+            lost.update(each.clusters)
+        found: set[Rule] = set()
+        for cluster, count in lost.most_common(_CLUSTERS):
+            if count <= self._rule.few:
+                break
+            most = max(self._rule.least, self._rule.needed(count))
+            of = sum(1 for _ in islice(self._records.outcomes.of(cluster), most))
+            if self._is_large(count, of):
+                found |= {rule for rule, each in leaving.items() if cluster in each.clusters}
+        return found
+
+    def _is_large(self, leaving: int, of: int) -> bool:
+        return self._rule.heeds(of) and self._rule.exceeds(leaving, of)
+
+    # What would go ------------------------------------------------------------------------------
+
+    def _counted(
+        self,
+        before: Catalog | None,
+        after: Catalog,
+        keys: Sequence[Key],
+        held: Collection[Rule],
+        only: Collection[Rule] | None = None,
+    ) -> dict[Rule, _Count]:
+        """Count what a change would remove of each rule that it may take anything from.
+
+        What the declarations did not want before either is on its way already, unless it is held.
+        """
+        counts: dict[Rule, _Count] = {}
+        for rule, source in _concerned(before, after, keys, held):
+            if only is not None and rule not in only:
+                continue
+            count = counts.setdefault(rule, _Count())
+            earlier = None if rule in held else before
+            for head in self._heads(rule, source):
+                leaving = set(departing(after, head))
+                if earlier and leaving:
+                    leaving.difference_update(departing(earlier, head))
+                there = sum(1 for each in head.matched if each in after.clusters)
+                count.add(head.cluster, leaving, there)
+        return counts
+
+    def _heads(self, rule: Rule, source: str) -> Iterator[Profile]:
+        """Yield the profiles of a rule, of one source cluster or of all, with all destinations."""
+        trigger, profile = rule
+        if profile:
+            kept = self._records.profiles.head("", "", profile)
+            yield from [kept.value] if kept else []
+            return
+        for head in self._records.profiles.heads(trigger, source):
+            if head.vague:
+                kept = self._records.profiles.head(trigger, head.cluster, head.name)
+                yield from [kept.value] if kept else []
+            else:
+                yield head
+
+
+def _concerned(
+    before: Catalog | None, after: Catalog, keys: Sequence[Key], held: Collection[Rule]
+) -> Iterator[tuple[Rule, str]]:
+    """Yield the rules from which a change may take add-ons, and of some only one source cluster.
+
+    Profiles are read of these alone. Of a rule of which some is held all is looked at.
+    """
+    touched = difference(before, after, keys)
+    whole = {name for name, cluster in touched.instantiated if cluster is None}
+    whole = {name for name in whole if before is None or _may_lose(before, after, name)}
+    whole |= {name for name, cluster in touched.placed if _unplaced(before, after, name, cluster)}
+    named = {name for name, _ in touched.instantiated} | {name for name, _ in touched.placed}
+    whole |= {name for name in named if (name, "") in held}
+    yield from (((name, ""), "") for name in sorted(whole))
+    for name, cluster in sorted(touched.instantiated, key=str):
+        if cluster and name not in whole and _loses_source(before, after, name, cluster):
+            yield (name, ""), cluster
+    yield from ((("", name), "") for name in sorted(touched.resolved))
+
+
+def _may_lose(before: Catalog, after: Catalog, name: str) -> bool:
+    """Say whether a trigger that a change touches may remove anything, wherever it counts."""
+    old, new = before.triggers.get(name), after.triggers.get(name)
+    if old is None or new is None:
+        return old is not None
+    if old.written != new.written:
+        return True
+    return any(_loses_source(before, after, name, each) for each in after.clusters)
+
+
+def _loses_source(before: Catalog | None, after: Catalog, name: str, cluster: str) -> bool:
+    """Say whether a trigger has no source in a cluster any more."""
+    if cluster not in after.clusters:
+        return False
+    if before is None:
+        return True
+    old, new = before.triggers.get(name), after.triggers.get(name)
+    if old is None or before.source_of(old, cluster) is None:
+        return False
+    return new is None or after.source_of(new, cluster) is None
+
+
+def _unplaced(before: Catalog | None, after: Catalog, name: str, cluster: str) -> bool:
+    """Say whether a trigger does not select a destination any more that is registered."""
+    if before is None or cluster not in after.clusters:
+        return cluster in after.clusters
+    old, new = before.triggers.get(name), after.triggers.get(name)
+    return bool(
+        old
+        and before.may_reach(old, "", cluster)
+        and not (new and after.may_reach(new, "", cluster))
+    )
+
+
+def _draft(rule: Rule, count: _Count) -> HeldRemoval:
+    named = tuple(sorted(count.clusters)[:_NAMED])
+    return HeldRemoval(*rule, count.profiles, count.addons, count.of, len(count.clusters), named)

@@ -1,0 +1,391 @@
+"""What one change of what is declared would remove at once is held, named, and can be released."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bellhop.errors import MissingError
+from bellhop.messages import Instantiate, Resolve, Sweep
+from bellhop.model.gvk import GVK
+from bellhop.model.removal import HeldRemoval
+from bellhop.settings import Settings
+from tests.fakes import rig
+from tests.fakes.fleet import Fleet, service
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import INSTANTIATE, config, holder, profile, source, trigger
+from tests.fakes.mortal import Fate, Killed, Mortal
+
+CONFIG = GVK("", "v1", "ConfigMap")
+EAST = "fleet/east"
+MADE = holder("made", config("of-{{ .Resource.metadata.name }}"), annotations=INSTANTIATE)
+LISTED = "v: '{{ range .Resources }}{{ .metadata.name }} {{ end }}'"
+ALL = holder("all", config("all", LISTED), annotations=INSTANTIATE)
+
+GUARDED = Settings(hold_from=8, hold_share=0.5)
+"""Of eight add-ons four may go at once."""
+
+Change = Callable[[Fleet], object]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """Open an installation that holds what would be removed of eight add-ons and more."""
+    one = Fleet(tmp_path, GUARDED)
+    yield one
+    one.close()
+
+
+def named(kube: FakeKube) -> list[str]:
+    return [each["metadata"]["name"] for each in kube.objects(CONFIG)]
+
+
+def uids(kube: FakeKube) -> dict[str, str]:
+    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in kube.objects(CONFIG)}
+
+
+def held(fleet: Fleet) -> list[HeldRemoval]:
+    return [each.value for each in fleet.records.removals.all()]
+
+
+def one_cluster(fleet: Fleet, count: int = 10) -> FakeKube:
+    """Have Services of one cluster get a ConfigMap each."""
+    kube = fleet.register("east", env="production")
+    fleet.apply(source(), trigger(), MADE)
+    for number in range(count):
+        kube.put(service(f"s{number}"))
+    fleet.publisher.publish([Sweep(EAST)])
+    fleet.pump()
+    assert len(named(kube)) == count
+    return kube
+
+
+def many_clusters(fleet: Fleet) -> list[FakeKube]:
+    """Have a user's own profile go to ten clusters."""
+    kubes = [fleet.register(f"c{number}", env="production") for number in range(10)]
+    fleet.apply(profile(), holder("own", config("own")))
+    fleet.pump()
+    assert all(named(each) == ["own"] for each in kubes)
+    return kubes
+
+
+def relabel(value: str) -> Change:
+    return lambda fleet: fleet.declare.label(EAST, {"env": value})
+
+
+def apply(*texts: str) -> Change:
+    return lambda fleet: fleet.apply(*texts)
+
+
+def delete(kind: str, name: str) -> Change:
+    return lambda fleet: fleet.declare.delete([(kind, "", name)])
+
+
+TYPO = trigger().replace("env: production", "env: prodution")
+ELSEWHERE = "destinationClusterSelector: {matchLabels: {env: %s}}"
+
+MISTAKES: dict[str, tuple[Change, Change]] = {
+    "a label": (relabel("prodution"), relabel("production")),
+    "a source selector": (apply(TYPO), apply(trigger())),
+    "a destination selector": (
+        apply(trigger(more=ELSEWHERE % "prodution")),
+        apply(trigger(more=ELSEWHERE % "production")),
+    ),
+    "an EventSource": (delete("EventSource", "watched"), apply(source())),
+    "a trigger": (delete("EventTrigger", "made"), apply(trigger())),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_removes_nothing_and_is_taken_back(fleet: Fleet, mistake: str) -> None:
+    """The add-ons stay as they are, whatever comes meanwhile, and no object is made again."""
+    wrong, right = MISTAKES[mistake]
+    east = one_cluster(fleet)
+    before = uids(east)
+
+    wrong(fleet)
+    fleet.pump()
+    fleet.publisher.publish([Sweep(EAST, full=True), Instantiate("made", EAST)])
+    fleet.pump()
+    assert uids(east) == before
+    (found,) = held(fleet)
+    assert (found.rule, found.profiles, found.addons, found.of) == (("made", ""), 10, 10, 10)
+    assert (found.number, found.clusters) == (1, (EAST,))
+    assert fleet.declare.held == [found]
+
+    right(fleet)
+    fleet.pump()
+    assert held(fleet) == []
+    assert uids(east) == before
+    fleet.drop("east", east.get(GVK("", "v1", "Service"), "default", "s3") or {})
+    fleet.pump()
+    assert "of-s3" not in named(east)
+    assert len(named(east)) == 9
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_what_was_meant_is_released(fleet: Fleet, mistake: str) -> None:
+    """All of it goes, and what was known of the objects that matched goes with it."""
+    wrong, _ = MISTAKES[mistake]
+    east = one_cluster(fleet)
+    wrong(fleet)
+    fleet.pump()
+    fleet.reread()
+
+    fleet.release()
+    fleet.pump()
+
+    assert named(east) == []
+    assert held(fleet) == []
+    if mistake != "a destination selector":
+        assert list(fleet.records.profiles.heads("made")) == []
+        assert list(fleet.records.matches.of(EAST)) == []
+    with pytest.raises(MissingError, match="nothing of it is held"):
+        fleet.declare.release("0123abcd")
+
+
+def test_a_profile_for_all_objects_stays_whole(fleet: Fleet) -> None:
+    """It keeps what it was made of while it is held and while matches are found again."""
+    east = fleet.register("east", env="production", gets="it")
+    kubes = [fleet.register(f"w{number}", gets="it") for number in range(9)]
+    more = "destinationClusterSelector: {matchLabels: {gets: it}}"
+    every = trigger("all", one="false", more=more)
+    fleet.apply(source(), every, ALL)
+    for number in range(3):
+        east.put(service(f"s{number}"))
+    fleet.publisher.publish([Sweep(EAST)])
+    fleet.pump()
+    before = [kube.objects(CONFIG) for kube in kubes]
+    assert [each[0]["data"]["v"] for each in before] == ["s0 s1 s2 "] * 9
+
+    fleet.declare.label(EAST, {"env": "prodution"})
+    fleet.pump()
+    assert [each.addons for each in held(fleet)] == [10]
+    fleet.declare.label(EAST, {"env": "production"})
+    fleet.pump()
+
+    assert [kube.objects(CONFIG) for kube in kubes] == before
+    assert held(fleet) == []
+
+
+def test_what_is_new_comes_while_something_is_held(fleet: Fleet) -> None:
+    """A selector that loses most clusters and gains one: the gained one gets its add-on at once."""
+    kubes = many_clusters(fleet)
+    canary = fleet.register("canary", env="canary")
+
+    fleet.apply(profile("clusterSelector: {matchLabels: {env: canary}}"))
+    fleet.pump()
+    assert named(canary) == ["own"]
+    assert all(named(each) == ["own"] for each in kubes)
+
+    fleet.apply(holder("own", config("other")))
+    fleet.pump()
+    assert all(named(each) == ["other"] for each in (canary, *kubes))
+
+    fleet.release()
+    fleet.pump()
+    assert (named(canary), [named(each) for each in kubes]) == (["other"], [[]] * 10)
+
+
+def test_a_profile_that_is_deleted_is_held_and_comes_back(fleet: Fleet) -> None:
+    """A ClusterProfile in use stays as it was until somebody says that it was meant."""
+    kubes = many_clusters(fleet)
+    before = [uids(each) for each in kubes]
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    assert [each.rule for each in held(fleet)] == [("", "own")]
+    fleet.publisher.publish([Resolve("own")])
+    fleet.pump()
+    assert [uids(each) for each in kubes] == before
+
+    fleet.apply(profile())
+    fleet.pump()
+    assert (held(fleet), [uids(each) for each in kubes]) == ([], before)
+
+
+def test_a_few_and_a_small_share_go_at_once(fleet: Fleet) -> None:
+    """Four of ten are not too much, nor are all of seven."""
+    kubes = many_clusters(fleet)
+    ref = "{{kind: SveltosCluster, namespace: fleet, name: c{}}}"
+    rest = ", ".join(ref.format(number) for number in range(4, 10))
+    fleet.apply(profile(f"clusterRefs: [{rest}]"))
+    fleet.pump()
+    assert (held(fleet), [len(named(each)) for each in kubes]) == ([], [0] * 4 + [1] * 6)
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    assert (held(fleet), [named(each) for each in kubes]) == ([], [[]] * 10)
+
+
+def test_many_small_rules_of_one_change_are_held_together(fleet: Fleet) -> None:
+    """Ten profiles for one cluster each, deleted by one command, are one mistake."""
+    east = fleet.register("east", env="production")
+    names = [f"p{number}" for number in range(10)]
+    for name in names:
+        fleet.apply(profile(name=name), holder(name, config(name)))
+    fleet.pump()
+
+    fleet.declare.delete([("ClusterProfile", "", name) for name in names])
+    fleet.pump()
+
+    assert named(east) == names
+    assert len({each.change for each in held(fleet)}) == 1
+    fleet.release()
+    fleet.pump()
+    assert named(east) == []
+
+
+def test_a_label_that_takes_most_of_a_cluster_is_held(fleet: Fleet) -> None:
+    """Profiles that each lose one cluster of two are held where the cluster loses nearly all."""
+    east, west = (fleet.register(name, env="production") for name in ("east", "west"))
+    names = [f"p{number}" for number in range(10)]
+    for name in names:
+        fleet.apply(profile(name=name), holder(name, config(name)))
+    fleet.pump()
+
+    fleet.declare.label(EAST, {"env": "prodution"})
+    fleet.pump()
+
+    assert (named(east), named(west)) == (names, names)
+    assert {each.clusters for each in held(fleet)} == {(EAST,)}
+    fleet.declare.label(EAST, {"env": "production"})
+    assert held(fleet) == []
+
+
+def test_what_was_asked_for_is_not_held(fleet: Fleet) -> None:
+    """A cluster that is deregistered, a dry run and LeavePolicies take nothing by mistake."""
+    one_cluster(fleet)
+    fleet.declare.deregister(EAST)
+    assert held(fleet) == []
+
+    kubes = [fleet.register(f"c{number}", env="production") for number in range(10)]
+    fleet.apply(profile(more="stopMatchingBehavior: LeavePolicies"), holder("own", config("own")))
+    fleet.pump()
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    assert held(fleet) == []
+    assert all(named(each) == ["own"] for each in kubes)
+
+
+def test_the_guard_can_be_switched_off(tmp_path: Path) -> None:
+    """With a share of 1 everything goes at once."""
+    fleet = Fleet(tmp_path, replace(GUARDED, hold_share=1.0))
+    east = one_cluster(fleet)
+    fleet.declare.label(EAST, {"env": "prodution"})
+    fleet.pump()
+
+    assert (named(east), held(fleet)) == ([], [])
+    fleet.close()
+
+
+def test_a_set_that_loses_its_clusters_is_held(fleet: Fleet) -> None:
+    """A typo in a ClusterSet's selector is one in the profiles that name it."""
+    declared = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: ClusterSet
+metadata: {name: prod}
+spec: {clusterSelector: {matchLabels: {env: %s}}}
+"""
+    kubes = [fleet.register(f"c{number}", env="production") for number in range(10)]
+    fleet.apply(declared % "production", profile("setRefs: [prod]"), holder("own", config("own")))
+    fleet.pump()
+
+    fleet.apply(declared % "prodution")
+    fleet.pump()
+    assert [each.rule for each in held(fleet)] == [("", "own")]
+    assert all(named(each) == ["own"] for each in kubes)
+
+    fleet.apply(declared % "production")
+    assert held(fleet) == []
+
+
+def test_more_is_held_with_what_is_held(fleet: Fleet) -> None:
+    """A second change keeps the identifier of the first, and one release lets both go."""
+    kubes = many_clusters(fleet)
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    (first,) = held(fleet)
+    fleet.apply(profile("clusterRefs: []"))
+    fleet.pump()
+
+    (second,) = held(fleet)
+    assert (second.change, second.cause) == (first.change, first.cause)
+    assert all(named(each) == ["own"] for each in kubes)
+    assert "ClusterProfile own was deleted" in first.cause
+
+
+def test_says_beforehand_what_would_be_held(fleet: Fleet) -> None:
+    """Nothing is stored by who asks what a change would do."""
+    one_cluster(fleet)
+    (found,) = fleet.declare.foresee([], [("EventTrigger", "", "made")])
+
+    assert (found.rule, found.addons, found.change) == (("made", ""), 10, "")
+    assert held(fleet) == []
+    assert fleet.declare.foresee([]) == []
+
+
+# Deaths -------------------------------------------------------------------------------------------
+
+
+def opened(folder: Path) -> tuple[Fleet, FakeKube, Fate]:
+    """Return an installation that guards two add-ons, which are deployed, and what kills it."""
+    fleet, fate = Fleet(folder, replace(GUARDED, hold_from=2)), Fate()
+    rig.interpose(fleet, lambda name, port: Mortal(name, port, fate))
+    return fleet, one_cluster(fleet, 2), fate
+
+
+def insist(fleet: Fleet, fate: Fate, asks: Change, doom: int) -> bool:
+    """Ask for something that a death interrupts, once; let others finish it; say whether it did."""
+    died = False
+    fate.doom(doom)
+    try:
+        asks(fleet)
+    except Killed:
+        died = True
+    fate.revive()
+    fleet.reread()
+    fleet.clock.advance(timedelta(seconds=61))
+    rig.tick(fleet)
+    fleet.pump()
+    return died
+
+
+DEATHS: dict[str, tuple[Change, Change, set[int]]] = {
+    "a change": (lambda _: None, relabel("prodution"), {2}),
+    "a deletion": (lambda _: None, delete("EventTrigger", "made"), {2}),
+    "a change that is taken back": (relabel("prodution"), relabel("production"), {2}),
+    "a release": (relabel("prodution"), lambda fleet: fleet.release(), {0, 2}),
+}
+"""What was done before, what is done where somebody dies, and how many add-ons may be there then.
+
+Who is killed before a release is noted has released nothing.
+"""
+
+
+@pytest.mark.parametrize("name", DEATHS)
+def test_whoever_dies_removes_nothing_that_is_held(name: str) -> None:
+    """Done or not done, nothing is half done: add-ons stay, or go, together with the hold."""
+    first, then, allowed = DEATHS[name]
+    doom, died = 1, True
+    while died:
+        with rig.folder() as folder:
+            fleet, east, fate = opened(Path(folder))
+            first(fleet)
+            fleet.pump()
+            died = insist(fleet, fate, then, doom)
+
+            catalog = fleet.catalogs.current()
+            wanted = "made" in catalog.triggers and catalog.sources_in(EAST) == ("watched",)
+            assert len(named(east)) in allowed, doom
+            assert bool(held(fleet)) == (not wanted and bool(named(east))), doom
+            assert list(fleet.records.pending.all()) == [], doom
+            fleet.release()
+            fleet.pump()
+            assert len(named(east)) == 2 * wanted, doom
+            fleet.close()
+        doom += 13
+    assert doom > 3 * 13
