@@ -12,6 +12,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.fleet.undisturbed import undisturbed
 from bellhop.fleet.unwiring import BY_HAND, leave_behind, silence
 from bellhop.frozen import frozen
+from bellhop.stages.installation import refuse_taken
 
 
 @frozen
@@ -41,6 +42,7 @@ def deregister(here: Installation, key: str, *, uninstall: bool = False) -> Dere
     left = leave_behind(here, cluster) if cluster.abandoned else ""
     try:
         kube = here.access.open(key, version=cluster.credentials)
+        refuse_taken(here.records.installations, kube)
         removed.extend(silence(kube, key, uninstall=uninstall))
     except ConflictError as error:
         left = f"what makes it ring stays: {error}"

@@ -64,10 +64,14 @@ from bellhop.model.gvk import Resource
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.record import Cluster, Issuer
 from bellhop.ports.store import ABSENT
+from bellhop.records.installations import InstallationId
 from bellhop.stages import accounts
+from bellhop.stages.installation import marked, other, take_over
 
 PATIENCE = timedelta(minutes=1)
 """How long a registration that has begun is taken to be at work still."""
+
+_NAMESPACE = "Namespace"
 
 _LASTING = timedelta(days=30)
 """Credentials that end before are ones that somebody will have to think of."""
@@ -91,7 +95,8 @@ class Registration:
     by the files in the folder `audit`. `managed` is what its cloud calls it: then its kubeconfig is
     good for minutes, and is not stored. `renews` is when the cluster was registered that this one
     renews, with what is stored of it: another, or none, is not made of it. `pauses`
-    is what its spec is to say of those; what is not there stays as it is.
+    is what its spec is to say of those; what is not there stays as it is. By `take_over` a cluster
+    may have been another installation's.
     """
 
     namespace: str
@@ -109,6 +114,7 @@ class Registration:
     managed: str = ""
     renews: datetime | None = None
     pauses: Mapping[str, Any] = field(default_factory=dict)
+    take_over: bool = False
 
     @property
     def key(self) -> str:
@@ -150,7 +156,8 @@ def register(here: Installation, spec: Registration, *, pause: Pause = time.slee
         InvalidError: its address is one that this installation does not call.
         UnreachableError: the cluster does not answer; nothing is changed.
         DeniedError: rights are missing; nothing is changed.
-        ConflictError: it is registered under another name; nothing is changed.
+        ConflictError: it is registered under another name, or by another installation; nothing is
+            changed.
         BusyError: it is being registered by somebody else.
         MissingError: what it renews is not registered any more; nothing is changed.
     """
@@ -209,6 +216,8 @@ class _Attempt:
         self._old = kept.value if kept else None
         self._uid = ""
         self._image = ""
+        self._mine = InstallationId("")
+        self._taken = ""
         self._issuer: Issuer | None = None
         self._resources: list[Resource] = []
         self._warnings: list[str] = []
@@ -216,11 +225,14 @@ class _Attempt:
     def run(self) -> Registered:
         self._refuse_to_revive()
         cluster = self._look()
+        if self._taken:
+            take_over(self._kube, self._mine)
         forwarder = self._instructions(cluster) if self._spec.forwarder else None
         if forwarder and not self._bare:
             # Only an administrator may bind a role that is not there yet.
             for manifest in (forwarder_role(self._resources), *self._manifests()):
-                self._kube.apply(manifest)
+                ours = manifest["kind"] == _NAMESPACE
+                self._kube.apply(marked(manifest, self._mine) if ours else manifest)
         with undisturbed():
             cluster = self._begin(cluster, forwarder)
             self._step_back_from_a_second_name(cluster)
@@ -251,6 +263,7 @@ class _Attempt:
         version = self._kube.version()
         self._uid = identify(self._kube)
         self._refuse_a_second_name()
+        self._refuse_anothers()
         labels, given = carry(old, spec.labels)
         cluster = Cluster(
             namespace=spec.namespace,
@@ -329,6 +342,18 @@ class _Attempt:
             f"it is cluster '{other.key}', too: add-ons are applied twice, and its forwarder"
             " sends for the name that was registered last"
         )
+
+    def _refuse_anothers(self) -> None:
+        """Refuse a cluster that another installation has, unless it is to be taken over."""
+        installations = self._here.records.installations
+        self._mine = installations.get(self._here.inbound.url)
+        self._taken = other(installations, self._kube)
+        if self._taken and not self._spec.take_over:
+            raise ConflictError(
+                f"cannot register cluster '{self._spec.key}': {self._taken} has it, and two would"
+                " undo each other's work; deregister it there first, or give --take-over if that"
+                " installation is no more"
+            )
 
     # The change itself ------------------------------------------------------------------------
 
@@ -458,7 +483,7 @@ class _Attempt:
                 self._have_it_call(cluster, forwarder.entries["token"])
                 return
             if "next-path" in cluster.forwarder:
-                ringing.wire(self._kube, self._resources, cluster.forwarder)
+                ringing.wire(self._kube, self._resources, cluster.forwarder, self._mine)
                 self._pause(ringing.SPREAD_SECONDS)
             self._kube.apply(forwarder.secret)
         except BellhopError:
@@ -470,7 +495,7 @@ class _Attempt:
     def _have_it_call(self, cluster: Cluster, token: str) -> None:
         """Have the API server call ingest, with a token that counts by now."""
         self._here.records.callers.put(cluster.key, token)
-        ringing.wire(self._kube, self._resources, direct(cluster.forwarder, token))
+        ringing.wire(self._kube, self._resources, direct(cluster.forwarder, token), self._mine)
         if self._old and "path" in self._old.forwarder:
             # What its forwarder owes it sends while it ends.
             self._still(rings=True)

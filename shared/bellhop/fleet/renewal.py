@@ -39,6 +39,7 @@ from bellhop.model.kubeconfig import sanitise
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Kube
 from bellhop.records.timers import SKEW
+from bellhop.stages.installation import refuse_taken
 
 _AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
@@ -194,6 +195,7 @@ def _settle(here: Installation, cluster: Cluster) -> str:
     if is_audited(cluster.forwarder):
         _end_former(here, cluster)
         return "ended its former token" if cluster.former_digest else ""
+    refuse_taken(here.records.installations, kube)
     if is_direct(cluster.forwarder):
         return _settle_direct(here, cluster, kube)
     try:
@@ -211,7 +213,7 @@ def _settle(here: Installation, cluster: Cluster) -> str:
         return ""
     resources = watched(kube, here.catalogs.current(), fresh)
     if "next-path" in cluster.forwarder:
-        ringing.wire(kube, resources, fresh.forwarder)
+        ringing.wire(kube, resources, fresh.forwarder, here.records.installations.get())
     if entries.pop("former-path", None) is not None:
         # The forwarder goes on to know it for some minutes, until all API servers follow.
         kube.apply(forwarder_secret(entries))
@@ -227,7 +229,8 @@ def _settle_direct(here: Installation, cluster: Cluster, kube: Kube) -> str:
         return _again(here, cluster)
     resources = watched(kube, here.catalogs.current(), cluster)
     # A sweep that was slow may have written the former one over it.
-    ringing.wire(kube, resources, direct(cluster.forwarder, token))
+    mine = here.records.installations.get()
+    ringing.wire(kube, resources, direct(cluster.forwarder, token), mine)
     _end_former(here, cluster)
     return "ended its former token" if cluster.former_digest else ""
 

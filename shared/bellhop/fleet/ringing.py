@@ -43,6 +43,8 @@ from bellhop.frozen import frozen
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Kube
+from bellhop.records.installations import InstallationId
+from bellhop.stages.installation import marked
 
 OVERLAP = timedelta(minutes=5)
 """For how long old and new count together once the forwarder's Secret is the new one."""
@@ -164,15 +166,17 @@ def draw_up_direct(
     return Instructions(digest_of(token), record, {"token": token})
 
 
-def wire(kube: Kube, resources: Sequence[Resource], record: Mapping[str, str]) -> None:
-    """Have the API server ring as the record says.
+def wire(
+    kube: Kube, resources: Sequence[Resource], record: Mapping[str, str], mine: InstallationId
+) -> None:
+    """Have the API server ring as the record says, for one installation.
 
     Raises:
         PermanentError: the API server refuses the configuration; its words without the path.
     """
     refusal: PermanentError | None = None
     try:
-        kube.apply(webhook_configuration(resources, record))
+        kube.apply(marked(webhook_configuration(resources, record), mine))
     except PermanentError as error:
         refusal = type(error)(concealed(str(error), record))
     if refusal:

@@ -16,6 +16,8 @@ from bellhop.model.marks import OWNER
 from bellhop.model.record import Finding
 from bellhop.stages.features.resources.adopting import adopted_from
 from bellhop.stages.features.resources.planning import undecorate
+from bellhop.stages.installation import other
+from bellhop.stages.ledger import Nobody, Note, write
 
 
 class Stray(NamedTuple):
@@ -46,7 +48,7 @@ def remove(here: Installation, cluster: str) -> Iterator[tuple[Stray, bool]]:
 
     Raises:
         MissingError: there is no such cluster.
-        ConflictError: it is paused.
+        ConflictError: it is paused, or belongs to another installation.
         BellhopError: the cluster does not answer, or refuses.
     """
     kept = here.records.clusters.get(cluster)
@@ -60,6 +62,11 @@ def remove(here: Installation, cluster: str) -> Iterator[tuple[Stray, bool]]:
             f"cannot remove strays from cluster '{cluster}': it {pause}; resume it, or wait"
         )
     kube = here.access.open(cluster, version=kept.value.credentials)
+    if taken := other(here.records.installations, kube):
+        raise ConflictError(
+            f"cannot remove strays from cluster '{cluster}': {taken} has it, and what no profile"
+            " holds here may be that one's; register it with --take-over if that one is no more"
+        )
     for each in list(strays(here, cluster)):
         place = each.key.at(each.finding.version)
         there = kube.get(*place)
@@ -73,4 +80,13 @@ def remove(here: Installation, cluster: str) -> Iterator[tuple[Stray, bool]]:
             kube.merge(*place, undecorate(there))
         removed = ours and not adopted and kube.remove(*place, uid=each.finding.uid)
         here.records.findings.delete(cluster, each.key)
+        if removed:
+            _note(here, each)
         yield each, removed
+
+
+def _note(here: Installation, stray: Stray) -> None:
+    """Write to the event log what was removed."""
+    what = f"{stray.key.kind} {stray.key.name}, which no profile held"
+    note = Note("removed", what, context={"profile": stray.finding.profile})
+    write(here.records, Nobody(), stray.cluster, "", note)

@@ -20,6 +20,7 @@ from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Kube
+from bellhop.stages.installation import refuse_taken
 
 BY_HAND = (
     f"remove ValidatingWebhookConfiguration '{NAME}' and Namespace '{NAMESPACE}' there by hand"
@@ -122,6 +123,7 @@ def leave_behind(here: Installation, cluster: Cluster) -> str:
         if identify(kube) != cluster.abandoned:
             return _by_hand(MissingError("its address leads to another cluster by now"))
         if twin(here, cluster.key, cluster.abandoned) is None:
+            refuse_taken(here.records.installations, kube)
             for _ in silence(kube, cluster.key):
                 pass
     except ConflictError:

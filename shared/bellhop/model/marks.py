@@ -50,6 +50,13 @@ MADE_BY = "bellhop.dev/made-by"
 Nothing takes it away again: it stays true.
 """
 
+INSTALLATION = "bellhop.dev/installation"
+INSTALLATION_ADDRESS = "bellhop.dev/installation-address"
+"""On what is Bellhop's own in a cluster: the id of the installation that registered it last.
+
+And where that one's clusters send their events, for people.
+"""
+
 ACCOUNT_NAME = "projectsveltos.io/serviceaccount-name"
 ACCOUNT_NAMESPACE = "projectsveltos.io/serviceaccount-namespace"
 """Labels of a rule: the service account whose rights count in clusters."""

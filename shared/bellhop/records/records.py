@@ -22,6 +22,7 @@ from bellhop.records.followers import Followers
 from bellhop.records.hearings import Hearings
 from bellhop.records.holdings import Findings, Inventories, Owners
 from bellhop.records.holds import Holds
+from bellhop.records.installations import Installations
 from bellhop.records.issuers import Issuers
 from bellhop.records.ledger import Bounds, Ledger
 from bellhop.records.looks import Looks
@@ -120,7 +121,7 @@ class Records:
         self.previews = Previews(self._payloads)
         self.ledger = Ledger(store, ledger)
         self.timers = Timers(store, clock)
-        self.moves = Moves(store)
+        self.moves, self.installations = Moves(store), Installations(store)
 
     def opened(self, partition: str, sort: str) -> Sealed | None:
         """Read any record as it is, opened, for who moves it to another installation.

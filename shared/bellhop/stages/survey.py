@@ -3,8 +3,8 @@
 A kind at a time, what bears our label is listed beside what is owned. What a read confirms as
 gone is taken for unsure in its inventory, and so is what a backup brought back as another object
 of the same name and marks; its profile is asked to be applied: applying what is there after all
-changes nothing. What bears our marks and nobody owns is a stray; it is noted and shown, and stays
-until somebody asks for its removal.
+changes nothing. What bears our marks and nobody owns is a stray, unless the cluster belongs
+to another installation; it is noted and shown, and stays until somebody asks for its removal.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from bellhop.ports.kube import Kube, Manifest, Page
 from bellhop.records import Records
 from bellhop.records.holdings import Noted
 from bellhop.settings import Settings
+from bellhop.stages.installation import other
 
 PAGE = 500
 """Objects of one page; a turn ends between two."""
@@ -246,8 +247,11 @@ class Survey:
     ) -> Iterator[Identity]:
         """Yield those that are ours and nobody's; one that is known is not looked at again.
 
-        Else whoever shares a cluster with another installation pays for its objects each time.
+        In a cluster of another installation there are none, and no object of it is read.
         """
+        if any(map(_is_ours, loose.values())) and other(self._records.installations, kube):
+            # What another installation's cluster holds is that one's to know.
+            return
         for key, listed in loose.items():
             known = _is_known(noted.get(key), listed)
             if known or self._is_stray(kube, cluster, key, listed):

@@ -82,6 +82,7 @@ from bellhop.stages.course import MOST_UNSEEN, Course, OvertakenError, problems
 from bellhop.stages.elsewhere import Elsewhere
 from bellhop.stages.guard import Guard
 from bellhop.stages.hints import Hints
+from bellhop.stages.installation import marked, other
 from bellhop.stages.ledger import Nobody, Note, write
 from bellhop.stages.look import Look
 from bellhop.stages.permitting import Permitting
@@ -104,6 +105,11 @@ _UNCALLABLE = (
 _TOKENLESS = (
     "the token is lost with which its API server calls, and only sweeps find events;"
     " `bellhop rotate` gives it another"
+)
+
+_TAKEN = (
+    "it was taken over by {taken}, and only sweeps find events: deregister it here, or register it"
+    " again with --take-over"
 )
 
 _END = "\U0010ffff"
@@ -452,6 +458,9 @@ class Sweep:
             if not token:
                 return [_TOKENLESS]
             forwarder = direct(forwarder, token)
+        if taken := other(self._records.installations, course.kube):
+            # Two that write one webhook configuration in turn would each lose events.
+            return [_TAKEN.format(taken=taken)]
         if not is_callable(forwarder):
             self._hasten_renewal(cluster.key)
             return [_UNCALLABLE]
@@ -462,7 +471,8 @@ class Sweep:
         try:
             if not is_direct(forwarder):
                 course.kube.apply(forwarder_role([*ringing, *rest]))
-            course.kube.apply(webhook_configuration(ringing, forwarder, rest))
+            rings = webhook_configuration(ringing, forwarder, rest)
+            course.kube.apply(marked(rings, self._records.installations.get()))
         except UnauthorizedError:
             raise
         except PermanentError as error:

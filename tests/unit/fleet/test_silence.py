@@ -17,6 +17,7 @@ from bellhop.fleet import ringing
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.registration import register
 from bellhop.fleet.renewal import renew
+from bellhop.records.installations import InstallationId
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.fleet import Fleet
@@ -59,7 +60,7 @@ def test_a_refused_configuration_is_quoted_without_its_path() -> None:
     url = f"https://10.0.0.5{made.record['path']}"
     kube.fail_with(InvalidError(f'clientConfig.url: Invalid value: "{url}": no'), "apply")
     with pytest.raises(InvalidError) as caught:
-        ringing.wire(kube, [], made.record)
+        ringing.wire(kube, [], made.record, InstallationId("one"))
 
     assert str(caught.value) == 'clientConfig.url: Invalid value: "https://10.0.0.5/…": no'
     assert caught.value.__context__ is None

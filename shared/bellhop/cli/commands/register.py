@@ -38,7 +38,8 @@ _GKE = "bellhop register cluster-gke prod/eu-1 --gke europe-west1/eu-1 --labels 
 _HEAD = """\
 # The forwarder of a cluster, as `bellhop register cluster --print-manifests` writes it.
 # Its Secret is not among them unless asked: registration applies it, and a renewal writes it anew,
-# so that a repository is no place for it. Nor is its ClusterRole, which follows the EventSources.
+# so that a repository is no place for it. Nor is its ClusterRole, which follows the EventSources,
+# nor the annotation of its Namespace that names the installation: registration writes it.
 """
 
 _LARGEST_AUTHORITY = 64 * 1024
@@ -64,6 +65,7 @@ class _Wishes:
     direct: bool
     audit: Path | None
     allow_twice: bool
+    take_over: bool
     ingest_url: str | None
     ingest_ca: Path | None
     paused: bool
@@ -147,6 +149,11 @@ _OPTIONS = (
         "--allow-twice",
         is_flag=True,
         help="Take a cluster whose kube-system has the uid of one that is registered already.",
+    ),
+    click.option(
+        "--take-over",
+        is_flag=True,
+        help="Take a cluster that another installation has registered, and that it has lost.",
     ),
     click.option(
         "--paused",
@@ -321,6 +328,7 @@ def _register(
         forwarder_url=wishes.forwarder_url,
         forwarder=wishes.forwarder,
         twice=wishes.allow_twice,
+        take_over=wishes.take_over,
         install=wishes.install,
         image=wishes.image,
         direct=wishes.direct,

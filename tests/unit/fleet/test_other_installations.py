@@ -1,0 +1,170 @@
+"""Clusters that another installation has: none is taken unasked, and nothing of it is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.embedded.state import open_state
+from bellhop.engine.wiring import NAME, NAMESPACE
+from bellhop.errors import ConflictError
+from bellhop.fleet import ringing
+from bellhop.fleet.deregistration import deregister
+from bellhop.fleet.installation import Inbound, Installation
+from bellhop.fleet.registration import register
+from bellhop.fleet.renewal import rotate
+from bellhop.fleet.strays import remove, strays
+from bellhop.messages import Sweep
+from bellhop.model.gvk import GVK, Resource
+from bellhop.model.marks import INSTALLATION, INSTALLATION_ADDRESS
+from bellhop.settings import Settings
+from infra.lab.cluster import Cluster
+from tests.fakes.clock import FakeClock
+from tests.fakes.fleet import Fleet
+from tests.fakes.kept import value_of
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import config, holder, join, profile
+from tests.unit.fleet.conftest import Wished
+
+EAST = "fleet/east"
+KEY = "prod/eu-1"
+CONFIG = GVK("", "v1", "ConfigMap")
+SPACE = GVK("", "v1", "Namespace")
+WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
+RECORD = {"url": "https://10.0.0.5", "ca": "", "path": "/ring/one"}
+THEIRS = {INSTALLATION: "0123456789abcdef", INSTALLATION_ADDRESS: "https://other.example"}
+NAMED = "another installation of Bellhop (01234567, at https://other.example)"
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """Return an installation with a cluster that rings, and a profile in it."""
+    one = Fleet(tmp_path)
+    one.register("east", env="production").serve(
+        Resource(WEBHOOK, "validatingwebhookconfigurations", namespaced=False)
+    )
+    cluster = value_of(one.records.clusters.get(EAST))
+    assert cluster
+    one.declare.register(replace(cluster, forwarder=RECORD))
+    one.apply(join(profile(), holder("own", config("a"), config("b"))))
+    one.pump()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.access.clusters[EAST]
+
+
+def mark(kube: FakeKube) -> None:
+    """Have another installation take the cluster."""
+    metadata = {"name": NAMESPACE, "annotations": THEIRS}
+    kube.put({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+
+
+def lose(fleet: Fleet) -> None:
+    """Forget what the profile applied, as a backup from before it does, and look at the cluster."""
+    fleet.records.forget_holdings(EAST)
+    fleet.records.outcomes.forget(EAST)
+    fleet.records.profiles.delete("", "", "own")
+    for kind, namespace in (("ClusterProfile", ""), ("ConfigMap", "default")):
+        fleet.records.manifests.delete(kind, namespace, "own")
+    fleet.records.catalog.change("clusters", "declared")
+    sweep(fleet)
+
+
+def sweep(fleet: Fleet) -> None:
+    fleet.publisher.publish([Sweep(EAST, full=True)])
+    fleet.pump()
+
+
+def test_a_sweep_leaves_the_id_of_its_installation(fleet: Fleet, east: FakeKube) -> None:
+    """A cluster that an earlier version registered bears it, too, and it stays the same."""
+    [webhook] = east.objects(WEBHOOK)
+    mine = fleet.records.installations.get()
+
+    assert webhook["metadata"]["annotations"][INSTALLATION] == mine.id
+    sweep(fleet)
+    assert fleet.records.installations.get() == mine
+
+
+def test_a_cluster_that_was_taken_over_keeps_the_others_webhook(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """The health of the cluster names the other installation, and what to do."""
+    mark(east)
+    east.calls.clear()
+    sweep(fleet)
+
+    assert not [each for each in east.calls if each.verb == "apply" and each.gvk == WEBHOOK]
+    health = fleet.records.health.get(EAST).value
+    assert health.mute
+    assert f"it was taken over by {NAMED}" in health.message
+
+
+def test_what_another_installation_may_hold_is_no_stray(fleet: Fleet, east: FakeKube) -> None:
+    """No object is shown as a stray, nor removed, in a cluster that another installation has."""
+    mark(east)
+    lose(fleet)
+
+    assert list(strays(fleet.installation())) == []
+    with pytest.raises(ConflictError, match=r"another installation .* has it"):
+        list(remove(fleet.installation(), EAST))
+    assert len(east.objects(CONFIG)) == 2
+
+
+def test_strays_that_are_removed_are_in_the_event_log(fleet: Fleet, east: FakeKube) -> None:
+    """Each has a line with its cluster and the profile that had applied it."""
+    lose(fleet)
+    assert len(list(remove(fleet.installation(), EAST))) == 2
+
+    assert east.objects(CONFIG) == []
+    lines = [each for each in fleet.ledger() if "which no profile held" in each.detail]
+    assert [(each.what, each.cluster, each.context["profile"]) for each in lines] == [
+        ("removed", EAST, "own")
+    ] * 2
+
+
+def test_a_cluster_of_another_installation_is_taken_over_only_when_asked(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    clock: FakeClock,
+    tmp_path: Path,
+) -> None:
+    """Refused, nothing is changed; taken over, the first one neither renews nor removes anything.
+
+    It takes over 5 s: four registrations with a real API server, each with its own certificate.
+    """
+    here = replace(here, inbound=Inbound("https://first.example", ""))
+    opened = open_state(tmp_path / "other", Settings(), clock=clock)
+    other = replace(opened.installation, inbound=Inbound("https://second.example", ""))
+    register(here, wished(source_cluster))
+    before = ringing.entries_of(source)
+    with pytest.raises(ConflictError, match=r"first\.example.* has it.*--take-over"):
+        register(other, wished(source_cluster))
+    assert ringing.entries_of(source) == before
+    assert other.records.clusters.get(KEY) is None
+
+    register(other, wished(source_cluster, take_over=True))
+    taken = ringing.entries_of(source)
+    space = source.get(SPACE, "", NAMESPACE)
+    assert space
+    assert space["metadata"]["annotations"][INSTALLATION] == other.records.installations.get().id
+    clock.advance(timedelta(minutes=5))
+    with pytest.raises(ConflictError, match=r"second\.example.* has it"):
+        rotate(here, KEY)
+    left = deregister(here, KEY).left
+    assert "another installation" in left
+    assert ringing.entries_of(source) == taken
+    register(other, wished(source_cluster))
+    deregister(other, KEY)
+    assert source.get(WEBHOOK, "", NAME) is None
+    opened.close()
