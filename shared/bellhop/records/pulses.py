@@ -7,9 +7,13 @@ from datetime import datetime, timedelta
 from bellhop.model.record import Pulse
 from bellhop.ports.store import Store
 from bellhop.records.table import Table
+from bellhop.records.timers import SKEW
 
 GAP = timedelta(minutes=5)
 """Functions whose schedule was silent for longer have begun anew."""
+
+DOUBT = timedelta(days=1)
+"""How long a clock that jumped ahead is not believed that something is over."""
 
 
 class Pulses:
@@ -26,6 +30,16 @@ class Pulses:
     def put(self, pulse: Pulse) -> None:
         """Write the pulse."""
         self._table.put("pulse", "serve", pulse)
+
+    def doubts(self, now: datetime) -> bool:
+        """Say whether the clock jumped ahead less than a day ago, and has not come back.
+
+        What would be deleted for good because its time is over waits for that long.
+        """
+        pulse = self.get()
+        if pulse is None or pulse.jumped_at is None or pulse.off < SKEW.total_seconds():
+            return False
+        return now - pulse.jumped_at < DOUBT
 
     def tick(self, before: Pulse | None, now: datetime, version: str) -> None:
         """Write the pulse for who remembers nothing between two ticks; of two at once one stays."""

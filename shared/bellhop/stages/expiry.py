@@ -8,6 +8,7 @@ The timer only asks: whoever judges an event says whether its time is over.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.observe import bury
@@ -16,6 +17,9 @@ from bellhop.model.gvk import CLOUD_EVENT
 from bellhop.model.record import Observation
 from bellhop.records import Kept, Records
 from bellhop.records.timers import SKEW
+
+_AGAIN = timedelta(minutes=1)
+"""After which it is seen whether a clock that jumped ahead has come back."""
 
 
 class Expiry:
@@ -41,6 +45,8 @@ class Expiry:
             put_right = self._records.observations.get(event.cluster, event.key)
             return self.heed(catalog, put_right) if put_right else seen
         ends = event.seen_at + ttl
+        if ends <= now and self._records.pulses.doubts(now):
+            ends = now + _AGAIN
         if now < ends:
             name = f"cloud-event/{event.cluster}/{event.key}"
             kept = self._records.timers.get(name)

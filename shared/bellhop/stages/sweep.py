@@ -218,7 +218,9 @@ class Sweep:
 
     def _keep_house(self) -> None:
         """Collect what nobody names, and set the timers of clusters that have none set."""
-        self._records.collect(self._records.clock.now())
+        now = self._records.clock.now()
+        if not self._records.pulses.doubts(now):
+            self._records.collect(now)
         for cluster in self._records.clusters.all():
             self._keep_timer(sweep_timer(cluster.key), Message(cluster.key))
             if cluster.forwarder or cluster.abandoned:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bellhop.engine.pacing import probe_timer, sweep_timer
-from bellhop.errors import UnreachableError
+from bellhop.errors import MissingError, UnreachableError
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
-from bellhop.model.record import Inventory
+from bellhop.model.record import Inventory, Pulse
 from bellhop.ports.store import ANY
 from bellhop.records.timers import SKEW, Timer
 from bellhop.stages.lease import UNKNOWN, Leases
@@ -133,6 +133,59 @@ def test_an_event_that_came_while_the_clock_was_wrong_ends_in_time(
 
     # Of one that came from the future nobody knows when that was.
     assert left == ([1, 1, 1, 0] if by > timedelta(0) else [0, 0, 0, 0])
+
+
+def doubted(fleet: Fleet, off: timedelta) -> None:
+    """Have it written that the clock jumped, as `serve` does."""
+    now, seconds = fleet.clock.now(), off.total_seconds()
+    fleet.records.pulses.put(Pulse(now, now, jumped_at=now, jumped=seconds, off=seconds))
+
+
+def test_an_event_outlasts_a_clock_that_is_ahead_for_a_moment(
+    fleet: Fleet, clock: FakeClock
+) -> None:
+    """And ends in its time; or a day later, where the clock stays where it jumped to."""
+    fleet.register("east", env="production")
+    fleet.apply(HEARD)
+    fleet.tell("east", cloud_event("web"))
+    fleet.pump()
+    clock.jump(60 * DAY)
+    doubted(fleet, 60 * DAY)
+    fleet.pump()
+    meanwhile = len(events(fleet))
+    clock.jump(-60 * DAY)
+    doubted(fleet, 0 * DAY)
+    left = []
+    for _ in range(3):
+        fleet.pump()
+        left.append(len(events(fleet)))
+        clock.advance(HOUR)
+
+    assert (meanwhile, left) == (1, [1, 1, 0])
+    doubted(fleet, 60 * DAY)
+    assert fleet.records.pulses.doubts(clock.now() + DAY - SECOND)
+    assert not fleet.records.pulses.doubts(clock.now() + DAY)
+
+
+def test_a_blob_outlasts_a_clock_that_is_ahead_for_a_moment(fleet: Fleet, clock: FakeClock) -> None:
+    """It is kept for a day that no record names, and a jump of the clock is no day."""
+    trash = fleet.records._payloads.trash
+    trash._blobs.put("a/blob", b"payload")
+    trash.put("a/blob", "no", "record", clock.now())
+    fleet.pump()
+    clock.jump(60 * DAY)
+    doubted(fleet, 60 * DAY)
+    fleet.pump()
+    meanwhile = trash._blobs.get("a/blob")
+    clock.jump(-60 * DAY)
+    doubted(fleet, 0 * DAY)
+    fleet.pump()
+    clock.advance(DAY)
+    fleet.pump()
+
+    assert meanwhile == b"payload"
+    with pytest.raises(MissingError):
+        trash._blobs.get("a/blob")
 
 
 def events(fleet: Fleet) -> list[ObjectKey]:
