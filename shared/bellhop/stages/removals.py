@@ -32,6 +32,7 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 from bellhop.records.removals import Rule
 from bellhop.settings import Settings
+from bellhop.stages.ledger import Nobody, Note, write
 
 _NAMED = 10
 """Clusters that a record names."""
@@ -182,7 +183,20 @@ class Removals:
             self._records.removals.put(new, expect=kept.token if kept else ABSENT)
         except StaleError:
             return self._put(new)
+        if kept is None:
+            self._note(new)
         return new
+
+    def _note(self, held: HeldRemoval) -> None:
+        """Note in the event log that add-ons are held, and because of what."""
+        release = f"bellhop release --change {held.change}"
+        detail = (
+            f"{held.cause}: {held.addons} of {held.of} add-ons would be removed from"
+            f" {held.number} clusters; they stay until the change is taken back, or `{release}`"
+            " removes them"
+        )
+        context = {"trigger": held.trigger} if held.trigger else {"profile": held.profile}
+        write(self._records, Nobody(), "", "", Note("held", detail, context=context))
 
     # What is too much ---------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from bellhop.model.removal import HeldRemoval
 from bellhop.settings import Settings
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
+from tests.fakes.interrupted import interrupted
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, profile, source, trigger
 from tests.fakes.mortal import Fate, Killed, Mortal
@@ -116,6 +118,8 @@ def test_a_mistake_removes_nothing_and_is_taken_back(fleet: Fleet, mistake: str)
     assert (found.rule, found.profiles, found.addons, found.of) == (("made", ""), 10, 10, 10)
     assert (found.number, found.clusters) == (1, (EAST,))
     assert fleet.declare.held == [found]
+    (line,) = (each for each in fleet.ledger() if each.what == "held")
+    assert (line.context, f"--change {found.change}" in line.detail) == ({"trigger": "made"}, True)
 
     right(fleet)
     fleet.pump()
@@ -384,6 +388,33 @@ def test_says_beforehand_what_would_be_held(fleet: Fleet) -> None:
     assert (found.rule, found.addons, found.change) == (("made", ""), 10, "")
     assert held(fleet) == []
     assert fleet.declare.foresee([]) == []
+
+
+# Somebody else ------------------------------------------------------------------------------------
+
+
+def test_a_worker_that_is_late_removes_nothing_that_is_wanted_again(tmp_path: Path) -> None:
+    """Taken back before any of its calls, a change is not followed by who had read it already."""
+    number, met = 0, True
+    while met:
+        fleet = Fleet(tmp_path / str(number), replace(GUARDED, hold_from=2))
+        kubes = [fleet.register(name, env="production") for name in ("east", "west")]
+        fleet.apply(profile(), holder("own", config("own")))
+        fleet.pump()
+        before = [uids(each) for each in kubes]
+        fleet.apply(profile("clusterSelector: {matchLabels: {env: prodution}}"))
+        other = rig.process(fleet)
+        again = partial(other.apply, profile())
+        with interrupted(fleet.records, number, again) as found:
+            fleet.stages["deploy"].handle(Resolve("own"))
+        fleet.pump()
+
+        assert [uids(each) for each in kubes] == before, number
+        met = found.met
+        assert not met or held(fleet) == [], number
+        fleet.close()
+        number += 1
+    assert number > 5
 
 
 # Deaths -------------------------------------------------------------------------------------------
