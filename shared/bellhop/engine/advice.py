@@ -16,8 +16,7 @@ from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret
 from bellhop.model.marks import LUA
 from bellhop.model.record import Content
 
-_ACTION = re.compile(r"\{\{-?\s*(?!/\*)(.+?)\s*-?\}\}", re.DOTALL)
-_ESCAPED = re.compile(r"`[^`]*`|\"(?:[^\"\\]|\\.)*\"")
+_ESCAPED = re.compile(r"`[^`]*+(?:`|\Z)|\"(?:[^\"\\]++|\\.)*+(?:\"|\\?\Z)", re.DOTALL)
 _OF_EVENT = re.compile(r"(?:^|[\s(|=])[.$.]*\.((?:Matching)?Resources?|CloudEvents?)\b")
 _FOR_ONE = frozenset({"Resource", "MatchingResource", "CloudEvent"})
 _COLLECTED = frozenset({"Resource", "Resources"})
@@ -93,12 +92,25 @@ def _actions(holder: ConfigMap | Secret) -> list[str]:
         written = entries_of(holder).values()
     except InvalidError:
         return []
-    return [_ESCAPED.sub('""', found) for text in written for found in _ACTION.findall(text)]
+    return [_ESCAPED.sub('""', found) for text in written for found in _found_actions(text)]
+
+
+def _found_actions(text: str) -> Iterator[str]:
+    """Yield what stands between braces, comments left out, in time in proportion to the text."""
+    start = text.find("{{")
+    while start >= 0:
+        end = text.find("}}", start + 2)
+        if end < 0:
+            return
+        inner = text[start + 2 : end].removeprefix("-").removesuffix("-").strip()
+        if inner and not inner.startswith("/*"):
+            yield inner
+        start = text.find("{{", end + 2)
 
 
 def _has_action(value: object) -> bool:
     if isinstance(value, str):
-        return _ACTION.search(value) is not None
+        return next(_found_actions(value), None) is not None
     if isinstance(value, Mapping):
         return any(_has_action(each) for pair in value.items() for each in pair)
     return isinstance(value, list | tuple) and any(map(_has_action, value))

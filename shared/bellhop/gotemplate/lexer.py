@@ -53,11 +53,11 @@ _ASCII = 128
 
 _OPEN = re.compile(r"\{\{(-(?=[ \t\r\n]))?")
 _CLOSE = re.compile(r"([ \t\r\n]-)?\}\}")
-_BLANK = re.compile(r"(?:(?![ \t\r\n]-\}\})[ \t\r\n])+")
+_BLANK = re.compile(r"(?:(?![ \t\r\n]-\}\})[ \t\r\n])++")
 _WORD = re.compile(r"\w+")
 _TERMINATOR = re.compile(r"[ \t\r\n.,|:)(]|\}\}|\Z")
-_QUOTED = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"')
-_CHARACTER = re.compile(r"'(?:[^'\\\n]|\\[^\n])*'")
+_QUOTED = re.compile(r'"(?:[^"\\\n]++|\\[^\n])*+"')
+_CHARACTER = re.compile(r"'(?:[^'\\\n]++|\\[^\n])*+'")
 _DELIMITED = {
     '"': (_QUOTED, STRING, "unterminated quoted string"),
     "'": (_CHARACTER, CHAR_CONSTANT, "unterminated character constant"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -142,3 +143,16 @@ def test_tells_of_what_was_rendered_and_is_still_a_template() -> None:
         "ConfigMap default/c, entry a, brings '{{' as it is; if a template is meant, add the"
         f" annotation {TEMPLATE}"
     )
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize(
+    "text", ["{{" * 200_000, "{{" + " " * 200_000, '{{ "' + '\\"' * 99_999 + " }}"]
+)
+def test_hints_take_time_in_proportion_to_a_text(text: str) -> None:
+    """Braces that never close, and blanks without end, are read once."""
+    start = time.process_time()
+    said(holder(text))
+    list(of_contents([Content("ConfigMap default/c", "a", ({"x": text},))]))
+
+    assert time.process_time() - start < 5

@@ -2,6 +2,7 @@
 
 import json
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -190,6 +191,21 @@ def test_refuses(text: str | bytes, message: str) -> None:
 
 
 @pytest.mark.timed
+def test_escapes_of_json_take_little_memory() -> None:
+    """A text of escapes is read in a few times its size; JSON that is no YAML is counted first."""
+    text = '{"b": "\\ud83d\\ude00", "a": "' + "\\n" * 200_000 + '"}'
+
+    tracemalloc.start()
+    try:
+        (data,) = read(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(data["a"]) == 200_000
+    assert peak < 20 * len(text)
+
+
 def test_refuses_aliases_that_multiply() -> None:
     """A few lines that stand for a billion nodes are refused before they cost anything."""
     levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
