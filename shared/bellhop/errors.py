@@ -7,6 +7,7 @@ BellhopError                     .code is stable, .context is safe to log
 │  ├─ TemplateError              a template failed; name, line, column, excerpt
 │  ├─ ScriptError                a Lua script failed; name, line, excerpt
 │  ├─ DeniedError                credentials or rights
+│  │  └─ UnauthorizedError       the credentials themselves: expired, revoked, or another's
 │  ├─ ConflictError              another owner; names owner and tier
 │  └─ MissingError               something referred to does not exist
 └─ TemporaryError                may pass: leave the message in the queue, for .delay at least
@@ -79,6 +80,12 @@ class DeniedError(PermanentError):
     """Credentials are refused or lack a right."""
 
     code = "Denied"
+
+
+class UnauthorizedError(DeniedError):
+    """Credentials are refused as such: no call that is made with them succeeds."""
+
+    code = "Unauthorized"
 
 
 class ConflictError(PermanentError):

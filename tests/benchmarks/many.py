@@ -118,7 +118,7 @@ def main(objects: int = 5000, *, plane: ControlPlane | None = None) -> None:
         many.follow("brought", many.there, objects)
         stand.do("apply", "-f", "-", stdin=CHANGED)
         many.follow("changed", many.changed, objects)
-        stand.do("delete", "eventtrigger", "made")
+        stand.do("delete", "eventtrigger", "made", "--withdraw")
         many.follow("withdrawn", many.there, 0)
         many.end()
     print(f"{objects} objects: none lost, none left, no dead letter")

@@ -7,6 +7,7 @@ import copy
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -468,6 +469,32 @@ def test_a_page_that_is_too_large_comes_in_parts(
     found = names(kube.list(CONFIG_MAP, namespace="default"))
 
     assert found == [f"of-{index}" for index in range(6)]
+
+
+def test_objects_that_cannot_be_read_are_named_beside_the_others(
+    kube: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one that is too large the API server tells the metadata alone, where its list goes on."""
+    for index in range(7):
+        kube.apply(config_map(f"of-{index}", text="<" * (300_000 if index == 3 else 3)))
+    define(kube, LOOSE)
+    deep = reduce(lambda inner, _: {"a": inner}, range(400), {})
+    kube.apply(widget(deep))
+    kube.apply({**widget({"a": 1}), "metadata": {"name": "x", "namespace": "default"}})
+
+    monkeypatch.setattr(wire, "LARGEST", 1 << 20)
+    found, unread, after = [], [], ""
+    while page := kube.page(CONFIG_MAP, limit=5, after=after, namespace="default"):
+        found += names(page.items)
+        unread += [each.key.name for each in page.unread]
+        if not (after := page.after):
+            break
+    shallow = kube.page(WIDGET, limit=5)
+
+    assert (found, unread) == ([f"of-{index}" for index in (0, 1, 2, 4, 5, 6)], ["of-3"])
+    assert (names(shallow.items), [each.key.name for each in shallow.unread]) == (["x"], ["w"])
+    with pytest.raises(TooLargeError, match="nested deeper than 200 levels"):
+        kube.get(WIDGET, "default", "w")
 
 
 def test_reads_long_lists_in_pages(kube: KubeClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ _stages = st.sampled_from(
 _verb = st.sampled_from(["resource", "get", "list", "apply", "remove"])
 _how = st.sampled_from(["silent", "denied", "up"])
 _doom = st.one_of(st.just(0), st.integers(1, 30), st.integers(1, 90))
+_wrong = st.sampled_from([1, 24, 60 * 24, 365 * 24, -1, -24, -60 * 24])
 _works = [
     st.tuples(st.integers(0, 5), _stages, _doom),
     st.tuples(st.integers(0, 5), _stages, _doom),
@@ -60,6 +61,8 @@ STEPS = {
     "rotate": [st.tuples(_cluster, st.sampled_from(["new", "newer"]))],
     "doom": [st.tuples(st.integers(1, 40))],
     "week": [st.tuples()],
+    "clock": [st.tuples(st.sampled_from([0, 1, 24, -24]))],
+    "jump": [st.tuples(_wrong, st.integers(0, 30), _stages, _doom)],
     "patience": [st.tuples()],
     "refuse": [st.tuples(st.sampled_from(sorted(INBOXES)), st.booleans())],
     "dead": [st.tuples()],

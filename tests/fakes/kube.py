@@ -16,7 +16,7 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from bellhop.adapters.kube.builtin import BUILT_IN
@@ -93,6 +93,7 @@ class FakeKube:
         self.rbac = Rights()
         self.calls: list[Call] = []
         self.skew: timedelta | None = None
+        self.ends_at: datetime | None = None
         self.kubernetes = "v1.20.2"
         self.keys: list[Manifest] = []
         self.unreadable: set[tuple[str, str]] = set()

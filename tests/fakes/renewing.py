@@ -19,7 +19,7 @@ from bellhop.stages.schedule import Schedule
 def renewals_due(here: Installation) -> list[str]:
     """Return the clusters whose records say that something is due by now."""
     now = here.records.clock.now()
-    found = ((next_at(each), each.key) for each in here.records.clusters.all())
+    found = ((next_at(each, now), each.key) for each in here.records.clusters.all())
     return [key for at, key in sorted((at, key) for at, key in found if at) if at <= now]
 
 

@@ -27,6 +27,7 @@ from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.record import Cluster
 from bellhop.records import Records, Sealer
 from bellhop.records.departures import Place
+from bellhop.records.timers import SHARDS, SKEW
 from tests.fakes.fleet import FakeAccess, Fleet
 
 STAGES = "sweep evaluate deploy"
@@ -108,6 +109,28 @@ def tick(fleet: Fleet) -> None:
     """Do what the schedule does: publish what is due, and finish what was abandoned."""
     fleet.schedule.tick()
     fleet.declare.resume()
+
+
+def heed_clock(fleet: Fleet) -> None:
+    """Do what `serve` does when it sees that its clock went back."""
+    fleet.schedule.pull_in()
+
+
+def beyond_their_pause(fleet: Fleet) -> list[str]:
+    """Name what is set for later than it may be: a clock that is right again must not count."""
+    now = fleet.clock.now()
+    found = [
+        item.value["name"]
+        for shard in SHARDS
+        for item in fleet.store.query(f"due/{shard}")
+        if item.value["set"] > (now + SKEW).isoformat(timespec="microseconds")
+    ]
+    for cluster in fleet.records.clusters.all():
+        name = sweep_timer(cluster.key)
+        timer = fleet.records.timers.get(name)
+        if timer is None or timer.value.at > now + fleet.settings.sweep_interval * 1.1:
+            found.append(name)
+    return found
 
 
 def ask_sweep(fleet: Fleet, cluster: str, *, full: bool) -> None:

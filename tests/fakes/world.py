@@ -151,6 +151,7 @@ class World:
         self.told: dict[tuple[str, str], tuple[int, str, int]] = {}
         """The newest CloudEvent of a cluster and subject: when, what happened, and its data."""
         self.began = self.fleet.clock.now()
+        self.ahead = timedelta(0)
         self.anybodys: set[tuple[str, Thing]] = set()
         """Objects that others wrote where ours were, or that a backup brought back."""
         for name in clusters:
@@ -414,6 +415,22 @@ class World:
         """Let a week and a day pass: tombstones end."""
         self.fleet.clock.advance(timedelta(days=8))
 
+    def do_clock(self, hours: int) -> None:
+        """Set the clock so many hours ahead of what is right, or back, or right again."""
+        by, self.ahead = timedelta(hours=hours) - self.ahead, timedelta(hours=hours)
+        self.fleet.clock.jump(by)
+        if by < timedelta(0):
+            with self._mourned():
+                rig.heed_clock(self.fleet)
+
+    def do_jump(self, hours: int, seconds: int, stages: str, doom: int) -> None:
+        """Have the clock be wrong for some seconds, in which timers fire and workers work."""
+        self.do_clock(hours)
+        with self._mourned():
+            rig.tick(self.fleet)
+        self.do_work(seconds, stages, doom)
+        self.do_clock(0)
+
     def do_patience(self) -> None:
         """Try what fails until it is given up."""
         for _ in range(14):
@@ -489,6 +506,7 @@ class World:
                 finally:
                     # What it has come to is what the model goes by.
                     self.sweeps, self.form, self.hosted = mine.sweeps, mine.form, mine.hosted
+                    self.ahead = mine.ahead
                 steps.pop(0)
 
         return act
@@ -593,6 +611,10 @@ class World:
         """
         self.fate.revive()
         self.refusing.clear()
+        self.do_clock(0)
+        rig.tick(self.fleet)
+        late = rig.beyond_their_pause(self.fleet)
+        assert not late, f"nobody looks for too long: {late}"
         if MANAGEMENT in self.fleet.access.clusters:
             self.kube(rig.HOST).fail_with(None)
         for name in self.clusters:

@@ -230,7 +230,7 @@ def test_an_installation_on_aws_has_clusters_of_both_clouds(
 
     fleet.register(house, "source", "env=production", "--forwarder-url", NOWHERE)
     warned = fleet.register(house, "gke", "dep=eng", "--no-forwarder")
-    assert "its token ends at " in warned
+    assert "its credentials end at " in warned
     words = f"register cluster-eks fleet/eks --eks {NAME} --no-forwarder --labels dep=eng"
     done = house(*words.split())
     assert done.exit_code == 0, done.stderr

@@ -42,6 +42,7 @@ STYLES = {
     "Removing": "yellow",
     "Silent": "yellow",
     "Unknown": "yellow",
+    "Unauthorized": "red",
     "Down": "red",
     "Failed": "red",
     "FailedNonRetriable": "red",

@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.kube.errors import UntrustedError
 from bellhop.engine.hints import INGEST, KNOCKER
 from bellhop.engine.wiring import (
     MESSAGING_NAME,
@@ -99,7 +100,7 @@ def house(here: Installation, *, answers: bool) -> Iterator[Sign]:
         return
     if not alive.running:
         yield wrong("serve", "`bellhop serve` does not run", "start it")
-    elif pulse and now - pulse.at > overview.PULSELESS and not alive.room.full:
+    elif pulse and abs(now - pulse.at) > overview.PULSELESS and not alive.room.full:
         at = f"{pulse.at:%Y-%m-%d %H:%M:%S} UTC"
         yield wrong("serve", f"it has written nothing since {at}", "read its log, and restart it")
     else:
@@ -169,6 +170,7 @@ class _Examination:
         answers = any((each.piece, each.verdict) == ("API server", "well") for each in met)
         if answers:
             yield from self._each(
+                ("credentials", self._credentials),
                 ("clock", self._clock),
                 ("identity", self._identity),
                 ("sources", self._sources),
@@ -214,12 +216,16 @@ class _Examination:
             return
         try:
             version = self._kube.version()
+        except UntrustedError as error:
+            cure = f"if its certificate authority has changed, {self._registering()}"
+            yield wrong("certificate", str(error), cure)
+            return
         except UnreachableError as error:
             cure = "see whether it runs, and is reached from here; what waits for it then goes on"
             yield wrong("API server", str(error), cure)
             return
         except DeniedError as error:
-            cure = f"{_AGAIN}, with credentials that it accepts"
+            cure = f"{self._registering()}, with credentials that it accepts"
             yield wrong("credentials", str(error), cure)
             return
         except BellhopError as error:
@@ -229,6 +235,16 @@ class _Examination:
         found = _VERSION.match(version)
         if found and (int(found[1]), int(found[2])) < _OLDEST:
             yield wrong("version", f"{version} is older than v1.20", "upgrade the cluster")
+
+    def _registering(self) -> str:
+        if self._cluster.managed:
+            return _AGAIN
+        return f"`bellhop register cluster {self._cluster.key} --kubeconfig FILE`"
+
+    def _credentials(self) -> Iterator[Sign]:
+        ends = self._kube.ends_at
+        if ends and ends - self._now < overview.ENDING:
+            yield wrong("credentials", overview.ending(ends, self._now), self._registering())
 
     def _clock(self) -> Iterator[Sign]:
         skew = self._kube.skew

@@ -16,7 +16,7 @@ from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
 from bellhop.errors import AwayError, UnmetError, UnreachableError, WaitingError
-from bellhop.fleet import changes, classes, held, overview, permitted, senders, strays
+from bellhop.fleet import changes, classes, clocks, held, overview, permitted, senders, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
@@ -75,6 +75,7 @@ def failures(
     """
     silent = silent or {}
     yield from _process(here)
+    yield from _time(here)
     yield from _lost(here)
     yield from _authority(here)
     yield from _clusters(here, silent)
@@ -112,7 +113,7 @@ def _process(here: Installation) -> Iterator[Failure]:
             at,
             "`bellhop serve` does not run: nothing is taken in, judged or applied; start it",
         )
-    elif pulse and now - pulse.at > overview.PULSELESS and not room.full:
+    elif pulse and abs(now - pulse.at) > overview.PULSELESS and not room.full:
         yield Failure(
             "serve",
             str(here.vitals.folder),
@@ -120,6 +121,14 @@ def _process(here: Installation) -> Iterator[Failure]:
             "`bellhop serve` runs and has written nothing since then: it is stopped, or cannot"
             " write; its log says why, and a restart loses nothing",
         )
+
+
+def _time(here: Installation) -> Iterator[Failure]:
+    """Tell that the clock of this machine is elsewhere, and what should have happened by now."""
+    if found := clocks.wrong_clock(here):
+        yield Failure("clock", "this machine", *found)
+    for late in clocks.overdue(here):
+        yield Failure("overdue", late.which, late.since, late.sentence)
 
 
 def _ticks(here: Installation, name: str) -> Iterator[Failure]:
@@ -152,7 +161,7 @@ def _authority(here: Installation) -> Iterator[Failure]:
 def _certificates(here: Installation) -> Iterator[Failure]:
     now = here.records.clock.now()
     for key, cluster in here.catalogs.known().clusters.items():
-        due = next_at(cluster)
+        due = next_at(cluster, now)
         ends = ends_at(cluster)
         if due and due > _NEVER and now - due > _OVERDUE:
             until = f", which lasts until {ends:%Y-%m-%d}" if ends else ""
@@ -191,6 +200,10 @@ def _clusters(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
             yield Failure("cluster", key, health.swept_at, f"it is down: {down}{for_it}")
         elif health.message:
             yield Failure("cluster", key, health.swept_at, health.message)
+        now, ends = here.records.clock.now(), health.ends_at
+        if ends and ends - now < overview.ENDING:
+            cure = f"`bellhop register cluster {key} --kubeconfig FILE` gives it others"
+            yield Failure("credentials", key, None, f"{overview.ending(ends, now)}; {cure}")
         if said := overview.unsubscribed(here, key):
             yield Failure("messaging", key, None, said)
         for gvk in catalog.kinds_in(key):
@@ -354,7 +367,7 @@ def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
     down = {
         key
         for key in here.catalogs.known().clusters
-        if key in silent or overview.health(here, key).state == "Down"
+        if key in silent or overview.health(here, key).away
     }
     causes: dict[tuple[str, str, str], list[Outcome]] = {}
     titled = Titled(here)

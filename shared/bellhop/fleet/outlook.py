@@ -26,12 +26,21 @@ from bellhop.fleet.reach import (
     no_source,
     no_source_cluster,
 )
-from bellhop.model.kinds import ClusterProfile, ClusterSet, Declaration, EventTrigger, Selector
+from bellhop.model.kinds import (
+    ClusterProfile,
+    ClusterSet,
+    Declaration,
+    EventSource,
+    EventTrigger,
+    Selector,
+)
 
 MOST = 10
 """Sentences of one sort that are told."""
 
-D = TypeVar("D", EventTrigger, ClusterProfile, ClusterSet)
+_SVELTOS_CLUSTER = ("lib.projectsveltos.io", "SveltosCluster")
+
+D = TypeVar("D", EventTrigger, ClusterProfile, ClusterSet, EventSource)
 
 
 def outlook(here: Installation, declared: Iterable[Declaration]) -> Iterator[str]:
@@ -47,8 +56,25 @@ def outlook(here: Installation, declared: Iterable[Declaration]) -> Iterator[str
     sets = [each for each in declared if isinstance(each, ClusterSet)]
     yield from _unreached(sets, "no cluster", no_member, _pool, catalog)
     yield from _elsewhere([*profiles, *sets])
+    yield from _registered([each for each in declared if isinstance(each, EventSource)])
     yield from _absent_sources(triggers, catalog)
     yield from _absent_holders([*triggers, *profiles], Holders(here))
+
+
+def _registered(sources: Iterable[EventSource]) -> Iterator[str]:
+    """Tell which sources ask for clusters as Sveltos keeps them: none of ours is an object."""
+    asking = [
+        each
+        for each in sources
+        if any((gvk.group, gvk.kind) == _SVELTOS_CLUSTER for gvk in each.kinds)
+    ]
+    if asking:
+        yield (
+            f"{_names(asking)} SveltosCluster, and matches objects of that kind in its source"
+            " clusters alone: clusters that `bellhop register` added are no such objects; bring"
+            " them their add-ons by the clusterSelector of a ClusterProfile, and label them by a"
+            " Classifier"
+        )
 
 
 def _unreached(

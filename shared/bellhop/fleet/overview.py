@@ -25,6 +25,9 @@ PULSELESS = timedelta(seconds=90)
 TICKLESS = timedelta(minutes=5)
 """A schedule that ticks each minute and has not for so long is switched off, or fails."""
 
+ENDING = timedelta(days=7)
+"""So long before the credentials of a cluster end it is told."""
+
 MANY = 3
 """So often a sender is refused before it is told: one that is about to read its new Secret is once
 or twice."""
@@ -168,6 +171,16 @@ def health(here: Installation, cluster: str) -> Health:
     return replace(found, state="Down", message=said)
 
 
+def ending(ends: datetime, now: datetime) -> str:
+    """Say when the stored credentials of a cluster end, or that they have ended."""
+    if ends <= now:
+        return f"the stored credentials ended at {ends:%Y-%m-%d %H:%M} UTC"
+    return (
+        f"the stored credentials end at {ends:%Y-%m-%d %H:%M} UTC; from then on nothing is applied"
+        " there, and no sweep sees it"
+    )
+
+
 def paused(here: Installation, cluster: str) -> tuple[str, str] | None:
     """Say that a cluster is paused, and what to do about it; None of one that is not."""
     kept = here.records.clusters.get(cluster)
@@ -206,7 +219,7 @@ def ringing(here: Installation, cluster: str) -> str:
         # An API server that calls by itself says nothing while nothing rings.
         return said
     heard = here.records.hearings.get(cluster)
-    if heard and here.records.clock.now() - heard.at <= SILENT:
+    if heard and abs(here.records.clock.now() - heard.at) <= SILENT:
         return f"its forwarder cannot read what rang: {heard.problem}" if heard.problem else ""
     # A forwarder of an earlier version says nothing while nothing rings.
     if (heard and not heard.version) or not _could_be_heard(here, kept.value.registered_at):
@@ -224,7 +237,7 @@ def unsubscribed(here: Installation, cluster: str) -> str:
     Who is silent has said nothing lately, which is told elsewhere.
     """
     heard = here.records.hearings.get(cluster)
-    if heard is None or not heard.messaging or here.records.clock.now() - heard.at > SILENT:
+    if heard is None or not heard.messaging or abs(here.records.clock.now() - heard.at) > SILENT:
         return ""
     return f"its forwarder hears no CloudEvents of its NATS: {heard.messaging}"
 
@@ -234,7 +247,9 @@ def _could_be_heard(here: Installation, since: datetime) -> bool:
     now, pulse = here.records.clock.now(), here.records.pulses.get()
     if pulse is None:
         return now - since > SILENT
-    return now - max(since, pulse.since) > SILENT and now - pulse.at <= PULSELESS
+    # What a clock that was ahead has said is as good as now.
+    begun = min(max(since, pulse.since), now)
+    return now - begun > SILENT and abs(now - pulse.at) <= PULSELESS
 
 
 def lateness(here: Installation) -> str:
@@ -242,7 +257,7 @@ def lateness(here: Installation) -> str:
     pulse, now = here.records.pulses.get(), here.records.clock.now()
     if pulse is None:
         return "the schedule has not ticked yet"
-    if now - pulse.at <= TICKLESS:
+    if abs(now - pulse.at) <= TICKLESS:
         return ""
     return f"the schedule has not ticked since {pulse.at:%Y-%m-%d %H:%M:%S} UTC"
 

@@ -307,9 +307,9 @@ class _Attempt:
         ends_at = None if self._spec.managed else self._spec.kubeconfig.ends_at
         if ends_at and ends_at - self._now < _LASTING:
             self._warnings.append(
-                f"its token ends at {ends_at:%Y-%m-%d %H:%M} UTC, and nobody gets into the cluster"
-                " after that: register it again before, or by a token that does not end, as the"
-                " how-to 'Register a cluster' says"
+                f"its credentials end at {ends_at:%Y-%m-%d %H:%M} UTC, and nobody gets into the"
+                " cluster after that: register it again before, or by a token that does not end, as"
+                " the how-to 'Register a cluster' says"
             )
 
     def _ask_for_keys(self) -> Issuer | None:

@@ -38,14 +38,15 @@ from bellhop.fleet.unwiring import leave_behind
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Kube
+from bellhop.records.timers import SKEW
 from bellhop.stages.installation import refuse_taken
 
 _AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 
-def next_at(cluster: Cluster) -> datetime | None:
+def next_at(cluster: Cluster, now: datetime) -> datetime | None:
     """Return when the next renewal of a cluster is due; None if none ever is."""
-    times = [at for at, _ in _plans(cluster)]
+    times = [at for at, _ in _plans(cluster, now)]
     return min(times, default=None)
 
 
@@ -63,7 +64,8 @@ def renew(here: Installation, key: str) -> list[str]:
         return []
     cluster = kept.value
     now = here.records.clock.now()
-    due = sorted((plan for plan in _plans(cluster) if plan[0] <= now), key=lambda plan: plan[0])
+    plans = (plan for plan in _plans(cluster, now) if plan[0] <= now)
+    due = sorted(plans, key=lambda plan: plan[0])
     return [done for _, work in due[:1] if (done := work(here, cluster))]
 
 
@@ -112,25 +114,32 @@ def ends_at(cluster: Cluster) -> datetime | None:
 _Work = Callable[[Installation, Cluster], str]
 
 
-def _plans(cluster: Cluster) -> Iterator[tuple[datetime, _Work]]:
-    """Yield what is to be done for a cluster some day, and when."""
+def _plans(cluster: Cluster, now: datetime) -> Iterator[tuple[datetime, _Work]]:
+    """Yield what is to be done for a cluster some day, and when.
+
+    A mark that is later than it can be was written by a clock that was ahead: it is due.
+    """
     begun, settle = (cluster.forwarder.get(mark) for mark in ("begun", "settle"))
     if begun:
         # Anything else waits for this.
-        yield datetime.fromisoformat(begun) + PATIENCE, _again
+        yield _at_most(datetime.fromisoformat(begun) + PATIENCE, now + PATIENCE), _again
         return
     if cluster.abandoned:
         yield _AT_ONCE, _leave
     if settle:
-        yield datetime.fromisoformat(settle), _settle
+        yield _at_most(datetime.fromisoformat(settle), now + ringing.AUDIT_OVERLAP), _settle
     if is_direct(cluster.forwarder) or is_audited(cluster.forwarder):
         return
     if cluster.forwarder and not is_callable(cluster.forwarder):
         yield _AT_ONCE, _again
     span = _life(cluster)
     if span:
-        begins, ends = span
-        yield begins + (ends - begins) / 2, _again
+        # Its beginning says nothing of when it was made, which may be by a clock that was ahead.
+        yield _at_most(span[1] - ringing.VALIDITY / 2, now + ringing.VALIDITY), _again
+
+
+def _at_most(at: datetime, latest: datetime) -> datetime:
+    return at if at <= latest + SKEW else _AT_ONCE
 
 
 def _life(cluster: Cluster) -> tuple[datetime, datetime] | None:

@@ -55,7 +55,7 @@ class Renewals:
         records, name = self._here.records, renewal_timer(key)
         timer = records.timers.get(name)
         kept = records.clusters.get(key)
-        at = next_at(kept.value) if kept else None
+        at = next_at(kept.value, records.clock.now()) if kept else None
         token = timer.token if timer else ABSENT
         with suppress(StaleError):
             if at is not None:

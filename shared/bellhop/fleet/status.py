@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from bellhop.fleet import overview
+from bellhop.fleet import clocks, overview
 from bellhop.fleet.calling import silent
 from bellhop.fleet.failures import Failure, failures
 from bellhop.fleet.installation import Installation
@@ -36,7 +36,7 @@ class ClusterStatus:
 class Status:
     """All of it; `worked_at` is when who does the work wrote last, None if it never did.
 
-    `version` is that of who works, as far as it is known.
+    `version` is that of who works, as far as it is known; `clock` tells of its clock's last jump.
     """
 
     running: bool | None
@@ -44,6 +44,7 @@ class Status:
     version: str
     since: datetime | None
     worked_at: datetime | None
+    clock: str
     clusters: Sequence[ClusterStatus]
     sources: int
     triggers: int
@@ -64,6 +65,7 @@ def status(here: Installation) -> Status:
         version=pulse.version if pulse else "",
         since=pulse.since if pulse else None,
         worked_at=pulse.at if pulse else None,
+        clock=clocks.jump(here),
         clusters=[_cluster(here, key, unanswered) for key in catalog.clusters],
         sources=sum(not asker(name) for name in catalog.sources),
         triggers=len(catalog.triggers),

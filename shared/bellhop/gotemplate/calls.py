@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.frames import follow
+from bellhop.gotemplate.limits import LONG
 from bellhop.gotemplate.values import (
     ANY,
     NO_VALUE,
-    Bytes,
-    DictList,
-    IntList,
     Opaque,
-    StringList,
-    StringMap,
     Struct,
     type_name,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from bellhop.gotemplate.frames import Evaluate, Frame, Site
     from bellhop.gotemplate.functions import Function
+    from bellhop.gotemplate.limits import Budget
     from bellhop.gotemplate.nodes import Node
-
-_SIZED = frozenset((str, list, dict, StringList, StringMap, IntList, DictList, Bytes))
-_SMALL = 64
 
 Final = tuple["Evaluate", "Evaluate", "Evaluate"]
 """Code for what the pipeline brings, and the check that takes it in the cursor's place."""
@@ -50,30 +45,40 @@ def call_code(
     site: Site, node: Node, function: Function, codes: Sequence[Evaluate], final: Final | None
 ) -> Evaluate:
     """Return code that evaluates the arguments, calls, and pays for the result."""
-    does = function.call
     name = function.name
 
     def failed(error: Exception) -> NoReturn:
         site.fail_call(node, name, error)
 
+    callee = _Callee(function.call, function.most, failed, budgeted=function.budgeted)
     if final is not None:
-        return _finishing(does, codes, final, failed, budgeted=function.budgeted)
-    if function.budgeted or len(codes) > 2:  # noqa: PLR2004 - small calls are unrolled
-        return _general(does, codes, failed, budgeted=function.budgeted)
+        return _finishing(callee, codes, final)
+    if function.budgeted or function.most:
+        return _general(callee, codes)
     if len(codes) == 1:
-        return _unary(does, codes[0], failed)
+        return _unary(function.call, codes[0], failed)
     if len(codes) == 2:  # noqa: PLR2004 - small calls are unrolled
-        return _binary(does, codes[0], codes[1], failed)
-    return _general(does, codes, failed, budgeted=False)
+        return _binary(function.call, codes[0], codes[1], failed)
+    return _general(callee, codes)
 
 
-def _pay(frame: Frame, result: Any) -> None:
-    budget = frame.budget
-    budget.calls -= 1
-    if budget.calls < 0:
-        budget.look()
-    if result.__class__ in _SIZED and len(result) > _SMALL:
-        budget.charge(len(result))
+class _Callee(NamedTuple):
+    """A function as it is called."""
+
+    call: Callable[..., Any]
+    most: int
+    failed: Callable[[Exception], NoReturn]
+    budgeted: bool
+
+    def evaluate(self, budget: Budget, arguments: list[Any]) -> Any:
+        """Ask, call, and pay for the result."""
+        try:
+            budget.begin_call(arguments, self.most)
+            result = self.call(budget, *arguments) if self.budgeted else self.call(*arguments)
+            budget.pay_call(result, arguments)
+        except Exception as error:  # noqa: BLE001 - whatever a function raises is the template's error
+            self.failed(error)
+        return result
 
 
 def _unary(
@@ -81,9 +86,12 @@ def _unary(
 ) -> Evaluate:
     def evaluate(frame: Frame, dot: Any) -> Any:
         value = argument(frame, dot)
+        budget = frame.budget
         try:
+            if value.__class__ is str and len(value) > LONG:
+                budget.look()
             result = call(value)
-            _pay(frame, result)
+            budget.pay_call(result, (value,))
         except Exception as error:  # noqa: BLE001 - whatever a function raises is the template's error
             failed(error)
         return result
@@ -100,9 +108,12 @@ def _binary(
     def evaluate(frame: Frame, dot: Any) -> Any:
         one = first(frame, dot)
         two = second(frame, dot)
+        budget = frame.budget
         try:
+            if two.__class__ is str and len(two) > LONG:
+                budget.look()
             result = call(one, two)
-            _pay(frame, result)
+            budget.pay_call(result, (one, two))
         except Exception as error:  # noqa: BLE001 - as above
             failed(error)
         return result
@@ -110,45 +121,21 @@ def _binary(
     return evaluate
 
 
-def _general(
-    call: Callable[..., Any],
-    codes: Sequence[Evaluate],
-    failed: Callable[[Exception], NoReturn],
-    *,
-    budgeted: bool,
-) -> Evaluate:
+def _general(callee: _Callee, codes: Sequence[Evaluate]) -> Evaluate:
     def evaluate(frame: Frame, dot: Any) -> Any:
-        arguments = [code(frame, dot) for code in codes]
-        try:
-            result = call(frame.budget, *arguments) if budgeted else call(*arguments)
-            _pay(frame, result)
-        except Exception as error:  # noqa: BLE001 - as above
-            failed(error)
-        return result
+        return callee.evaluate(frame.budget, [code(frame, dot) for code in codes])
 
     return evaluate
 
 
-def _finishing(
-    call: Callable[..., Any],
-    codes: Sequence[Evaluate],
-    final: Final,
-    failed: Callable[[Exception], NoReturn],
-    *,
-    budgeted: bool,
-) -> Evaluate:
+def _finishing(callee: _Callee, codes: Sequence[Evaluate], final: Final) -> Evaluate:
     before, _, check = final
 
     def evaluate(frame: Frame, dot: Any) -> Any:
         value = before(frame, dot)
         arguments = [code(frame, dot) for code in codes]
         arguments.append(check(frame, value))
-        try:
-            result = call(frame.budget, *arguments) if budgeted else call(*arguments)
-            _pay(frame, result)
-        except Exception as error:  # noqa: BLE001 - as above
-            failed(error)
-        return result
+        return callee.evaluate(frame.budget, arguments)
 
     return evaluate
 
@@ -184,7 +171,8 @@ def method_code(
         value = follow(site, node, receiver(frame, dot), names[:-1], budget, element=False)
         name = names[-1]
         if isinstance(value, Opaque) and name in value.methods:
-            return _invoke(site, node, value, name, [code(frame, dot) for code in codes])
+            arguments = [code(frame, dot) for code in codes]
+            return _invoke(site, node, value, name, arguments, budget)
         if isinstance(value, Struct) and name in value:
             site.fail(node, f"{name} has arguments but cannot be invoked as function")
         if isinstance(value, dict) and not isinstance(value, Struct):
@@ -194,7 +182,9 @@ def method_code(
     return evaluate
 
 
-def _invoke(site: Site, node: Node, value: Opaque, name: str, arguments: list[Any]) -> Any:
+def _invoke(
+    site: Site, node: Node, value: Opaque, name: str, arguments: list[Any], budget: Budget
+) -> Any:
     method = value.methods[name]
     if len(arguments) != len(method.parameters):
         wanted = len(method.parameters)
@@ -205,6 +195,9 @@ def _invoke(site: Site, node: Node, value: Opaque, name: str, arguments: list[An
         if wanted_type not in (ANY, given):
             site.fail(node, f"wrong type for value; expected {wanted_type}; got {given}")
     try:
-        return method.call(value, *[None if a is NO_VALUE else a for a in arguments])
+        budget.begin_call(arguments, method.most)
+        result = method.call(value, *[None if a is NO_VALUE else a for a in arguments])
+        budget.pay_call(result, arguments)
     except Exception as error:  # noqa: BLE001 - as above
         site.fail_call(node, name, error)
+    return result

@@ -27,6 +27,8 @@ Evaluate = Callable[["Frame", Any], Any]
 Run = Callable[["Frame", Any], object]
 """Writes; answers None, or BREAK or CONTINUE."""
 
+_LONGEST_MESSAGE = 4096
+
 BREAK, CONTINUE = "break", "continue"
 
 
@@ -65,6 +67,8 @@ class Site:
     def fail(self, node: Node, message: str) -> NoReturn:
         """Raise Go's error for what went wrong at a node."""
         place = self.place(node)
+        if len(message) > _LONGEST_MESSAGE:
+            message = f"{message[:_LONGEST_MESSAGE]}…"
         raise ExecError(
             f"template: {self.name}:{place.line}:{place.column}: "
             f"executing {quote(self.body)} at <{node}>: {message}",

@@ -29,6 +29,8 @@ class Function(NamedTuple):
     """The budget of the render comes first."""
     mutates: bool = False
     """Writes into its arguments, so a render must own its data."""
+    most: int = 0
+    """Characters that one call may be given; 0 for what a value may have."""
 
     @property
     def least(self) -> int:
@@ -75,7 +77,12 @@ class Table(dict[str, Function]):
     """Collects one module's functions as they are defined."""
 
     def add(
-        self, names: str, *parameters: str, budgeted: bool = False, mutates: bool = False
+        self,
+        names: str,
+        *parameters: str,
+        budgeted: bool = False,
+        mutates: bool = False,
+        most: int = 0,
     ) -> Callable[[_Callable], _Callable]:
         """Register under the space-separated names; a parameter `...T` is variadic."""
         fixed, variadic = parameters, None
@@ -84,7 +91,7 @@ class Table(dict[str, Function]):
 
         def register(call: _Callable) -> _Callable:
             for name in names.split():
-                self[name] = Function(name, call, fixed, variadic, budgeted, mutates)
+                self[name] = Function(name, call, fixed, variadic, budgeted, mutates, most)
             return call
 
         return register

@@ -1,11 +1,13 @@
 """The bounds a template runs in, and the meter that holds it to them.
 
 A template is written by somebody else, so each render carries a budget. Work is paid for before
-it is done: a function that would build a large value asks first, a loop pays per iteration.
+it is done: a function that would build a large value asks first, a loop pays per iteration. What
+runs in C cannot be interrupted, so every call is bounded by the size of its arguments.
 """
 
 from __future__ import annotations
 
+from sys import getsizeof
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,9 +17,10 @@ from bellhop.gotemplate.errors import (
     StepLimitError,
     TimeLimitError,
 )
+from bellhop.gotemplate.values import Bytes, DictList, IntList, StringList, StringMap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 MAX_NESTING = 100
 """How deeply control structures and parentheses may nest in a text."""
@@ -31,6 +34,26 @@ MAX_DATA_DEPTH = 150
 MAX_YAML_VALUES = 100_000
 """How many values, aliases counted once, one text of YAML may hold."""
 
+SLOW = 1 << 20
+"""Characters that one call may be given of a function that takes them one by one."""
+
+SLOWER = 1 << 17
+"""Characters that one call may be given of a function that toils over each of them."""
+
+WRITTEN = 1 << 22
+"""Characters that one call may be given to write as JSON, where one may become six."""
+
+LONG = 1 << 12
+"""Characters from which on a text is no number, and from which on a call looks at the clock."""
+
+MOST_PRODUCT = 100_000_000
+"""How large the product of two sizes may be where a call takes time in proportion to it."""
+
+CUTTING = "the number of characters to cut off times the size of the text"
+"""What `multiply` is asked by all that cuts characters off the ends of a text."""
+
+_CALL = 64
+_SIZED = frozenset((str, list, dict, StringList, StringMap, IntList, DictList, Bytes))
 _HELD_PER_OUTPUT = 8
 _CALLS_PER_LOOK = 128
 _ITEMS_PER_LOOK = 512
@@ -56,12 +79,16 @@ class Budget:
         "calls",
         "context",
         "deadline",
+        "deepest",
         "held",
         "limits",
+        "most",
         "owned",
         "pieces",
         "seen",
         "steps",
+        "taken",
+        "walked",
         "written",
     )
 
@@ -83,6 +110,10 @@ class Budget:
         self.seen = self.written = 0
         self.steps = limits.steps
         self.held = limits.output * _HELD_PER_OUTPUT
+        """Bytes of memory that the render's values may still take."""
+        self.most = limits.output
+        """Characters that the call under way may be given; `taken` are those that it was."""
+        self.taken = self.walked = self.deepest = 0
         self.calls = _CALLS_PER_LOOK
         self.deadline = monotonic() + limits.seconds
 
@@ -100,13 +131,57 @@ class Budget:
         if characters > self.limits.output:
             raise OutputLimitError(f"a value of more than {self.limits.output} characters")
 
-    def charge(self, characters: int) -> None:
-        """Pay for a value that was built."""
-        self.reserve(characters)
-        self.held -= characters
+    def begin_call(self, arguments: Sequence[Any], most: int) -> None:
+        """Ask whether a call may be given these arguments, of which texts count by their length.
+
+        A function that reads what lists and maps hold asks for that by `take`, or by `walk`.
+        """
+        self.most = most or self.limits.output
+        self.taken = 0
+        for argument in arguments:
+            if argument.__class__ is str:
+                self.taken += len(argument)
+        if self.taken > LONG:
+            self.take(0)
+            self.look()
+
+    def narrow(self, most: int) -> None:
+        """Ask whether the call under way may do what takes no more than so many characters."""
+        self.most = min(self.most, most)
+        self.take(0)
+
+    def take(self, characters: int) -> None:
+        """Ask whether the call under way may be given so many characters more."""
+        self.taken += characters
+        if self.taken > self.most:
+            raise OutputLimitError(f"a call is given more than {self.most} characters")
+
+    def pay_call(self, result: Any, arguments: Sequence[Any]) -> None:
+        """Pay for a call that has ended, and for the memory of what it made of its arguments."""
+        self.calls -= 1
+        self.held -= _CALL
+        if self.calls < 0:
+            self.look()
+        if self.held < 0:
+            self.charge(0)
+        if (
+            result.__class__ in _SIZED
+            and len(result) > _CALL
+            and not any(result is each for each in arguments)
+        ):
+            self.hold(result)
+
+    def hold(self, value: str | list[Any] | dict[Any, Any]) -> None:
+        """Pay for the memory of a text, a list or a map that was built."""
+        self.reserve(len(value))
+        self.charge(getsizeof(value))
+
+    def charge(self, size: int) -> None:
+        """Pay for so many bytes of memory."""
+        self.held -= size
         if self.held < 0:
             most = self.limits.output * _HELD_PER_OUTPUT
-            raise OutputLimitError(f"values of more than {most} characters in all")
+            raise OutputLimitError(f"values of more than {most} bytes in all")
         self.look()
 
     def look(self) -> None:
@@ -120,6 +195,17 @@ class Budget:
                 raise OutputLimitError(f"more than {self.limits.output} characters of output")
         if monotonic() > self.deadline:
             raise TimeLimitError(f"took longer than {self.limits.seconds:g} seconds")
+
+    def multiply(self, what: str, one: int, other: int) -> None:
+        """Ask whether a call may take as many steps in C as the product of two sizes, `what`.
+
+        They are `MOST_PRODUCT` at most, which take about a second.
+        """
+        if one * other > MOST_PRODUCT:
+            raise OutputLimitError(
+                f"{what} is {one} times {other}, which is more than {MOST_PRODUCT}"
+            )
+        self.look()
 
     def begin(self, seconds: float) -> None:
         """Ask whether a call may begin that nothing can stop and that often takes so long.
@@ -142,15 +228,34 @@ class Budget:
                 self.look()
             yield item
 
-    def walk(self, value: dict[Any, Any] | list[Any], depth: int = 0) -> None:
-        """Pay for each item of a nested value, so that shared parts cannot multiply unseen."""
+    def walk(self, value: dict[Any, Any] | list[Any], lead: int = 0) -> int:
+        """Pay for each item of a nested value, so that shared parts cannot multiply unseen.
+
+        Returns its characters, those of its keys included; of `lead` are those that each item
+        takes for every level that it lies deep. Who writes a value writes what lies deep again at
+        each level, so that depth and size bound each other.
+        """
+        self.walked = self.deepest = 0
+        self._walk(value, 0, lead)
+        if self.deepest * self.walked > MOST_PRODUCT:
+            self.multiply("the depth times the size of a value", self.deepest, self.walked)
+        return self.walked
+
+    def _walk(self, value: dict[Any, Any] | list[Any], depth: int, lead: int) -> None:
         if depth > MAX_DATA_DEPTH:
             raise DepthLimitError(f"data nested more than {MAX_DATA_DEPTH} deep")
-        self.spend(len(value))
-        for item in value.values() if isinstance(value, dict) else value:
+        self.deepest = max(self.deepest, depth)
+        count = len(value)
+        self.spend(count)
+        size = count * (1 + lead * depth)
+        items: Iterable[Any] = value
+        if isinstance(value, dict):
+            size += sum(len(key) for key in value if key.__class__ is str)
+            items = value.values()
+        self.walked += size
+        for item in items:
             if isinstance(item, str):
-                self.held -= len(item)
+                self.walked += len(item)
             elif isinstance(item, dict | list):
-                self.walk(item, depth + 1)
-        if self.held < 0:
-            self.charge(0)
+                self._walk(item, depth + 1, lead)
+        self.reserve(self.walked)

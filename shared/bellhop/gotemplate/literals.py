@@ -27,6 +27,7 @@ _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _SEPARATED = re.compile(rf"[+-]?{_DIGITS}(?:\.(?:{_DIGITS})?)?(?:[eE][+-]?{_DIGITS})?\Z")
 _HEX_FLOAT = re.compile(r"([+-]?)0[xX]([0-9a-fA-F_]*)\.?([0-9a-fA-F_]*)[pP]([+-]?[0-9]+)\Z")
 _DECIMAL_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
+_LONGEST_NUMBER = 4096
 MIN_INT, MAX_INT, MAX_UINT = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 _BYTE, _LAST_RUNE, _SURROGATES = 0x80, 0x10FFFF, range(0xD800, 0xE000)
 
@@ -222,7 +223,7 @@ def _simplify(value: complex) -> Number:
 
 def parse_integer(literal: str) -> int | None:
     """Read an integer with Go's base prefixes, or return None."""
-    if _INTEGER.match(literal) is None:
+    if len(literal) > _LONGEST_NUMBER or _INTEGER.match(literal) is None:
         return None
     if "_" in literal and (not _UNDERSCORES_OK.match(literal) or literal[-1] == "_"):
         return None
@@ -238,6 +239,8 @@ def parse_integer(literal: str) -> int | None:
 
 def _float(literal: str) -> float | None:
     """Read a float; None where it is none or beyond a float's range."""
+    if len(literal) > _LONGEST_NUMBER:
+        return None
     hexadecimal = _HEX_FLOAT.match(literal)
     if hexadecimal is not None:
         return _hex_float(literal)

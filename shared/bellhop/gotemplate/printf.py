@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bellhop.gotemplate.limits import Budget, Limits
+from bellhop.gotemplate.limits import SLOW, Budget, Limits
 from bellhop.gotemplate.values import type_name
 from bellhop.gotemplate.verbs import Flags, Verb
 
@@ -16,11 +16,13 @@ _MOST = 1_000_000
 
 def sprintf(template: str, arguments: Sequence[Any], budget: Budget) -> str:
     """Format as Go does; mistakes are written into the result, never raised."""
+    items = 1
     for argument in arguments:
         if isinstance(argument, dict | list):
-            budget.walk(argument)
-    printer = _Printer(template, arguments, budget)
-    return printer.run()
+            before = budget.steps
+            budget.take(budget.walk(argument))
+            items = max(items, before - budget.steps)
+    return _Printer(template, arguments, budget, items).run()
 
 
 def brief(value: Any) -> str:
@@ -31,7 +33,10 @@ def brief(value: Any) -> str:
 class _Printer:
     """One format over its arguments."""
 
-    def __init__(self, template: str, arguments: Sequence[Any], budget: Budget) -> None:
+    def __init__(self, template: str, arguments: Sequence[Any], budget: Budget, items: int) -> None:
+        self.items = items
+        """How many values one argument has at most: each is as wide as its verb says."""
+        self.size = 0
         self.template = template
         self.arguments = arguments
         self.budget = budget
@@ -47,24 +52,32 @@ class _Printer:
         while self.position < end:
             percent = template.find("%", self.position)
             if percent < 0:
-                self.pieces.append(template[self.position :])
+                self._put(template[self.position :])
                 break
             if percent > self.position:
-                self.pieces.append(template[self.position : percent])
+                self._put(template[self.position : percent])
             self.position = percent + 1
+            self.budget.spend(1)
             self._directive()
         if not self.reordered and self.argument < len(self.arguments):
             self._extra()
         return "".join(self.pieces)
 
+    def _put(self, piece: str) -> None:
+        self.size += len(piece)
+        self.budget.reserve(self.size)
+        self.pieces.append(piece)
+
     def _extra(self) -> None:
-        described = []
+        before = "%!(EXTRA "
         for argument in self.arguments[self.argument :]:
+            self._put(before)
+            before = ", "
             if argument is None:
-                described.append("<nil>")
+                self._put("<nil>")
             else:
-                described.append(f"{type_name(argument)}={Verb(Flags()).show(argument)}")
-        self.pieces.append(f"%!(EXTRA {', '.join(described)})")
+                self._put(f"{type_name(argument)}={Verb(Flags()).show(argument)}")
+        self._put(")")
 
     def _directive(self) -> None:
         """Read one directive after its percent sign, and write it."""
@@ -80,7 +93,7 @@ class _Printer:
         if not indexed:
             self._index()
         if self.position >= len(template):
-            self.pieces.append("%!(NOVERB)")
+            self._put("%!(NOVERB)")
             return
         verb = template[self.position]
         self.position += 1
@@ -100,19 +113,19 @@ class _Printer:
 
     def _write(self, flags: Flags, verb: str) -> None:
         if verb == "%":
-            self.pieces.append("%")
+            self._put("%")
         elif not self.good_index:
-            self.pieces.append(f"%!{verb}(BADINDEX)")
+            self._put(f"%!{verb}(BADINDEX)")
         elif self.argument >= len(self.arguments):
-            self.pieces.append(f"%!{verb}(MISSING)")
+            self._put(f"%!{verb}(MISSING)")
         else:
             if verb in "vw":
                 flags.sharp_v, flags.sharp = flags.sharp, False
                 flags.plus_v, flags.plus = flags.plus, False
-            size = (flags.width or 0) + (flags.precision or 0)
-            self.budget.reserve(size)
-            self.budget.held -= size
-            self.pieces.append(Verb(flags).format(self.arguments[self.argument], verb))
+            if verb in "qxX" or flags.sharp_v:
+                self.budget.narrow(SLOW)
+            self.budget.reserve(((flags.width or 0) + (flags.precision or 0)) * self.items)
+            self._put(Verb(flags).format(self.arguments[self.argument], verb))
             self.argument += 1
 
     # -- numbers in the directive
@@ -163,7 +176,7 @@ class _Printer:
             self.position += 1
             flags.width = self._star()
             if flags.width is None:
-                self.pieces.append("%!(BADWIDTH)")
+                self._put("%!(BADWIDTH)")
             elif flags.width < 0:
                 flags.width = -flags.width
                 flags.minus = True
@@ -190,5 +203,5 @@ class _Printer:
         if flags.precision is not None and flags.precision < 0:
             flags.precision = None
         if flags.precision is None:
-            self.pieces.append("%!(BADPREC)")
+            self._put("%!(BADPREC)")
         return False

@@ -207,7 +207,7 @@ def to_string(value: Any, budget: Budget) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict | list):
-        budget.walk(value)
+        budget.take(budget.walk(value))
     return write(value)
 
 

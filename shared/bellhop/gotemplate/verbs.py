@@ -170,11 +170,13 @@ class Verb:
             data = data[: flags.precision]
         if not data:
             return flags.pad("")
-        pairs = [f"{byte:02{verb}}" for byte in data]
         mark = f"0{verb}" if flags.sharp else ""
+        digits = data.hex(" ") if flags.space else data.hex()
+        if verb == "X":
+            digits = digits.upper()
         if flags.space:
-            return flags.pad(" ".join(mark + pair for pair in pairs))
-        return flags.pad(mark + "".join(pairs))
+            digits = digits.replace(" ", " " + mark)
+        return flags.pad(mark + digits)
 
     # -- numbers
 

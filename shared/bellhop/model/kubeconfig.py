@@ -102,7 +102,15 @@ class Kubeconfig:
 
     @property
     def ends_at(self) -> datetime | None:
-        """Return when the token ends, as far as it says so itself; nothing is verified."""
+        """Return when the first of its credentials ends, as far as they say so themselves.
+
+        Nothing is verified.
+        """
+        ends = filter(None, (self._token_ends_at, self._certificate_ends_at))
+        return min(ends, default=None)
+
+    @property
+    def _token_ends_at(self) -> datetime | None:
         parts = self.token.split(".")
         if len(parts) != _JWT_PARTS:
             return None
@@ -110,6 +118,18 @@ class Kubeconfig:
         try:
             return datetime.fromtimestamp(json.loads(base64.urlsafe_b64decode(padded))["exp"], UTC)
         except (ValueError, TypeError, KeyError, OverflowError, OSError, RecursionError):
+            return None
+
+    @property
+    def _certificate_ends_at(self) -> datetime | None:
+        if not self.client_certificate_data:
+            return None
+        from cryptography import x509  # noqa: PLC0415 - 15 MB of library
+
+        try:
+            pem = base64.b64decode(self.client_certificate_data)
+            return x509.load_pem_x509_certificate(pem).not_valid_after_utc
+        except ValueError:
             return None
 
     @property

@@ -154,9 +154,11 @@ class Health:
     and `unserved` those that the cluster does not serve. In a `mute` one the API server could not
     be told to ring. Of the kinds that are `followed` whoever reads them has read them again since
     the cluster rings for them.
+    An `Unauthorized` one answers, and does not accept our credentials, which end by themselves at
+    `ends_at`, if that is known.
     """
 
-    state: Literal["Healthy", "Silent", "Down", "Unknown"] = "Unknown"
+    state: Literal["Healthy", "Silent", "Unauthorized", "Down", "Unknown"] = "Unknown"
     message: str = ""
     swept_at: datetime | None = None
     seen: int = 0
@@ -170,6 +172,12 @@ class Health:
     followed: tuple[GVK, ...] = ()
     tallies: tuple[Tally, ...] = ()
     unserved: tuple[GVK, ...] = ()
+    ends_at: datetime | None = None
+
+    @property
+    def away(self) -> bool:
+        """Return whether nothing can be done in the cluster until somebody mends that."""
+        return self.state in {"Down", "Unauthorized"}
 
     @property
     def counted_since(self) -> datetime | None:

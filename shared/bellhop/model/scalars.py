@@ -26,8 +26,9 @@ _INTEGER = re.compile(
     r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))\Z"
 )
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
-# Python refuses to read longer decimal integers, lest a document costs quadratic time.
-_LONGEST_INTEGER = 4000
+# Python neither reads nor writes integers of more than 4,300 decimal digits, lest a document costs
+# quadratic time; so many hexadecimal digits are written in fewer.
+_LONGEST_INTEGER = 3500
 
 Scalar = str | int | float | bool | None
 

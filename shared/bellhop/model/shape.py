@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from bellhop.model import suggestion
 from bellhop.model.base import Later
 from bellhop.model.document import Path
 
@@ -68,8 +68,8 @@ def paths_of(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 def closest(word: str, known: Iterable[str]) -> str:
     """Find the known word that was probably meant; empty when none is close."""
     by_lower = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else ""
+    found = suggestion.closest(word.lower(), by_lower)
+    return by_lower[found] if found else ""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

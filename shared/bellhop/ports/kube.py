@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
 from bellhop.model.gvk import GVK, ObjectKey, Resource
@@ -55,6 +55,11 @@ class Kube(Protocol):
 
         None if it has not answered yet, or does not tell the time; precise to a second or two.
         """
+        ...
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """Say when our credentials end, as far as they say so themselves."""
         ...
 
     def version(self) -> str:

@@ -291,8 +291,9 @@ class Pending:
 
     def abandoned(self) -> dict[str, Mapping[str, Any]]:
         """Return the changes, by name, whose follow-up nobody is at work on any more."""
-        oldest = self._clock.now() - _ABANDONED
-        return {name: change for name, change, at in self.all() if at < oldest}
+        now = self._clock.now()
+        # One of the future was noted by a clock that was ahead.
+        return {name: change for name, change, at in self.all() if abs(now - at) > _ABANDONED}
 
     def put(self, name: str, change: Mapping[str, Any]) -> None:
         """Note a change before it is made, so that a crash half-way is made good."""

@@ -7,9 +7,10 @@ change, so that no worker sees the change without them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from bellhop.model.removal import HeldRemoval
-from bellhop.ports.store import ANY, Store
+from bellhop.ports.store import ANY, Item, Store
 from bellhop.records.table import Kept, Table
 
 _PARTITION = "removal"
@@ -41,6 +42,19 @@ class HeldRemovals:
             StaleError: something else than `expect` is there.
         """
         return self._table.put(_PARTITION, _sort(held.rule), held, expect=expect)
+
+    # What left a moment ago ---------------------------------------------------------------------
+
+    def leave(self, rule: Rule, cluster: str, addons: int, until: datetime) -> None:
+        """Note until when add-ons that a change of one cluster removes count as removed at once."""
+        item = Item(f"removed/{_sort(rule)}", cluster, {"addons": addons}, expires_at=until)
+        self._store.put(item)
+
+    def left(self, rule: Rule) -> Iterator[int]:
+        """Yield how many add-ons of a rule changes of single clusters removed a moment ago."""
+        return (item.value["addons"] for item in self._store.query(f"removed/{_sort(rule)}"))
+
+    # What is held -------------------------------------------------------------------------------
 
     def delete(self, rule: Rule, *, expect: str | None = ANY) -> bool:
         """Hold nothing of a rule any more; say whether something was held.

@@ -13,17 +13,21 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.choosing import choose
 from bellhop.engine.difference import Key
 from bellhop.engine.naming import set_kind
 from bellhop.errors import MissingError, StaleError
+from bellhop.model.kinds import DeclarationKey
 from bellhop.model.record import Choice
+from bellhop.model.removal import HeldRemoval
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.stages.consequences import Consequences
+from bellhop.stages.removals import Removals
 
 _RETRIES = 16
 
@@ -36,10 +40,17 @@ _NONE = Kept(Choice(), ABSENT)
 class Choosing:
     """Has each set with maxReplicas choose among the clusters that are there."""
 
-    def __init__(self, records: Records, catalogs: Catalogs, consequences: Consequences) -> None:
+    def __init__(
+        self,
+        records: Records,
+        catalogs: Catalogs,
+        consequences: Consequences,
+        removals: Removals,
+    ) -> None:
         self._records = records
         self._catalogs = catalogs
         self._consequences = consequences
+        self._removals = removals
 
     def heed(self, cluster: str) -> None:
         """Have sets choose again to which a cluster's state makes a difference by now."""
@@ -56,18 +67,21 @@ class Choosing:
                 self.settle()
                 return
 
-    def settle(self) -> None:
+    def settle(self) -> list[HeldRemoval]:
         """Write what sets should choose, and publish what follows, until nothing is to be written.
+
+        Return what the choices would have removed, and is held.
 
         Raises:
             StaleError: others change it all the time.
         """
+        held: list[HeldRemoval] = []
         for _ in range(_RETRIES):
             try:
                 catalog = self._catalogs.current()
             except MissingError:
                 # What is not known is not taken for deleted; who cures that settles.
-                return
+                return held
             kept = self._records.choices.all()
             known = {place: each.value for place, each in kept.items() if place in catalog.choosing}
             if known != catalog.choices:
@@ -76,10 +90,10 @@ class Choosing:
                 continue
             changed = self._changed(catalog, kept)
             if not changed:
-                return
+                return held
             with suppress(StaleError):
                 for place, choice in changed.items():
-                    self._write(catalog, place, choice, kept.get(place, _NONE).token)
+                    held += self._write(catalog, place, choice, kept.get(place, _NONE).token)
         raise StaleError("cannot choose the clusters of sets: they change all the time")
 
     def _changed(
@@ -94,8 +108,26 @@ class Choosing:
                 changed[place] = new
         return changed | dict.fromkeys(kept.keys() - catalog.choosing.keys())
 
-    def _write(self, before: Catalog, place: str, choice: Choice | None, token: str) -> None:
-        """Write one choice and publish what follows.
+    def _hold(self, before: Catalog, place: str, new: Choice | None) -> list[HeldRemoval]:
+        """Hold what a choice would remove, if it is too much; of a deleted set that is known.
+
+        What is down is replaced: that is what the set is for.
+        """
+        if new is None:
+            return []
+        old = before.choices.get(place, _NONE.value).clusters
+        down = (each for each in old if each not in new.clusters and self._is_down(each))
+        chosen = replace(new, clusters=(*new.clusters, *down))
+        choices = {**before.choices, place: chosen}
+        after = before.with_clusters(before.revision, before.clusters.values(), choices)
+        key = _key(place)
+        cause = f"{DeclarationKey(*key)} has chosen other clusters"
+        return self._removals.hold(before, after, [key], cause)
+
+    def _write(
+        self, before: Catalog, place: str, choice: Choice | None, token: str
+    ) -> list[HeldRemoval]:
+        """Write one choice and publish what follows; return what is held of what it would remove.
 
         Raises:
             StaleError: somebody else has written it meanwhile; nothing is changed.
@@ -103,6 +135,7 @@ class Choosing:
         key = _key(place)
         pending = uuid.uuid4().hex
         self._records.pending.put(pending, {"keys": [list(key)]})
+        held = self._hold(before, place, choice)
         try:
             if choice is None:
                 self._records.choices.delete(place, expect=token)
@@ -112,8 +145,11 @@ class Choosing:
             self._records.pending.delete(pending)
             raise
         self._records.catalog.change("clusters")
-        self._consequences.follow([key], before, self._catalogs.known())
+        after = self._catalogs.known()
+        self._removals.settle(before, after, [key], held)
+        self._consequences.follow([key], before, after)
         self._records.pending.delete(pending)
+        return held
 
     def _is_down(self, cluster: str) -> bool:
         """Say whether a cluster has not answered, or could not be looked at, a few times in a row.
@@ -124,7 +160,7 @@ class Choosing:
         if circuit and not circuit.value.closing:
             return circuit.value.failures >= _AWAY
         health = self._records.health.head(cluster)
-        return health.state == "Down" and health.failures >= _AWAY
+        return health.away and health.failures >= _AWAY
 
 
 def _key(place: str) -> Key:

@@ -18,7 +18,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from bellhop.engine.pacing import probe_timer, spread
-from bellhop.errors import AwayError, BellhopError, StaleError, UnreachableError
+from bellhop.errors import (
+    AwayError,
+    BellhopError,
+    StaleError,
+    UnauthorizedError,
+    UnreachableError,
+)
 from bellhop.logs import Log
 from bellhop.messages import Apply, Probe, Publisher, Sweep
 from bellhop.model.gvk import GVK
@@ -68,6 +74,14 @@ class Circuits:
             # Only if it is so: it may have been closed in the meantime.
             self.refuse_away(cluster)
 
+    def note_refusal(self, cluster: str, error: UnauthorizedError) -> None:
+        """Note that a cluster does not accept our credentials; the next sweep sees if it does."""
+        kept = self._records.health.get(cluster)
+        if kept.value.state != "Unauthorized":
+            health = replace(kept.value, state="Unauthorized", message=str(error))
+            with suppress(StaleError):
+                self._records.health.put(cluster, health, expect=kept.token)
+
     def probe(self, message: Probe) -> None:
         """Ask a cluster whether it answers again; if so, let all who wait go on."""
         cluster = message.cluster
@@ -105,7 +119,7 @@ class Circuits:
         failures = kept.value.failures + 1 if kept else 1
         pause = self._settings.retry_first * 2 ** min(failures - 1, _DOUBLINGS)
         until = now + spread(cluster, min(pause, self._settings.retry_longest))
-        circuit = Circuit(kept.value.since if kept else now, until, said, failures)
+        circuit = Circuit(min(kept.value.since, now) if kept else now, until, said, failures)
         self._records.timers.set(probe_timer(cluster), until, Probe(cluster).message().body)
         with suppress(StaleError):
             self._records.circuits.put(cluster, circuit, expect=kept.token if kept else ABSENT)

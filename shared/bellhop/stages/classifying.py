@@ -27,10 +27,12 @@ from bellhop.messages import Classify
 from bellhop.model.classified import Classified
 from bellhop.model.classifier import Classifier
 from bellhop.model.record import Cluster
+from bellhop.model.removal import HeldRemoval
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.stages.choosing import Choosing
 from bellhop.stages.consequences import Consequences
+from bellhop.stages.removals import Removals
 
 GRACE = timedelta(seconds=30)
 """How long a label stays in a cluster that does not satisfy its classifier any more."""
@@ -47,11 +49,13 @@ class Classifying:
         catalogs: Catalogs,
         consequences: Consequences,
         choosing: Choosing,
+        removals: Removals,
     ) -> None:
         self._records = records
         self._catalogs = catalogs
         self._consequences = consequences
         self._choosing = choosing
+        self._removals = removals
 
     def settle(self, cluster: str) -> None:
         """Give a cluster the labels that it is to have by now, until nothing is to be written.
@@ -134,6 +138,13 @@ class Classifying:
         if found != kept.value:
             self._records.classified.put(cluster, found, expect=kept.token)
 
+    def _hold(self, before: Catalog, new: Cluster) -> list[HeldRemoval]:
+        """Hold what a cluster would lose by its labels, if many clusters lose as much just now."""
+        clusters = {**before.clusters, new.key: new}.values()
+        after = before.with_clusters(before.revision, clusters, before.choices)
+        cause = "labels that Classifiers give were taken from clusters"
+        return self._removals.hold_one_of_many(before, after, new.key, cause)
+
     def _write(self, before: Catalog, cluster: Cluster, token: str) -> None:
         """Write a cluster's labels and publish what follows.
 
@@ -143,13 +154,16 @@ class Classifying:
         key = ("Cluster", cluster.namespace, cluster.name)
         pending = uuid.uuid4().hex
         self._records.pending.put(pending, {"keys": [list(key)]})
+        held = self._hold(before, cluster)
         try:
             self._records.clusters.put(cluster, expect=token)
         except StaleError:
             self._records.pending.delete(pending)
             raise
         self._records.catalog.change("clusters")
-        self._consequences.follow([key], before, self._catalogs.known())
+        after = self._catalogs.known()
+        self._removals.settle(before, after, [key], held)
+        self._consequences.follow([key], before, after)
         if before.choosing:
             self._choosing.settle()
         self._records.pending.delete(pending)

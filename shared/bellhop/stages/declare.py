@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from bellhop.engine.catalog import Catalog
+from bellhop.engine.choosing import choose
 from bellhop.engine.difference import PROFILES, SETS, TRIGGERS, Key
 from bellhop.engine.digest import same
 from bellhop.engine.order import refuse_cycle
@@ -20,7 +21,7 @@ from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.frozen import frozen
 from bellhop.messages import Publisher
 from bellhop.model.kinds import ClusterProfile, Declaration, DeclarationKey, EventTrigger, of
-from bellhop.model.record import Cluster
+from bellhop.model.record import Choice, Cluster
 from bellhop.model.removal import HeldRemoval
 from bellhop.ports.store import ABSENT, ANY
 from bellhop.records import Kept, Records
@@ -64,9 +65,9 @@ class Declare:
         self._records = records
         self._catalogs = catalogs
         self._consequences = Consequences(records, publisher, settings)
-        self._choosing = Choosing(records, catalogs, self._consequences)
         self._reports = ReportTransfer(records)
         self._removals = Removals(records, settings)
+        self._choosing = Choosing(records, catalogs, self._consequences, self._removals)
         self.held: Sequence[HeldRemoval] = ()
         """What the last change that was made by this object would have removed, and is held."""
 
@@ -485,13 +486,28 @@ class Declare:
         self._removals.settle(before, after, keys, held)
         self._consequences.follow(keys, before, after)
         if before is None or before.choosing or after.choosing:
-            self._choosing.settle()
+            chosen = self._choosing.settle()
+            self.held = [*self.held, *(each for each in chosen if each not in self.held)]
         self._records.pending.delete(pending)
 
 
 def _changed(catalog: Catalog, changed: Mapping[DeclarationKey, Declaration | None]) -> Catalog:
-    """Return a catalog as it would be after a change of rules."""
-    return catalog.with_rules(catalog.revision, catalog.clusters.values(), changed, catalog.choices)
+    """Return a catalog as it would be after a change of rules, when sets have chosen again."""
+    clusters = catalog.clusters.values()
+    after = catalog.with_rules(catalog.revision, clusters, changed, catalog.choices)
+    sets = {key.place for key in changed if key.kind in SETS} & after.choosing.keys()
+    if not sets:
+        return after
+    chosen = {
+        place: choose(
+            after.sets[place].most or 0,
+            after.pool(place),
+            after.choices.get(place, Choice()),
+            lambda _: False,
+        )
+        for place in sets
+    }
+    return after.with_clusters(after.revision, clusters, {**after.choices, **chosen})
 
 
 def _with_cluster(catalog: Catalog, new: Cluster) -> Catalog:

@@ -24,6 +24,7 @@ from bellhop.errors import (
     PausedError,
     StaleError,
     TemporaryError,
+    UnauthorizedError,
     UnmetError,
     UnreachableError,
     WaitingError,
@@ -219,6 +220,9 @@ class Execute:
             self._bring(work)
         except UnreachableError:
             self._circuits.doubt(work.cluster.key)
+            raise
+        except UnauthorizedError as error:
+            self._circuits.note_refusal(work.cluster.key, error)
             raise
 
     def _look_again(self, work: Work) -> None:

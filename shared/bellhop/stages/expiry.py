@@ -7,12 +7,15 @@ The timer only asks: whoever judges an event says whether its time is over.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.observe import bury
 from bellhop.messages import Evaluate
 from bellhop.model.gvk import CLOUD_EVENT
 from bellhop.model.record import Observation
 from bellhop.records import Kept, Records
+from bellhop.records.timers import SKEW
 
 
 class Expiry:
@@ -31,7 +34,13 @@ class Expiry:
         ttl = source.cloud_event_ttl if source and event.key.gvk == CLOUD_EVENT else None
         if ttl is None or event.gone:
             return seen
-        now, ends = self._records.clock.now(), event.seen_at + ttl
+        now = self._records.clock.now()
+        if event.seen_at > now + SKEW:
+            # A clock that was ahead has said so; it was seen by now at the latest.
+            self._records.observations.put(replace(event, seen_at=now), asked=seen.token)
+            put_right = self._records.observations.get(event.cluster, event.key)
+            return self.heed(catalog, put_right) if put_right else seen
+        ends = event.seen_at + ttl
         if now < ends:
             name = f"cloud-event/{event.cluster}/{event.key}"
             kept = self._records.timers.get(name)

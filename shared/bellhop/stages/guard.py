@@ -33,6 +33,7 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.holds import Staying
+from bellhop.records.timers import SKEW
 from bellhop.settings import Settings
 from bellhop.stages.agreeing import Agreement
 from bellhop.stages.following import follow_up
@@ -158,7 +159,10 @@ class Guard:
 
     def _set_timer(self, hold: Hold, at: datetime | None = None) -> None:
         body = Message(hold.cluster, hold.source).message().body
-        self._records.timers.set(hold_timer(hold.cluster, hold.source), at or hold.until, body)
+        # A hold that a clock wrote which was ahead waits no longer than any.
+        latest = self._records.clock.now() + self._settings.hold_window
+        name = hold_timer(hold.cluster, hold.source)
+        self._records.timers.set(name, at or min(hold.until, latest), body)
 
     # A report -----------------------------------------------------------------------------------
 
@@ -200,7 +204,7 @@ class Guard:
         if self._rule.exceeds(ended, of):
             self._keep(kept, count)
             return True
-        if self._rule.is_on and now < hold.until:
+        if self._rule.is_on and now < hold.until <= now + self._settings.hold_window + SKEW:
             self._set_timer(hold)
             return True
         if self._may_grow(hold, ended, of):

@@ -37,6 +37,9 @@ from bellhop.stages.transfer import Foreseen
 _NAMED = 10
 """Clusters that a record names."""
 
+_WINDOWS = 6
+"""Windows within which clusters that change one by one count as changed at once."""
+
 _CLUSTERS = 64
 """Clusters of which the share is counted that one change would take from them."""
 
@@ -73,6 +76,7 @@ class Removals:
         self._records = records
         self._rule = Guard(settings.hold_from, settings.hold_share)
         self._transfers = Foreseen(records)
+        self._window = settings.hold_window
 
     def hold(
         self, before: Catalog, after: Catalog, keys: Sequence[Key], cause: str
@@ -81,11 +85,48 @@ class Removals:
 
         Called before the change is written. Return what is held of the rules that it concerns.
         """
+        return self._write(self.foresee(before, after, keys), cause)
+
+    def hold_one_of_many(
+        self, before: Catalog, after: Catalog, cluster: str, cause: str
+    ) -> list[HeldRemoval]:
+        """Hold what the labels of one cluster would remove, if many clusters change one by one.
+
+        So classifiers change them. A rule may lose an eighth of its add-ons within the time that
+        counts as at once: nobody knows beforehand how many clusters will follow.
+        """
+        if not self._rule.is_on:
+            return []
+        namespace, _, name = cluster.partition("/")
+        keys = [("Cluster", namespace, name)]
+        held = {each.value.rule for each in self._records.removals.all()}
+        counts = self._counted(before, after, keys, held)
+        large = self._too_much(counts, held, keys)
+        for rule in sorted(counts.keys() - large):
+            if counts[rule].addons and self._is_many(rule, cluster, counts[rule].addons):
+                large.add(rule)
+        return self._write([_draft(rule, counts[rule]) for rule in sorted(large)], cause)
+
+    def _is_many(self, rule: Rule, cluster: str, addons: int) -> bool:
+        """Note that a rule loses add-ons, and say whether it has lost too many a moment ago."""
+        until = self._records.clock.now() + _WINDOWS * self._window
+        self._records.removals.leave(rule, cluster, addons, until)
+        lost = 0
+        for count in self._records.removals.left(rule):
+            lost += count
+            if lost > self._rule.few:
+                break
+        else:
+            return False
+        lost = sum(self._records.removals.left(rule))
+        # Some of what was lost may still be deployed, and counts twice: a few more may go then.
+        there = lost + sum(len(head.matched) for head in self._heads(rule, ""))
+        return self._rule.heeds(there) and not self._rule.is_little(lost, there)
+
+    def _write(self, foreseen: Iterable[HeldRemoval], cause: str) -> list[HeldRemoval]:
+        """Hold what is foreseen, as one change."""
         now, change = self._records.clock.now(), uuid.uuid4().hex[:8]
-        drafts = [
-            replace(each, change=change, cause=cause, since=now)
-            for each in self.foresee(before, after, keys)
-        ]
+        drafts = [replace(each, change=change, cause=cause, since=now) for each in foreseen]
         return [self._put(each) for each in drafts]
 
     def settle(

@@ -38,6 +38,7 @@ from bellhop.errors import (
     PermanentError,
     StaleError,
     TemporaryError,
+    UnauthorizedError,
     UnreachableError,
 )
 from bellhop.logs import Log
@@ -85,6 +86,7 @@ from bellhop.stages.installation import marked, other
 from bellhop.stages.ledger import Nobody, Note, write
 from bellhop.stages.look import Look
 from bellhop.stages.permitting import Permitting
+from bellhop.stages.removals import Removals
 from bellhop.stages.subscribing import let_subscribe
 from bellhop.stages.survey import Survey as Holdings
 from bellhop.stages.watch import Watching
@@ -141,8 +143,9 @@ class Sweep:
         self._guard = Guard(records, catalogs, publisher, settings, log)
         self._look = Look(records, publisher, settings, log)
         follow = Consequences(records, publisher, settings)
-        self._choosing = Choosing(records, catalogs, follow)
-        self._classifying = Classifying(records, catalogs, follow, self._choosing)
+        removals = Removals(records, settings)
+        self._choosing = Choosing(records, catalogs, follow, removals)
+        self._classifying = Classifying(records, catalogs, follow, self._choosing, removals)
         self._holdings = Holdings(records, access, publisher, settings, log)
         self._watching = Watching(records, publisher)
         self._elsewhere = Elsewhere(records, publisher, settings)
@@ -183,6 +186,9 @@ class Sweep:
                 self._ask(message)
             except UnreachableError:
                 self._circuits.doubt(message.cluster)
+                raise
+            except UnauthorizedError as error:
+                self._circuits.note_refusal(message.cluster, error)
                 raise
         except AwayError:
             if isinstance(message, Message):
@@ -298,6 +304,8 @@ class Sweep:
                 self._look.begin(course, gvk, unseen=gvk in health.unseen)
             else:
                 self._look.step(course, gvk, whole=gvk in due)
+        except UnauthorizedError:
+            raise
         except BellhopError as error:
             tried = gvk in health.unseen or health.failures >= _QUICK
             if isinstance(error, TemporaryError) and not tried:
@@ -320,12 +328,14 @@ class Sweep:
         Raises:
             BellhopError: as it was given.
         """
-        failures = met.value.failures + 1
+        failures, refused = met.value.failures + 1, isinstance(error, UnauthorizedError)
         health = replace(met.value, state="Down", message=str(error), failures=failures)
+        if refused:
+            health = replace(health, state="Unauthorized")
         with suppress(StaleError):
             # Who wrote it meanwhile has met the cluster later.
             self._records.health.put(name, health, expect=met.token)
-        if isinstance(error, TemporaryError) and failures > _QUICK:
+        if refused or (isinstance(error, TemporaryError) and failures > _QUICK):
             self._log.warning("Left a cluster to the schedule", cluster=name, error=str(error))
             return
         raise error
@@ -380,6 +390,8 @@ class Sweep:
         """
         try:
             manifest = kube.get(GVK("", "v1", "Namespace"), "", "kube-system")
+        except UnauthorizedError:
+            raise
         except PermanentError:
             # Credentials need not reach so far: the cluster is taken for what it was.
             return known
@@ -461,6 +473,8 @@ class Sweep:
                 course.kube.apply(forwarder_role([*ringing, *rest]))
             rings = webhook_configuration(ringing, forwarder, rest)
             course.kube.apply(marked(rings, self._records.installations.get()))
+        except UnauthorizedError:
+            raise
         except PermanentError as error:
             # Sweeps go on without the push; the cluster's health says what is missing.
             said = concealed(str(error), forwarder)
@@ -496,7 +510,7 @@ class Sweep:
                 return False
             names = _triggers(course.catalog, course.name, touched)
             self._publisher.publish(Instantiate(name, course.name) for name in names)
-        self._try_again(course.name, failed=health.state != "Healthy")
+        self._try_again(course.name, health)
         self._publisher.publish([Survey(course.name, full=course.walk.full, held=course.walk.held)])
         first = health.swept_at is None
         now, counted = self._records.clock.now(), health.walk == course.walk.id
@@ -552,6 +566,7 @@ class Sweep:
             mute=walk.mute,
             followed=walk.followed,
             unserved=walk.unserved,
+            ends_at=None if course.cluster.managed else course.kube.ends_at,
         )
         token = self._records.health.token(course.name)
         # Whoever ends the walk after this has written something else by then.
@@ -664,16 +679,20 @@ class Sweep:
                 self._records.trails.end(cluster, head.key)
                 after = str(head.key)
 
-    def _try_again(self, cluster: str, *, failed: bool) -> None:
+    def _try_again(self, cluster: str, before: Health) -> None:
         """Publish what was rendered with objects of which nobody tells when they change.
 
-        And what `failed` in this cluster, which may go better where it has not answered before.
+        And what failed in this cluster, which may go better where it has not answered before, or
+        has not accepted our credentials.
         """
+        failed, denied = before.state != "Healthy", before.state == "Unauthorized"
         self._publisher.publish(
             [
                 Apply(outcome.trigger, outcome.source, outcome.profile, cluster)
                 for outcome in self._records.outcomes.of(cluster)
-                if outcome.reads or (failed and outcome.retry_at)
+                if outcome.reads
+                or (failed and outcome.retry_at)
+                or (denied and outcome.reason == UnauthorizedError.code)
             ]
         )
 

@@ -381,6 +381,18 @@ MUTANTS = [
         "What is withdrawn stays.",
     ),
     Mutant(
+        "stages/features/resources/planning.py",
+        "sorted(wanted, key=lambda step: moved(step.key))",
+        "sorted(wanted, key=_late)",
+        "Objects are applied by kind, and not in the order in which they were written.",
+    ),
+    Mutant(
+        "stages/features/resources/planning.py",
+        "ahead = objects if continues else _before(objects, [other for _, other in rivals])",
+        "ahead = objects",
+        "A profile goes on behind an object that two of its refs want in two forms.",
+    ),
+    Mutant(
         "stages/features/resources/executor.py",
         "for wanted in plan.forth:",
         "for wanted in (plan.applies,):",
@@ -685,6 +697,18 @@ MUTANTS = [
         'trigger.sync if trigger else "Continuous",\n',
         '"Continuous",\n',
         "What a trigger that is tried dry makes no more is withdrawn.",
+    ),
+    Mutant(
+        "stages/writer.py",
+        'old.leaves_unchanged or (deleted and old.sync == "DryRun")',
+        "old.leaves_unchanged",
+        "What is deleted while it is tried dry is withdrawn.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        "if isinstance(step, Release) and step.untouched:",
+        "if not step:",
+        "What is deleted while it is tried dry has its objects written to.",
     ),
     Mutant(
         "stages/execute.py",

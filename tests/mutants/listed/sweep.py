@@ -19,8 +19,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/sweep.py",
-        "if outcome.reads or (failed and outcome.retry_at)\n",
-        "if outcome.reads\n",
+        "                or (failed and outcome.retry_at)\n",
+        "",
         "What failed while a cluster was away waits for its own time.",
     ),
     Mutant(

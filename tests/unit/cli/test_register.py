@@ -239,7 +239,9 @@ def test_warns_of_rights_that_add_ons_may_need_and_of_an_end(
         "warning: the credentials may not get, create, patch or delete objects of every kind:"
         " an add-on they may not write fails, and says so"
     )
-    assert re.match(r"warning: its token ends at \d{4}-\d\d-\d\d \d\d:\d\d UTC, and nobody", end)
+    assert re.match(
+        r"warning: its credentials end at \d{4}-\d\d-\d\d \d\d:\d\d UTC, and nobody", end
+    )
 
 
 def test_the_rights_of_the_how_to_are_enough(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bellhop.engine.pacing import sweep_timer
 from bellhop.fleet.doctor import house
 from bellhop.fleet.failures import failures as list_failures
 from bellhop.fleet.installation import Installation
@@ -389,3 +390,67 @@ def test_a_trigger_that_selects_no_cluster_is_told(
     assert [
         f"its {each} selects none of the 1 clusters" in rows[0]["sentence"] for each in said
     ] == [True for _ in rows]
+
+
+def working(here: Installation, **changes: Any) -> None:
+    """Have all be well but for what is changed of the pulse."""
+    rings(here)
+    now = fleet.now()
+    here.records.hearings.put(CLUSTER, Heard(now, 0.0, "0.1.0"))
+    here.records.pulses.put(replace(Pulse(now - HOUR, now), **changes))
+
+
+@pytest.mark.usefixtures("served")
+def test_tells_that_the_clock_jumped_and_came_back(bellhop: Bellhop, here: Installation) -> None:
+    """Nothing is wrong any more, and who wonders about a time in a record learns why."""
+    at = fleet.now() - timedelta(minutes=3)
+    working(here, jumped_at=at, jumped=-86400.0, off=0.0)
+    result = bellhop("status")
+
+    told = f"clock           jumped back by 24 hours at {at:%Y-%m-%dT%H:%M:%SZ}"
+    assert told in result.stdout
+    assert result.stdout.splitlines()[-1] == "All is well."
+
+
+@pytest.mark.usefixtures("served")
+def test_tells_that_the_clock_is_elsewhere(bellhop: Bellhop, here: Installation) -> None:
+    """For an hour: after that it may be the one that was put right."""
+    at = fleet.now() - timedelta(minutes=3)
+    working(here, jumped_at=at, jumped=7200.0, off=7200.0)
+    [found] = failures(bellhop)
+    here.records.pulses.put(Pulse(at, fleet.now(), jumped_at=at - HOUR, jumped=7200.0, off=7200.0))
+
+    assert (found["what"], found["which"]) == ("clock", "this machine")
+    assert "it is 2 hours ahead of where it would be without jumps" in found["sentence"]
+    assert failures(bellhop) == []
+
+
+@pytest.mark.usefixtures("served")
+def test_tells_what_is_overdue(bellhop: Bellhop, here: Installation) -> None:
+    """A timer that fired for nobody, and a cluster that answers and is not swept."""
+    working(here)
+    late = fleet.now() - 2 * HOUR
+    here.records.timers.set(sweep_timer(CLUSTER), late, Sweep(CLUSTER).message().body)
+    here.records.health.put(CLUSTER, replace(here.records.health.get(CLUSTER).value, swept_at=late))
+    found = failures(bellhop)
+
+    assert [(each["what"], each["which"]) for each in found] == [
+        ("overdue", f"sweep/{CLUSTER}")
+    ] * 2
+    assert "it is overdue by 2 hours" in found[0]["sentence"]
+    assert "no sweep of it has ended since then" in found[1]["sentence"]
+    assert "All is well" not in bellhop("status").stdout
+
+
+@pytest.mark.usefixtures("served")
+def test_tells_that_a_sweep_is_set_too_far_ahead(bellhop: Bellhop, here: Installation) -> None:
+    """As by a clock that was ahead, until that is pulled in; or is not set at all."""
+    working(here)
+    body = Sweep(CLUSTER).message().body
+    here.records.timers.set(sweep_timer(CLUSTER), fleet.now() + 24 * HOUR, body)
+    [far] = failures(bellhop)
+    here.records.timers.cancel(sweep_timer(CLUSTER))
+    [none] = failures(bellhop)
+
+    assert "later than its interval" in far["sentence"]
+    assert "no sweep is set" in none["sentence"]

@@ -228,7 +228,7 @@ def test_rotates_a_token_that_is_in_use(house: House, clock: FakeClock) -> None:
     assert "ended its former token" in renew(house.here, KEY)
     assert house.rings("after")
     assert ringing.digest_of(first) not in house.cluster.gate((), 0).digests(clock.now())
-    assert next_at(house.cluster) is None
+    assert next_at(house.cluster, house.here.records.clock.now()) is None
 
 
 def test_a_rotation_that_dies_is_finished_later(house: House, clock: FakeClock) -> None:
@@ -423,7 +423,7 @@ def test_an_api_server_sends_its_audit_log(
     assert ringing.digest_of(audited.token) == house.cluster.token_digest
     assert ringing.digest_of(first) not in house.cluster.gate((), 0).digests(clock.now())
     assert first not in repr(list(house.here.records.store.all()))
-    assert next_at(house.cluster) is None
+    assert next_at(house.cluster, house.here.records.clock.now()) is None
     [(_, signs)] = examine(house.here, [KEY])
     assert [each.sentence for each in signs if each.verdict == "wrong"] == []
 

@@ -40,6 +40,21 @@ def test_what_reaches_something_is_not_spoken_of(fleet: Fleet) -> None:
     assert told(fleet, profile(), holder("own", config("a"))) == []
 
 
+def test_registered_clusters_are_no_objects(fleet: Fleet) -> None:
+    """Who onboards clusters by Sveltos' kind for them learns what does it here."""
+    asked = source("SveltosCluster", name="fleet", group="lib.projectsveltos.io")
+    [one] = told(fleet, asked)
+    [many] = told(fleet, asked, asked.replace("name: fleet", "name: other"))
+
+    assert one == (
+        "EventSource 'fleet' selects SveltosCluster, and matches objects of that kind in its source"
+        " clusters alone: clusters that `bellhop register` added are no such objects; bring them"
+        " their add-ons by the clusterSelector of a ClusterProfile, and label them by a Classifier"
+    )
+    assert many.startswith("EventSource 'fleet' and 1 more select SveltosCluster, and")
+    assert told(fleet, source("SveltosCluster", group="example.org")) == []
+
+
 @pytest.mark.parametrize(
     ("labels", "text", "sentence"),
     [

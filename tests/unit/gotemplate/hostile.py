@@ -62,7 +62,7 @@ ATTACKS = [
     Attack("doubling list", _doubling("list 1", "concat $x $x", ""), LimitError),
     Attack("keeping texts", _doubling("list", 'append $x (repeat 1900000 "x")', ""), LimitError),
     *[
-        Attack(f"laughing list, {use}", _NESTED.replace("USE", use), StepLimitError)
+        Attack(f"laughing list, {use}", _NESTED.replace("USE", use), LimitError)
         for use in (
             "$x",
             "print $x",

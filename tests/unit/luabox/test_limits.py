@@ -50,6 +50,26 @@ def test_honours_the_limits_given(limits: Limits, kind: str) -> None:
     assert caught.value.kind == kind
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            'string.find(("b"):rep(9000000), "^[" .. ("a"):rep(240) .. "b]*$")', id="a long set"
+        ),
+        pytest.param(
+            "local t = {} for i = 1, 1000000 do t[i] = i end table.sort(t, rawequal)",
+            id="sorting by a function of C",
+        ),
+    ],
+)
+def test_counts_what_c_would_do_at_length(text: str) -> None:
+    """What no hook could interrupt is done in Lua, where each step counts."""
+    with pytest.raises(LuaLimitError) as caught:
+        run(text, Limits(seconds=60))
+
+    assert caught.value.kind == "steps"
+
+
 def test_refuses_a_long_script() -> None:
     """A text beyond its limit is not even compiled."""
     with pytest.raises(LuaLimitError) as caught:

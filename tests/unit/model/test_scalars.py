@@ -46,6 +46,7 @@ from bellhop.model.scalars import NotJsonError, resolve_plain
         pytest.param("-", "-", id="dash"),
         pytest.param("١٢", "١٢", id="digits of other scripts are a text"),
         pytest.param("v1", "v1", id="word"),
+        pytest.param("0x" + "f" * 3999, "0x" + "f" * 3999, id="no integer that JSON cannot write"),
     ],
 )
 def test_reads_a_plain_scalar(text: str, value: object) -> None:

@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from bellhop.engine.pacing import probe_timer, sweep_timer
 from bellhop.errors import UnreachableError
+from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.record import Inventory
 from bellhop.ports.store import ANY
 from bellhop.records.timers import SKEW, Timer
 from bellhop.stages.lease import UNKNOWN, Leases
 from tests.fakes.clock import FakeClock
-from tests.fakes.fleet import Fleet
+from tests.fakes.fleet import Fleet, cloud_event
+from tests.unit.stages.test_guard import GUARDED, began, drop, later, names, policies
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 CLUSTER = "fleet/east"
+
+HEARD = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {name: heard, annotations: {bellhop.dev/cloud-event-ttl: 2h}}
+spec:
+  messagingMatchCriteria: [{cloudEventType: example.build.built}]
+---
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {name: told}
+spec:
+  sourceClusterSelector: {matchLabels: {env: production}}
+  eventSourceName: heard
+  oneForEvent: true
+  policyRefs: [{kind: ConfigMap, name: told, namespace: default}]
+"""
 
 
 @pytest.fixture
@@ -81,6 +102,73 @@ def test_a_timer_of_an_earlier_version_stays_as_it_is(fleet: Fleet, clock: FakeC
         at,
         at,
     ]
+
+
+def test_what_a_clock_that_was_ahead_has_begun_is_taken_up(fleet: Fleet, clock: FakeClock) -> None:
+    """Nobody is at work on a change any more that was noted in the future."""
+    clock.jump(DAY)
+    fleet.records.pending.put("change", {"keys": []})
+    clock.jump(-DAY)
+
+    assert list(fleet.records.pending.abandoned()) == ["change"]
+
+
+@pytest.mark.parametrize("by", [-DAY, DAY])
+def test_an_event_that_came_while_the_clock_was_wrong_ends_in_time(
+    fleet: Fleet, clock: FakeClock, by: timedelta
+) -> None:
+    """At once if it came from a past that is long over, and after twice its time at most."""
+    fleet.register("east", env="production")
+    fleet.apply(HEARD)
+    fleet.pump()
+    with clock.behind(-by):
+        assert fleet.tell("east", cloud_event("web")).status == 200
+        fleet.pump()
+    fleet.pump()
+    left = []
+    for _ in range(4):
+        clock.advance(HOUR)
+        fleet.pump()
+        left.append(len(events(fleet)))
+
+    # Of one that came from the future nobody knows when that was.
+    assert left == ([1, 1, 1, 0] if by > timedelta(0) else [0, 0, 0, 0])
+
+
+def events(fleet: Fleet) -> list[ObjectKey]:
+    heads = fleet.records.observations.heads(CLUSTER, CLOUD_EVENT)
+    return [each.key for each in heads if not each.gone]
+
+
+def test_a_cluster_is_away_since_now_at_the_latest(fleet: Fleet, clock: FakeClock) -> None:
+    """A clock that was ahead has said otherwise."""
+    kube = fleet.register("east", env="production")
+    fleet.apply_example("services")
+    kube.fail_with(UnreachableError("does not answer"))
+    with clock.behind(-DAY):
+        fleet.pump()
+        assert fleet.records.circuits.get(CLUSTER)
+    fleet.pump()
+    clock.advance(HOUR)
+    fleet.pump()
+
+    kept = fleet.records.circuits.get(CLUSTER)
+    assert kept
+    assert kept.value.since <= clock.now()
+
+
+def test_what_is_held_by_a_clock_that_was_ahead_is_let_go_in_time(tmp_path: Path) -> None:
+    """Its hold waits no longer than one that was written just now."""
+    fleet = Fleet(tmp_path, replace(GUARDED, hold_share=0.25, hold_from=4))
+    east = began(fleet, 8)
+    with fleet.clock.behind(-DAY):
+        drop(fleet, east, range(2))
+    assert policies(east) == names(range(1, 8))
+
+    later(fleet, 5)
+    assert policies(east) == names(range(2, 8))
+    assert list(fleet.records.holds.all()) == []
+    fleet.close()
 
 
 def test_a_lease_of_a_clock_that_was_ahead_is_free(fleet: Fleet, clock: FakeClock) -> None:

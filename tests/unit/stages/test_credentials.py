@@ -6,7 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from bellhop.errors import DeniedError
+from bellhop.errors import DeniedError, UnauthorizedError
+from bellhop.fleet import overview
+from bellhop.fleet.failures import failures
 from bellhop.messages import Confirm
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.fleet import SERVICE, Fleet, service
@@ -87,3 +89,50 @@ def test_a_hint_of_a_cluster_that_is_gone_is_dropped(fleet: Fleet) -> None:
     fleet.stages["sweep"].handle(Confirm("fleet/east", str(WEB), uid="u", before=0))
 
     assert kube.calls == []
+
+
+def test_credentials_that_are_refused_are_a_state_of_their_own(fleet: Fleet) -> None:
+    """From the first call that is refused; what waited goes on once others are accepted."""
+    kube = fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
+    fleet.pump()
+    swept_at = fleet.records.health.get("fleet/east").value.swept_at
+    kube.fail_with(UnauthorizedError("the credentials are not accepted"))
+
+    fleet.clock.advance(timedelta(seconds=10))
+    fleet.write("east", service("web"))
+    fleet.pump()
+
+    health = overview.health(fleet.installation(), "fleet/east")
+    assert (health.state, health.message) == ("Unauthorized", "the credentials are not accepted")
+    assert health.swept_at == swept_at
+
+    for _ in range(3):
+        fleet.clock.advance(timedelta(minutes=6))
+        fleet.pump()
+    health = overview.health(fleet.installation(), "fleet/east")
+    assert (health.state, health.failures, health.swept_at) == ("Unauthorized", 3, swept_at)
+
+    kube.fail_with(None)
+    fleet.clock.advance(timedelta(minutes=6))
+    fleet.pump()
+
+    assert overview.health(fleet.installation(), "fleet/east").state == "Healthy"
+    assert [each["metadata"]["name"] for each in kube.objects(POLICY)] == ["front-web"]
+
+
+def test_the_end_of_credentials_is_told_a_week_before(fleet: Fleet) -> None:
+    """By `status` and `show failures`, with the command that gives the cluster others."""
+    kube = fleet.register("east", env="production")
+    ends = kube.ends_at = fleet.clock.now() + timedelta(days=8)
+    fleet.pump()
+    assert not [each for each in failures(fleet.installation()) if each.what == "credentials"]
+
+    fleet.clock.advance(timedelta(days=2))
+    [soon] = [each for each in failures(fleet.installation()) if each.what == "credentials"]
+    fleet.clock.advance(timedelta(days=7))
+    [late] = [each for each in failures(fleet.installation()) if each.what == "credentials"]
+
+    assert f"the stored credentials end at {ends:%Y-%m-%d %H:%M} UTC" in soon.sentence
+    assert "the stored credentials ended at" in late.sentence
+    assert "`bellhop register cluster fleet/east --kubeconfig FILE`" in soon.sentence

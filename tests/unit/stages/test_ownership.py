@@ -206,6 +206,7 @@ def test_those_who_wait_do_not_pile_up(fleet: Fleet, east: FakeKube) -> None:
     fleet.declare.delete(
         [("ClusterProfile", "", name) for name in sorted({first, *others} - {"p03"})]
     )
+    fleet.release()
     fleet.pump()
     fleet.clock.advance(timedelta(minutes=20))
     fleet.pump()

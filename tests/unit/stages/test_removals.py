@@ -304,6 +304,64 @@ spec: {clusterSelector: {matchLabels: {env: %s}}}
     assert held(fleet) == []
 
 
+def test_a_set_that_is_to_have_fewer_clusters_is_held(fleet: Fleet) -> None:
+    """A maxReplicas with a digit too few is foreseen; one that keeps most is not held."""
+    declared = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: ClusterSet
+metadata: {name: prod}
+spec: {clusterSelector: {matchLabels: {env: production}}, maxReplicas: %d}
+"""
+    kubes = [fleet.register(f"c{number}", env="production") for number in range(10)]
+    own = holder("own", config("own"))
+    fleet.apply(declared % 10, profile("setRefs: [prod]"), own)
+    fleet.pump()
+
+    fleet.apply(declared % 1)
+    fleet.pump()
+    assert [each.addons for each in fleet.declare.held] == [9]
+    assert all(named(each) == ["own"] for each in kubes)
+    fleet.apply(declared % 10)
+    fleet.pump()
+    assert held(fleet) == []
+
+    fleet.apply(declared % 8)
+    fleet.pump()
+    assert held(fleet) == []
+    assert sum(len(named(each)) for each in kubes) == 8
+
+
+def test_a_classifier_that_takes_its_label_from_many_is_held(fleet: Fleet) -> None:
+    """Clusters lose it one by one, and an eighth of the add-ons may go before it is held."""
+    declared = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: Classifier
+metadata: {name: old}
+spec:
+  kubernetesVersionConstraints: [{version: %s, comparison: Equal}]
+  classifierLabels: [{key: age, value: old}]
+"""
+    kubes = [fleet.register(f"c{number}") for number in range(10)]
+    aged = profile("clusterSelector: {matchLabels: {age: old}}")
+    fleet.apply(declared % "1.20.2", aged, holder("own", config("own")))
+    fleet.pump()
+    assert all(named(each) == ["own"] for each in kubes)
+
+    fleet.apply(declared % "1.21.2")
+    for _ in range(4):
+        fleet.pump()
+        fleet.clock.advance(timedelta(seconds=11))
+    fleet.pump()
+    assert sum(len(named(each)) for each in kubes) == 6
+    (found,) = held(fleet)
+    assert (found.rule, "Classifiers" in found.cause) == (("", "own"), True)
+
+    fleet.apply(declared % "1.20.2")
+    fleet.pump()
+    assert held(fleet) == []
+    assert all(named(each) == ["own"] for each in kubes)
+
+
 def test_more_is_held_with_what_is_held(fleet: Fleet) -> None:
     """A second change keeps the identifier of the first, and one release lets both go."""
     kubes = many_clusters(fleet)

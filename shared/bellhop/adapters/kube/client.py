@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -248,6 +248,11 @@ class KubeClient:
     def skew(self) -> timedelta | None:
         """Say how far the API server's clock is ahead of ours, by its latest answer."""
         return self._transport.skew
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """Say when our credentials end, as far as they say so themselves."""
+        return self._transport.ends_at
 
     def version(self) -> str:
         """Return the API server's version, such as `v1.31.2`."""

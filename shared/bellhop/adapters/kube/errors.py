@@ -25,6 +25,7 @@ from bellhop.errors import (
     StaleError,
     ThrottledError,
     TooLargeError,
+    UnauthorizedError,
     UnreachableError,
 )
 from bellhop.frozen import frozen
@@ -61,6 +62,10 @@ _FIELD = re.compile(
 
 class LateError(UnreachableError):
     """An answer took longer than one may as a whole."""
+
+
+class UntrustedError(UnreachableError):
+    """A server's certificate is not one that the stored kubeconfig trusts."""
 
 
 # Most specific first. Values: temperament and what happened, in the words of the message.
@@ -155,9 +160,10 @@ def transport_error(exc: Exception, call: Call) -> BellhopError:
 def _unanswered(exc: Exception, call: Call) -> BellhopError:
     if isinstance(exc, http.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(exc):
         # Temporary: while an authority is replaced, the stored one is behind for a moment.
-        return UnreachableError(
+        return UntrustedError(
             f"{call}: its certificate is not signed by the certificate authority of the stored "
-            "kubeconfig, or is for another host; register the cluster again if it changed",
+            "kubeconfig, or is for another host; if that changed,"
+            f" `bellhop register cluster {call.cluster} --kubeconfig FILE` with its present one",
             given=f"{call}: its certificate is not signed by the certificate authority of the "
             "kubeconfig that was given, or is for another host; correct its "
             "certificate-authority-data or its server",
@@ -178,8 +184,9 @@ def refusal_error(refusal: Refusal, call: Call) -> BellhopError:
 def _mapped(refusal: Refusal, call: Call, words: str) -> BellhopError:
     code = refusal.code
     if code == HTTPStatus.UNAUTHORIZED:
-        return DeniedError(
-            f"{call}: the credentials are not accepted; register the cluster again if they expired",
+        return UnauthorizedError(
+            f"{call}: the credentials are not accepted: they expired, or were revoked;"
+            f" `bellhop register cluster {call.cluster} --kubeconfig FILE` gives it others",
             given=f"{call}: it does not accept the credentials of the kubeconfig that was given;"
             " try them with kubectl, and give a kubeconfig whose user it knows",
         )

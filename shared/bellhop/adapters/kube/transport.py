@@ -145,6 +145,11 @@ class Transport:
         """Say how far the API server's clock is ahead of ours, by its latest answer."""
         return self._session.skew()
 
+    @property
+    def ends_at(self) -> datetime | None:
+        """Say when the credentials end, as far as they say so themselves."""
+        return self._session.kubeconfig.ends_at
+
     def _renewed(self, refused: _Session) -> _Session | None:
         with self._renewing:
             if self._session is not refused:  # Another thread was faster.
@@ -183,6 +188,11 @@ class Acting:
     def skew(self) -> timedelta | None:
         """Say how far the API server's clock is ahead of ours, by its latest answer."""
         return self._transport.skew
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """Say when the credentials end, as far as they say so themselves."""
+        return self._transport.ends_at
 
 
 Sends = Transport | Acting

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -20,8 +20,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from bellhop.errors import InvalidError
 from bellhop.frozen import frozen
 
-SKEW = timedelta(hours=1)
-"""How far a certificate's beginning lies back, for machines whose clocks are late."""
+_BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
+"""When certificates begin: long ago, so that a clock which is late, or was ahead, harms nobody."""
 
 _COMMON_NAME_LENGTH = 64
 _DIGEST = hashes.SHA256()
@@ -155,7 +155,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - SKEW)
+        .not_valid_before(min(_BEGIN, now - timedelta(hours=1)))
         .not_valid_after(now + validity)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )

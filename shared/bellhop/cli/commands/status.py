@@ -85,6 +85,8 @@ def _tell(found: Status, now: datetime, form: str) -> None:
     declared = f"{count(found.sources, 'EventSource')}, {count(found.triggers, 'trigger')}"
     name, how = ("schedule", _ticks) if found.functions else ("bellhop serve", _process)
     say(f"{name:<16}{how(found, now)}{_version(found)}")
+    if found.clock:
+        say(f"clock           {found.clock}")
     say(f"declared        {declared}")
     say(f"queues          {_queues(found, now)}")
     say(f"dead letters    {found.dead or 'none'}")
@@ -162,6 +164,7 @@ def _whole(found: Status) -> dict[str, Any]:
         "version": found.version,
         "since": found.since,
         "worked": found.worked_at,
+        "clock": found.clock,
         "sources": found.sources,
         "triggers": found.triggers,
         "paused": list(found.paused),

@@ -9,7 +9,7 @@ from jinja2 import Undefined, pass_context
 from jinja2.runtime import Context
 
 from bellhop.engine.jinja.operations import compare
-from bellhop.engine.jinja.values import number, string
+from bellhop.engine.jinja.values import glance, number, string
 from bellhop.gotemplate import Budget
 
 TESTS: dict[str, Callable[..., Any]] = {}
@@ -31,7 +31,9 @@ def _of_kind(*classes: type, but: tuple[type, ...] = ()) -> Callable[..., bool]:
 def _plain(test: Callable[..., Any]) -> Callable[..., bool]:
     @pass_context
     def paying(context: Context, value: Any, *arguments: Any) -> bool:
-        context.environment.budget.spend(1)  # type: ignore[attr-defined]
+        budget: Budget = context.environment.budget  # type: ignore[attr-defined]
+        budget.spend(1)
+        glance(budget, value)
         return bool(test(value, *arguments))
 
     return paying

@@ -19,6 +19,7 @@ from bellhop.engine.jinja.operations import formatted
 from bellhop.engine.jinja.values import (
     defined,
     dumped,
+    glance,
     measured,
     number,
     paid,
@@ -52,6 +53,7 @@ class Table(dict[str, Filter]):
             def call(context: Context, value: Any, *arguments: Any, **named: Any) -> Any:
                 budget: Budget = context.environment.budget  # type: ignore[attr-defined]
                 budget.spend(1)
+                glance(budget, value)
                 if not lenient:
                     defined(value)
                 return function(context if whole else budget, value, *arguments, **named)
@@ -75,25 +77,25 @@ def default(_budget: Budget, value: Any, otherwise: Any = "", boolean: Any = Fal
 @FILTERS.add("capitalize")
 def capitalize(budget: Budget, value: Any) -> str:
     """Write a value with its first letter large, and all others small."""
-    return paid(budget, shown(budget, value).capitalize())
+    return methods.cased(budget, str.capitalize, shown(budget, value))
 
 
 @FILTERS.add("lower")
 def lower(budget: Budget, value: Any) -> str:
     """Write a value in small letters."""
-    return paid(budget, shown(budget, value).lower())
+    return methods.cased(budget, str.lower, shown(budget, value))
 
 
 @FILTERS.add("title")
 def title(budget: Budget, value: Any) -> str:
     """Write a value with the first letter of each word large."""
-    return paid(budget, shown(budget, value).title())
+    return methods.cased(budget, str.title, shown(budget, value))
 
 
 @FILTERS.add("upper")
 def upper(budget: Budget, value: Any) -> str:
     """Write a value in large letters."""
-    return paid(budget, shown(budget, value).upper())
+    return methods.cased(budget, str.upper, shown(budget, value))
 
 
 @FILTERS.add("string")
@@ -105,10 +107,7 @@ def to_string(budget: Budget, value: Any) -> str:
 @FILTERS.add("trim")
 def trim(budget: Budget, value: Any, characters: Any = None) -> str:
     """Take blanks, or other characters, off both ends."""
-    return paid(
-        budget,
-        shown(budget, value).strip(None if characters is None else string(characters)),
-    )
+    return methods.strip(budget, shown(budget, value), characters)
 
 
 @FILTERS.add("replace")
@@ -260,7 +259,7 @@ def from_json(budget: Budget, value: Any) -> Any:
     """Read JSON."""
     text = string(value)
     budget.spend(sum(map(text.count, ",[{")))
-    budget.charge(2 * len(text))
+    budget.reserve(2 * len(text))
     try:
         return measured(budget, json.loads(text))
     except ValueError as error:

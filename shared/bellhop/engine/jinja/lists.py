@@ -98,7 +98,7 @@ def sort(
     """Order numbers or texts, or whatever has such an attribute."""
     budget = _budget(context)
     keys = _attributes(context, value, attribute)
-    keys = [_folded(each, case_sensitive) for each in keys]
+    keys = _folded(budget, keys, case_sensitive)
     found = _sorted(budget, items_of(budget, value), keys)
     return found[::-1] if reverse else found
 
@@ -112,9 +112,10 @@ def unique(
 ) -> list[Any]:
     """Return the items that differ, each where it stood first."""
     found: dict[Any, Any] = {}
-    keys = _attributes(context, value, attribute)
-    for each, item in zip(keys, items_of(_budget(context), value), strict=True):
-        found.setdefault(_scalar(_folded(each, case_sensitive)), item)
+    budget = _budget(context)
+    keys = _folded(budget, _attributes(context, value, attribute), case_sensitive)
+    for each, item in zip(keys, items_of(budget, value), strict=True):
+        found.setdefault(_scalar(each), item)
     return list(found.values())
 
 
@@ -175,7 +176,7 @@ def mapped(
     if not arguments:
         raise RefusedError("map takes the name of a filter, or attribute=…")
     name, *rest = arguments
-    function = context.environment.filters.get(string(name))
+    function = ALL.get(string(name))
     if function is None:
         raise RefusedError("map names a filter that is not there")
     return [function(context, each, *rest, **named) for each in items_of(_budget(context), value)]
@@ -246,8 +247,12 @@ def _attribute(context: Context, item: Any, path: Any) -> Any:
     return item
 
 
-def _folded(value: Any, case_sensitive: Any) -> Any:
-    return value.lower() if isinstance(value, str) and not case_sensitive else value
+def _folded(budget: Budget, keys: list[Any], case_sensitive: Any) -> list[Any]:
+    """Return keys to compare; one text in many places counts in each."""
+    budget.reserve(sum(len(each) for each in keys if isinstance(each, str)))
+    if case_sensitive:
+        return keys
+    return [each.lower() if isinstance(each, str) else each for each in keys]
 
 
 def _scalar(value: Any) -> Any:
@@ -258,6 +263,7 @@ def _scalar(value: Any) -> Any:
 
 def _sorted(budget: Budget, found: list[Any], keys: list[Any]) -> list[Any]:
     budget.spend(len(found) * max(len(found).bit_length() // 4, 1))
+    budget.reserve(sum(len(each) for each in keys if isinstance(each, str)))
     for one, other in pairwise(keys):
         less(budget, one, other)
     order = sorted(range(len(found)), key=keys.__getitem__)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from bellhop.engine.jinja.errors import RefusedError
-from bellhop.engine.jinja.values import items_of, key, keys_of, paid, shown, string
+from bellhop.engine.jinja.values import glance, items_of, key, keys_of, paid, shown, string
 from bellhop.gotemplate import Budget
+from bellhop.gotemplate.limits import CUTTING
 
 Method = Callable[..., Any]
 
@@ -46,22 +47,53 @@ def lines(budget: Budget, text: str) -> list[str]:
     return pieces[:-1] if pieces[-1] == "" else pieces
 
 
+def _stripping(method: Callable[..., str]) -> Callable[..., str]:
+    """Take one of Python's methods that looks each character up among those to take off."""
+
+    def call(budget: Budget, text: str, characters: Any = None) -> str:
+        budget.spend(1)
+        if characters is None:
+            return paid(budget, method(text))
+        budget.multiply(CUTTING, len(string(characters)), len(text))
+        return paid(budget, method(text, string(characters)))
+
+    return call
+
+
+def cased(budget: Budget, method: Callable[[str], str], text: str) -> str:
+    """Change the case of a text, one letter of which may become three."""
+    if not text.isascii():
+        budget.reserve(3 * len(text))
+    return paid(budget, method(text))
+
+
+strip = _stripping(str.strip)
+
+
 def _simple(method: Callable[..., Any]) -> Method:
     """Take one of Python's methods whose result is about as long as its texts are."""
 
     def call(budget: Budget, text: str, *arguments: Any) -> Any:
         budget.spend(1)
+        glance(budget, text)
         result = method(text, *(string(each) for each in arguments))
         return paid(budget, result) if isinstance(result, str) else result
 
     return call
 
 
+def _casing(method: Callable[[str], str]) -> Method:
+    return lambda budget, text: cased(budget, method, text)
+
+
 _TEXT: dict[str, Method] = {
+    **{
+        method.__name__: _casing(method)
+        for method in (str.capitalize, str.lower, str.title, str.upper)
+    },
     **{
         method.__name__: _simple(method)
         for method in (
-            str.capitalize,
             str.count,
             str.endswith,
             str.find,
@@ -70,19 +102,16 @@ _TEXT: dict[str, Method] = {
             str.isdigit,
             str.islower,
             str.isupper,
-            str.lower,
-            str.lstrip,
             str.removeprefix,
             str.removesuffix,
-            str.rstrip,
             str.startswith,
-            str.strip,
-            str.title,
-            str.upper,
         )
     },
     "join": joined,
+    "lstrip": _stripping(str.lstrip),
     "replace": replace,
+    "rstrip": _stripping(str.rstrip),
+    "strip": strip,
     "split": split,
     "splitlines": lines,
 }

@@ -101,8 +101,8 @@ def cut(budget: Budget, value: Any, start: Any, stop: Any, step: Any) -> Any:
 
 def formatted(budget: Budget, text: str, arguments: list[Any] | dict[str, Any]) -> str:
     """Format as printf does, without its widths that swell and its letters that look inside."""
+    budget.spend(text.count("%") + 1)
     found = list(_CONVERSION.finditer(text))
-    budget.spend(len(found) + 1)
     rest = iter(arguments if isinstance(arguments, list) else ())
     pieces: list[str] = []
     end = 0

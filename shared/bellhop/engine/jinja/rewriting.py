@@ -1,7 +1,7 @@
 """Replaces what Jinja2 would compile to Python's own operations by filters that pay first.
 
-Comparisons, slices, keys, stars and loops become calls of filters whose names no template can
-write. What there is no second template for (include, extends, blocks …) is refused here.
+Comparisons, slices, keys, stars, loops, lists and mappings become calls of filters that no template
+can call by name. What there is no second template for (include, extends, blocks …) is refused here.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, NoReturn, TypeVar
 from jinja2 import Environment, TemplateSyntaxError, nodes
 from jinja2.visitor import NodeTransformer
 
-COMPARE, CUT, ITERATE, KEY, TICK, NAMED, LITERAL = (
-    f"\0{name}" for name in ("compare", "cut", "iterate", "key", "tick", "named", "literal")
+COMPARE, CUT, ITERATE, KEY, TICK, NAMED, LITERAL, MADE = (
+    f"\0{name}" for name in ("compare", "cut", "iterate", "key", "tick", "named", "literal", "made")
 )
-"""The hidden filters; a name that begins with a zero byte cannot be written in a template."""
+"""The hidden filters: no word of a template begins with a zero byte, though a text of it may."""
 
 _REFUSED: dict[type[nodes.Node], str] = {
     nodes.Block: "block",
@@ -49,8 +49,10 @@ class _Rewriter(NodeTransformer):
             nodes.Call: self._unstarred,
             nodes.Compare: self._compare,
             nodes.Filter: self._unstarred,
+            nodes.Dict: self._made,
             nodes.For: self._for,
             nodes.Getitem: self._getitem,
+            nodes.List: self._made,
             nodes.Name: self._name,
             nodes.Output: self._output,
             nodes.Pair: self._pair,
@@ -83,7 +85,13 @@ class _Rewriter(NodeTransformer):
 
     def _tuple(self, node: nodes.Tuple) -> nodes.Expr:
         self.generic_visit(node)
-        return self._placed(nodes.List(node.items), node) if node.ctx == "load" else node
+        if node.ctx != "load":
+            return node
+        return self._filtered(MADE, self._placed(nodes.List(node.items), node))
+
+    def _made(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
+        self.generic_visit(node)
+        return self._filtered(MADE, node)
 
     def _pair(self, node: nodes.Pair) -> nodes.Pair:
         self.generic_visit(node)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -21,6 +20,7 @@ from bellhop.engine.jinja.methods import method_of
 from bellhop.engine.jinja.operations import OPERATORS, calculate, compare, cut
 from bellhop.engine.jinja.values import Bound, defined, items_of, key, kind, shown, string, whole
 from bellhop.gotemplate import Budget, DepthLimitError
+from bellhop.model.suggestion import closest
 
 MAX_TOKENS = 30_000
 """How many words and signs a template may have: what parsing it costs at most."""
@@ -50,9 +50,9 @@ class Missing(StrictUndefined):
         place, name = self._undefined_obj, self._undefined_name
         if self._undefined_hint or not isinstance(place, dict) or not isinstance(name, str):
             return super()._undefined_message
-        near = difflib.get_close_matches(name, [each for each in place if isinstance(each, str)], 1)
-        guess = f" (did you mean '{near[0]}'?)" if near else ""
-        return f"'dict object' has no attribute {name!r}{guess}"
+        near = closest(name, [each for each in place if isinstance(each, str)])
+        guess = f" (did you mean '{near}'?)" if near else ""
+        return f"'dict object' has no attribute {name[:80]!r}{guess}"
 
 
 class Sandbox(SandboxedEnvironment):
@@ -209,6 +209,7 @@ _HIDDEN.add(rewriting.COMPARE)(compare)
 _HIDDEN.add(rewriting.CUT)(cut)
 _HIDDEN.add(rewriting.ITERATE)(items_of)
 _HIDDEN.add(rewriting.KEY)(lambda _budget, value: key(value))
+_HIDDEN.add(rewriting.MADE)(lambda budget, value: budget.spend(len(value)) or value)
 _HIDDEN.add(rewriting.TICK)(lambda _budget, value: value)
 _HIDDEN.add(rewriting.LITERAL)(lambda _budget, value: Literal(value))
 

@@ -78,7 +78,9 @@ class _Run:
         code = _compiled(self._text, self._name, self._marked)
         self._template = template = Template.from_code(environment, code, environment.globals)
         space = template.root_render_func.__globals__
-        space.update(concat=self._joined, str_join=self._shown, markup_join=self._shown)
+        space.update(str_join=self._shown, markup_join=self._shown)
+        # Blocks, macros and calls take theirs from the environment.
+        environment.concat = self._joined  # type: ignore[method-assign]
         self._output = output = template.root_render_func(template.new_context(dict(variables)))
         left = self._budget.limits.output
         for piece in output:

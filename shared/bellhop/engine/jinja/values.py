@@ -11,8 +11,6 @@ from jinja2 import Undefined
 from bellhop.engine.jinja.errors import RefusedError
 from bellhop.gotemplate import Budget
 
-SMALL = 64
-"""Texts up to this length are held by the limit on steps alone."""
 _LARGE = 4096
 _BITS = 256
 
@@ -55,9 +53,14 @@ def defined(value: Any) -> Any:
 
 def paid(budget: Budget, text: str) -> str:
     """Return a text that was just built, paid for."""
-    if len(text) > SMALL:
-        budget.charge(len(text))
+    budget.hold(text)
     return text
+
+
+def glance(budget: Budget, value: Any) -> None:
+    """Look at the clock before a call that is given a long text."""
+    if isinstance(value, str) and len(value) > _LARGE:
+        budget.look()
 
 
 def shown(budget: Budget, value: Any) -> str:
@@ -80,7 +83,8 @@ def shown(budget: Budget, value: Any) -> str:
 
 def dumped(budget: Budget, value: Any, indent: int | None = None) -> str:
     """Write JSON, with the keys in order."""
-    measured(budget, value)
+    if isinstance(defined(value), dict | list):
+        budget.walk(value, indent or 0)
     separators = (",", ":") if indent is None else None
     text = json.dumps(
         value,
@@ -173,8 +177,7 @@ def equal(budget: Budget, one: Any, other: Any) -> bool:
         )
     if isinstance(defined(one), dict | list) or isinstance(defined(other), dict | list):
         return False
-    if isinstance(one, str) and len(one) > _LARGE:
-        budget.look()
+    glance(budget, one)
     return bool(one == other)
 
 
@@ -182,8 +185,7 @@ def contains(budget: Budget, container: Any, value: Any) -> bool:
     """Tell whether a text has a part, a list an item, or a mapping a key."""
     budget.spend(1)
     if isinstance(container, str):
-        if len(container) > _LARGE:
-            budget.look()
+        glance(budget, container)
         return string(value) in container
     if isinstance(container, dict):
         return key(value) in container
@@ -196,4 +198,5 @@ def less(budget: Budget, one: Any, other: Any) -> bool:
     numbers = isinstance(one, int | float) and isinstance(other, int | float)
     if not numbers and not (isinstance(one, str) and isinstance(other, str)):
         raise RefusedError(f"cannot order {kind(defined(one))} and {kind(defined(other))}")
+    glance(budget, one)
     return bool(one < other)

@@ -115,8 +115,8 @@ class _Story:
     def _tell_cluster(self) -> None:
         health = overview.health(self._here, self._cluster)
         refused = overview.refused(self._here, self._cluster)
-        if health.state == "Down":
-            said = f"it is down: {health.message}"
+        if health.away:
+            said = f"it is {health.state.lower()}: {health.message}"
             cure = f"see that cluster '{self._cluster}' answers: {health.message}"
             self._chain.add("cluster", self._cluster, "failed", said, cure)
         if pause := overview.paused(self._here, self._cluster):

@@ -115,9 +115,10 @@ class _Story:
 
     def _selected(self, key: str) -> Link:
         health = overview.health(self._here, key)
-        if health.state == "Down":
+        if health.away:
             cure = f"see that cluster '{key}' answers: {health.message}"
-            return Link("cluster", key, "failed", f"it is down: {health.message}", cure)
+            said = f"it is {health.state.lower()}: {health.message}"
+            return Link("cluster", key, "failed", said, cure)
         if pause := overview.paused(self._here, key):
             return Link("cluster", key, "waits", *pause)
         labels = self._catalog.clusters[key].labels

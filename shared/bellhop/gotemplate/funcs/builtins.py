@@ -8,7 +8,7 @@ from urllib.parse import quote_plus
 from bellhop.gotemplate.calls import call, decide
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.functions import VALUE, Table
-from bellhop.gotemplate.limits import Budget, Limits
+from bellhop.gotemplate.limits import SLOW, Budget, Limits
 from bellhop.gotemplate.literals import to_bytes, to_text
 from bellhop.gotemplate.printf import sprintf
 from bellhop.gotemplate.values import (
@@ -167,13 +167,13 @@ def _joined(budget: Budget, values: tuple[Any, ...]) -> str:
     return print_values(shown, budget)
 
 
-@_add("html", f"...{ANY}", budgeted=True)
+@_add("html", f"...{ANY}", budgeted=True, most=SLOW)
 def html(budget: Budget, *values: Any) -> str:
     """Escape for HTML."""
     return _joined(budget, values).translate(_HTML_TABLE)
 
 
-@_add("js", f"...{ANY}", budgeted=True)
+@_add("js", f"...{ANY}", budgeted=True, most=SLOW)
 def js(budget: Budget, *values: Any) -> str:
     """Escape for a JavaScript string."""
     return "".join(_js_character(character) for character in _joined(budget, values))
@@ -190,7 +190,7 @@ def _js_character(character: str) -> str:
     return character
 
 
-@_add("urlquery", f"...{ANY}", budgeted=True)
+@_add("urlquery", f"...{ANY}", budgeted=True, most=SLOW)
 def urlquery(budget: Budget, *values: Any) -> str:
     """Escape for a URL's query."""
     return quote_plus(to_bytes(_joined(budget, values)), safe="")

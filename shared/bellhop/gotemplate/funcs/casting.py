@@ -64,6 +64,7 @@ def strings_of(value: Any, budget: Budget) -> list[str]:
     """Write a list's items, leaving nils out; anything else counts as a list of itself."""
     if isinstance(value, list):
         budget.spend(len(value))
+        budget.take(sum(len(item) for item in value if isinstance(item, str)))
         return [to_text_of(item, budget) for item in value if item is not None]
     return [] if value is None else [to_text_of(value, budget)]
 

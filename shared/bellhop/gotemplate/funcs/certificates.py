@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.functions import Table
+from bellhop.gotemplate.limits import SLOWER
 from bellhop.gotemplate.printf import brief
 from bellhop.gotemplate.values import Struct
 
@@ -22,6 +23,10 @@ _add = FUNCTIONS.add
 _CERTIFICATE = "sprig.certificate"
 _LIST = "[]interface {}"
 _RSA_BITS, _CERTIFICATE_RSA_BITS, _DSA_BITS, _EXPONENT = 4096, 2048, 2048, 65537
+_LOAD_SECONDS = 0.1
+_STEPS_PER_NAME = 50
+_LONGEST_KEY = 4096
+"""Characters of a private key in PEM: one of RSA with 5,000 bits."""
 # What nine keys of ten take on a machine that is half as busy as it can be. How long it takes to
 # find primes is luck, and OpenSSL cannot be stopped.
 _RSA_SECONDS, _CERTIFICATE_RSA_SECONDS, _DSA_SECONDS = 2.0, 0.25, 1.0
@@ -63,12 +68,16 @@ def _key_pem(key: Any) -> str:
     return pem.decode()
 
 
-def _load_key(pem: str, failure: str = "parsing private key") -> Any:
+def _load_key(budget: Budget, pem: str, failure: str = "parsing private key") -> Any:
+    """Read a private key; to check a large one takes OpenSSL minutes, so its length is bounded."""
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - as above
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - as above
 
+    budget.begin(_LOAD_SECONDS)
     if "-----BEGIN " not in pem:
         raise FunctionError(f"{failure}: no PEM data in input")
+    if len(pem) > _LONGEST_KEY:
+        raise FunctionError(f"{failure}: a key of more than {_LONGEST_KEY} characters")
     try:
         return serialization.load_pem_private_key(pem.encode(), None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -93,9 +102,11 @@ def _new_key(budget: Budget) -> Any:
     return rsa.generate_private_key(_EXPONENT, _CERTIFICATE_RSA_BITS)
 
 
-def _names(ips: list[Any], dns: list[Any]) -> Any:
+def _names(budget: Budget, ips: list[Any], dns: list[Any]) -> Any:
     from cryptography import x509  # noqa: PLC0415 - as above
 
+    budget.spend(_STEPS_PER_NAME * (len(ips) + len(dns)))
+    budget.take(sum(len(name) for name in (*ips, *dns) if isinstance(name, str)))
     names: list[Any] = []
     for name in dns:
         if not isinstance(name, str):
@@ -182,60 +193,78 @@ def _issued(*arguments: Any, is_ca: bool = False) -> Struct:
         raise FunctionError(f"error creating certificate: {error}") from error
 
 
-@_add("genCA", "string", "int", budgeted=True)
+@_add("genCA", "string", "int", budgeted=True, most=SLOWER)
 def gen_ca(budget: Budget, name: str, days: int) -> Struct:
     """Make a certificate authority; .Cert and .Key are PEM."""
     return _issued(name, days, _new_key(budget), None, None, is_ca=True)
 
 
-@_add("genCAWithKey", "string", "int", "string")
-def gen_ca_with_key(name: str, days: int, pem: str) -> Struct:
+@_add("genCAWithKey", "string", "int", "string", budgeted=True, most=SLOWER)
+def gen_ca_with_key(budget: Budget, name: str, days: int, pem: str) -> Struct:
     """Make a certificate authority for a private key."""
-    return _issued(name, days, _load_key(pem), None, None, is_ca=True)
+    return _issued(name, days, _load_key(budget, pem), None, None, is_ca=True)
 
 
-@_add("genSelfSignedCert", "string", _LIST, _LIST, "int", budgeted=True)
+@_add("genSelfSignedCert", "string", _LIST, _LIST, "int", budgeted=True, most=SLOWER)
 def gen_self_signed_cert(
     budget: Budget, name: str, ips: list[Any], dns: list[Any], days: int
 ) -> Struct:
     """Make a certificate that is signed by itself."""
-    alternatives = _names(ips, dns)
+    alternatives = _names(budget, ips, dns)
     return _issued(name, days, _new_key(budget), alternatives, None)
 
 
-@_add("genSelfSignedCertWithKey", "string", _LIST, _LIST, "int", "string")
+@_add(
+    "genSelfSignedCertWithKey", "string", _LIST, _LIST, "int", "string", budgeted=True, most=SLOWER
+)
 def gen_self_signed_cert_with_key(
-    name: str, ips: list[Any], dns: list[Any], days: int, pem: str
+    budget: Budget, name: str, ips: list[Any], dns: list[Any], days: int, pem: str
 ) -> Struct:
     """Make a certificate for a private key, signed by itself."""
-    return _issued(name, days, _load_key(pem), _names(ips, dns), None)
+    return _issued(name, days, _load_key(budget, pem), _names(budget, ips, dns), None)
 
 
-def _issuer(authority: Struct) -> tuple[Any, Any]:
-    key = _load_key(authority["Key"], "error parsing private key")
+def _issuer(budget: Budget, authority: Struct) -> tuple[Any, Any]:
+    key = _load_key(budget, authority["Key"], "error parsing private key")
     return _load_certificate(authority["Cert"]), key
 
 
-@_add("genSignedCert", "string", _LIST, _LIST, "int", _CERTIFICATE, budgeted=True)
+@_add("genSignedCert", "string", _LIST, _LIST, "int", _CERTIFICATE, budgeted=True, most=SLOWER)
 def gen_signed_cert(
     budget: Budget, name: str, ips: list[Any], dns: list[Any], days: int, authority: Struct
 ) -> Struct:
     """Make a certificate signed by an authority."""
-    issuer, alternatives = _issuer(authority), _names(ips, dns)
+    issuer, alternatives = _issuer(budget, authority), _names(budget, ips, dns)
     return _issued(name, days, _new_key(budget), alternatives, issuer)
 
 
-@_add("genSignedCertWithKey", "string", _LIST, _LIST, "int", _CERTIFICATE, "string")
+@_add(
+    "genSignedCertWithKey",
+    "string",
+    _LIST,
+    _LIST,
+    "int",
+    _CERTIFICATE,
+    "string",
+    budgeted=True,
+    most=SLOWER,
+)
 def gen_signed_cert_with_key(
-    name: str, ips: list[Any], dns: list[Any], days: int, authority: Struct, pem: str
+    budget: Budget,
+    name: str,
+    ips: list[Any],
+    dns: list[Any],
+    days: int,
+    authority: Struct,
+    pem: str,
 ) -> Struct:
     """Make a certificate for a private key, signed by an authority."""
-    issuer, alternatives = _issuer(authority), _names(ips, dns)
-    return _issued(name, days, _load_key(pem), alternatives, issuer)
+    issuer, alternatives = _issuer(budget, authority), _names(budget, ips, dns)
+    return _issued(name, days, _load_key(budget, pem), alternatives, issuer)
 
 
-@_add("buildCustomCert", "string", "string")
-def build_custom_cert(certificate: str, key: str) -> Struct:
+@_add("buildCustomCert", "string", "string", budgeted=True, most=SLOWER)
+def build_custom_cert(budget: Budget, certificate: str, key: str) -> Struct:
     """Take a certificate and a key, each PEM in base64."""
     try:
         plain = b64decode(certificate, validate=True).decode()
@@ -246,5 +275,5 @@ def build_custom_cert(certificate: str, key: str) -> Struct:
     except (binascii.Error, ValueError) as error:
         raise FunctionError("unable to decode base64 private key") from error
     _load_certificate(plain)
-    _load_key(plain_key, "error parsing private key")
+    _load_key(budget, plain_key, "error parsing private key")
     return Struct({"Cert": plain, "Key": plain_key}, _CERTIFICATE)

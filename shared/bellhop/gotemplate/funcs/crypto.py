@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.funcs.encoding import decode_base64
 from bellhop.gotemplate.functions import Table
+from bellhop.gotemplate.limits import WRITTEN
 from bellhop.gotemplate.literals import to_bytes, to_text
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def encrypt_aes(password: str, text: str) -> str:
     return base64.b64encode(vector + sealed).decode()
 
 
-@_add("decryptAES", "string", "string")
+@_add("decryptAES", "string", "string", most=WRITTEN)
 def decrypt_aes(password: str, text: str) -> str:
     """Decrypt what encryptAES made."""
     if not text:

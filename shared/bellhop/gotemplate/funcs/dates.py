@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.funcs.layouts import DAYS, MONTHS, Moment, format_moment, parse_moment
 from bellhop.gotemplate.functions import Function, Table
+from bellhop.gotemplate.limits import SLOWER
 from bellhop.gotemplate.literals import MAX_INT, MIN_INT, quote
 from bellhop.gotemplate.values import ANY, Int, Opaque, make_int
 
@@ -60,7 +61,7 @@ class Time(Opaque):
 
 
 def _method(name: str, call: Callable[..., Any], *parameters: str) -> tuple[str, Function]:
-    return name, Function(name, call, parameters)
+    return name, Function(name, call, parameters, most=SLOWER)
 
 
 Time.methods = dict(
@@ -122,13 +123,13 @@ def now() -> Time:
     return Time(_now())
 
 
-@_add("date", "string", ANY)
+@_add("date", "string", ANY, most=SLOWER)
 def date(layout: str, value: Any) -> str:
     """Write a time by a layout."""
     return date_in_zone(layout, value, "Local")
 
 
-@_add("dateInZone date_in_zone", "string", ANY, "string")
+@_add("dateInZone date_in_zone", "string", ANY, "string", most=SLOWER)
 def date_in_zone(layout: str, value: Any, zone: str) -> str:
     """Write a time by a layout, in a zone."""
     return format_moment(_in_zone(_moment_of(value), zone), layout)
@@ -146,7 +147,7 @@ def html_date_in_zone(value: Any, zone: str) -> str:
     return date_in_zone("2006-01-02", value, zone)
 
 
-@_add("dateModify date_modify", "string", _TIME)
+@_add("dateModify date_modify", "string", _TIME, most=SLOWER)
 def date_modify(duration: str, value: Time) -> Time:
     """Return the time a duration later; one that cannot be read changes nothing."""
     try:
@@ -155,13 +156,13 @@ def date_modify(duration: str, value: Time) -> Time:
         return value
 
 
-@_add("mustDateModify must_date_modify", "string", _TIME)
+@_add("mustDateModify must_date_modify", "string", _TIME, most=SLOWER)
 def must_date_modify(duration: str, value: Time) -> Time:
     """Return the time a duration later."""
     return value.shifted(parse_duration(duration))
 
 
-@_add("toDate", "string", "string")
+@_add("toDate", "string", "string", most=SLOWER)
 def to_date(layout: str, text: str) -> Time:
     """Read a time by a layout; one that cannot be read is the year 1."""
     try:
@@ -170,7 +171,7 @@ def to_date(layout: str, text: str) -> Time:
         return Time(Moment(_ZERO_YEAR, "UTC"))
 
 
-@_add("mustToDate", "string", "string")
+@_add("mustToDate", "string", "string", most=SLOWER)
 def must_to_date(layout: str, text: str) -> Time:
     """Read a time by a layout."""
     return Time(parse_moment(layout, text, UTC))
@@ -249,7 +250,7 @@ def ago(value: Any) -> str:
     return format_duration(int(passed + 0.5) * _SECOND)
 
 
-@_add("duration", ANY)
+@_add("duration", ANY, most=SLOWER)
 def duration(value: Any) -> str:
     """Write seconds as a duration; they are an int64 or digits."""
     seconds = 0
@@ -263,7 +264,7 @@ def duration(value: Any) -> str:
     return format_duration(nanoseconds)
 
 
-@_add("durationRound", ANY)
+@_add("durationRound", ANY, most=SLOWER)
 def duration_round(value: Any) -> str:
     """Write a duration by its largest unit alone."""
     nanoseconds = 0

@@ -73,9 +73,10 @@ def pluck(key: str, *maps: _Map) -> list[Any]:
     return [values[key] for values in maps if key in values]
 
 
-@_add("keys", f"...{MAP}")
-def keys(*maps: _Map) -> StringList:
+@_add("keys", f"...{MAP}", budgeted=True)
+def keys(budget: Budget, *maps: _Map) -> StringList:
     """Return the maps' keys."""
+    budget.spend(sum(map(len, maps)))
     return StringList(key for values in maps for key in sorted_keys(values))
 
 
@@ -94,7 +95,8 @@ def pick(values: _Map, *wanted: str) -> _Map:
 @_add("omit", MAP, "...string")
 def omit(values: _Map, *unwanted: str) -> _Map:
     """Return a map without some keys."""
-    return {key: value for key, value in values.items() if key not in unwanted}
+    left_out = set(unwanted)
+    return {key: value for key, value in values.items() if key not in left_out}
 
 
 @_add("dig", f"...{ANY}")

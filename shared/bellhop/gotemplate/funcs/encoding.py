@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.functions import Table
+from bellhop.gotemplate.limits import SLOW, SLOWER, WRITTEN
 from bellhop.gotemplate.literals import to_bytes, to_text
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def b64enc(text: str) -> str:
     return base64.b64encode(to_bytes(text)).decode()
 
 
-@_add("b64dec", "string")
+@_add("b64dec", "string", most=WRITTEN)
 def b64dec(text: str) -> str:
     """Decode base64; what is wrong with the text comes back in its place."""
     try:
@@ -55,13 +56,13 @@ def decode_base64(text: str) -> bytes:
         raise FunctionError(f"illegal base64 data at input byte {position}") from error
 
 
-@_add("b32enc", "string")
+@_add("b32enc", "string", most=SLOW)
 def b32enc(text: str) -> str:
     """Encode in base32."""
     return base64.b32encode(to_bytes(text)).decode()
 
 
-@_add("b32dec", "string")
+@_add("b32dec", "string", most=SLOW)
 def b32dec(text: str) -> str:
     """Decode base32; what is wrong with the text comes back in its place."""
     plain = text.replace("\n", "").replace("\r", "")
@@ -114,7 +115,8 @@ def adler32sum(text: str) -> str:
 
 
 def _random(budget: Budget, alphabet: str, count: int) -> str:
-    budget.reserve(count)
+    budget.begin_call((), SLOWER)
+    budget.take(count)
     return "".join(secrets.SystemRandom().choices(alphabet, k=max(count, 0)))
 
 
@@ -151,7 +153,7 @@ def rand_bytes(budget: Budget, count: int) -> str:
     return base64.b64encode(secrets.token_bytes(count)).decode()
 
 
-@_add("shuffle", "string")
+@_add("shuffle", "string", most=SLOWER)
 def shuffle(text: str) -> str:
     """Return the characters in random order."""
     characters = list(text)

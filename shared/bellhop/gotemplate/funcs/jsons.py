@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.floats import format_float
 from bellhop.gotemplate.functions import Table
+from bellhop.gotemplate.limits import WRITTEN
 from bellhop.gotemplate.literals import MAX_UINT, MIN_INT, to_bytes
 from bellhop.gotemplate.values import ANY, Bytes, Opaque, Struct, sorted_keys, type_name
 
@@ -117,29 +118,29 @@ def number(value: float) -> str:
 def to_json(budget: Budget, value: Any, indent: str = "", *, html: bool = True) -> str:
     """Write a value within the budget."""
     if isinstance(value, dict | list):
-        budget.walk(value)
+        budget.take(budget.walk(value, len(indent)))
     return _Writer(indent, html=html).write(value, "")
 
 
-@_add("mustToJson", ANY, budgeted=True)
+@_add("mustToJson", ANY, budgeted=True, most=WRITTEN)
 def must_to_json(budget: Budget, value: Any) -> str:
     """Write JSON."""
     return to_json(budget, value)
 
 
-@_add("mustToPrettyJson", ANY, budgeted=True)
+@_add("mustToPrettyJson", ANY, budgeted=True, most=WRITTEN)
 def must_to_pretty_json(budget: Budget, value: Any) -> str:
     """Write JSON over many lines."""
     return to_json(budget, value, "  ")
 
 
-@_add("toRawJson mustToRawJson", ANY, budgeted=True)
+@_add("toRawJson mustToRawJson", ANY, budgeted=True, most=WRITTEN)
 def to_raw_json(budget: Budget, value: Any) -> str:
     """Write JSON with <, > and & as they are."""
     return to_json(budget, value, html=False)
 
 
-@_add("toJson", ANY, budgeted=True)
+@_add("toJson", ANY, budgeted=True, most=WRITTEN)
 def to_json_(budget: Budget, value: Any) -> str:
     """Write JSON, or nothing for what has none."""
     try:
@@ -148,7 +149,7 @@ def to_json_(budget: Budget, value: Any) -> str:
         return ""
 
 
-@_add("toPrettyJson", ANY, budgeted=True)
+@_add("toPrettyJson", ANY, budgeted=True, most=WRITTEN)
 def to_pretty_json(budget: Budget, value: Any) -> str:
     """Write JSON over many lines, or nothing for what has none."""
     try:
@@ -173,12 +174,13 @@ def _refuse(name: str) -> Any:
     raise ValueError(f"invalid character '{name[0]}' looking for beginning of value")
 
 
-def from_json(text: str) -> Any:
-    """Read JSON.
+def from_json(budget: Budget, text: str) -> Any:
+    """Read JSON, each of whose values is a step.
 
     Raises:
         FunctionError: in Go's words for the commonest mistakes.
     """
+    budget.spend(sum(map(text.count, ",[{")))
     try:
         return json.loads(text, parse_int=_integer, parse_constant=_refuse)
     except json.JSONDecodeError as error:
@@ -211,16 +213,16 @@ def _complaint(text: str, error: json.JSONDecodeError) -> str:
     return f"invalid character {shown} looking for beginning of value"
 
 
-@_add("fromJson", "string")
-def from_json_or_nil(text: str) -> Any:
+@_add("fromJson", "string", budgeted=True)
+def from_json_or_nil(budget: Budget, text: str) -> Any:
     """Read JSON, or nil where the text is none."""
     try:
-        return from_json(text)
+        return from_json(budget, text)
     except FunctionError:
         return None
 
 
-@_add("mustFromJson", "string")
-def must_from_json(text: str) -> Any:
+@_add("mustFromJson", "string", budgeted=True)
+def must_from_json(budget: Budget, text: str) -> Any:
     """Read JSON."""
-    return from_json(text)
+    return from_json(budget, text)

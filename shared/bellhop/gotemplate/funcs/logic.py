@@ -92,7 +92,7 @@ def deep_equal(budget: Budget, first: Any, second: Any) -> bool:
     """Tell whether two values are equal in type and content, to the last leaf."""
     for value in (first, second):
         if isinstance(value, dict | list):
-            budget.walk(value)
+            budget.take(budget.walk(value))
     return same(first, second)
 
 

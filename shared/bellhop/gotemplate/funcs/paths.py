@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote, unquote
 
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.functions import Table
+from bellhop.gotemplate.limits import SLOW, SLOWER
 from bellhop.gotemplate.literals import quote as go_quote
 from bellhop.gotemplate.literals import to_bytes
 from bellhop.gotemplate.values import kind_name
+
+if TYPE_CHECKING:
+    from bellhop.gotemplate.limits import Budget
 
 FUNCTIONS = Table()
 _add = FUNCTIONS.add
@@ -23,7 +27,7 @@ _USER_SAFE = "$&+,;=!~"
 _PARTS = ("scheme", "host", "path", "query", "opaque", "fragment", "userinfo")
 
 
-@_add("base osBase", "string")
+@_add("base osBase", "string", most=SLOW)
 def base(path: str) -> str:
     """Return the last element of a path."""
     if not path:
@@ -31,7 +35,7 @@ def base(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2] or "/"
 
 
-@_add("clean osClean", "string")
+@_add("clean osClean", "string", most=SLOW)
 def clean(path: str) -> str:
     """Return the shortest path that means the same."""
     rooted = path.startswith("/")
@@ -48,13 +52,13 @@ def clean(path: str) -> str:
     return ("/" if rooted else "") + "/".join(kept) or "."
 
 
-@_add("dir osDir", "string")
+@_add("dir osDir", "string", most=SLOW)
 def dir_(path: str) -> str:
     """Return all but the last element of a path."""
     return clean(path[: path.rfind("/") + 1])
 
 
-@_add("ext osExt", "string")
+@_add("ext osExt", "string", most=SLOW)
 def ext(path: str) -> str:
     """Return the extension with its dot."""
     name = path.rpartition("/")[2]
@@ -70,7 +74,7 @@ def is_abs(path: str) -> bool:
 # -- URLs
 
 
-@_add("urlParse", "string")
+@_add("urlParse", "string", most=SLOWER)
 def url_parse(text: str) -> dict[str, Any]:
     """Take a URL apart into scheme, userinfo, host, hostname, path, query, opaque, fragment."""
     found: dict[str, Any] = dict.fromkeys((*_PARTS, "hostname"), "")
@@ -123,10 +127,11 @@ def _hostname(text: str, host: str) -> str:
     return name
 
 
-@_add("urlJoin", "map[string]interface {}")
-def url_join(parts: dict[str, Any]) -> str:
+@_add("urlJoin", "map[string]interface {}", budgeted=True, most=SLOWER)
+def url_join(budget: Budget, parts: dict[str, Any]) -> str:
     """Put a URL together from what urlParse takes it apart into."""
     given = {name: _part(parts, name) for name in _PARTS}
+    budget.take(sum(map(len, given.values())))
     url = f"{given['scheme']}:" if given["scheme"] else ""
     if given["opaque"]:
         url += given["opaque"]

@@ -1,4 +1,8 @@
-"""Regular expressions through RE2, the engine Go's are modelled on: none can hang."""
+"""Regular expressions through RE2, the engine Go's are modelled on.
+
+RE2 takes time in proportion to the size of the compiled expression times the length of the text
+where its automaton has too many states, so the product of the two is bounded.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.functions import Table
+from bellhop.gotemplate.limits import SLOW
 from bellhop.gotemplate.literals import quote, to_bytes, to_text
 from bellhop.gotemplate.values import StringList
 
@@ -19,11 +24,12 @@ if TYPE_CHECKING:
 FUNCTIONS = Table()
 _add = FUNCTIONS.add
 
-_META = re.compile(r"([\\.+*?()|\[\]{}^$])")
+_META = str.maketrans({character: f"\\{character}" for character in r"\.+*?()|[]{}^$"})
 _INNER = frozenset(bytes([byte]) for byte in range(0x80, 0xC0))
 _LONGEST_NUMBER = 9
 _STEPS_PER_MATCH = 3
 _NAME = re.compile(r"\w+", re.ASCII)
+_MOST_CARRIED, _GROUPS_PER_COST = 1_000_000, 16
 _LONGEST, _MEMORY = 100_000, 2_000_000
 _COMPLAINTS = {
     "missing )": "missing closing )",
@@ -46,7 +52,7 @@ class PatternError(FunctionError):
         self.pattern = pattern
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _compiled(pattern: str) -> Any:
     import re2  # noqa: PLC0415 - only templates that ask for it pay for it
 
@@ -80,16 +86,28 @@ def _clean(text: str) -> str:
     return text
 
 
+def _found(budget: Budget, pattern: str, data: bytes) -> Any:
+    """Return the compiled expression, if so long a text may be searched by it."""
+    expression = _compiled(pattern)
+    # Each place of the expression where a match may be carries what the groups have matched.
+    if expression.programsize * expression.groups > _MOST_CARRIED:
+        raise FunctionError("error parsing regexp: expression too large")
+    cost = expression.programsize * (1 + expression.groups // _GROUPS_PER_COST)
+    budget.multiply("the size of the expression times that of the text", cost, len(data))
+    return expression
+
+
 def _matches(budget: Budget, pattern: str, data: bytes, most: int) -> Iterator[Any]:
     """Yield matches from the left, at most so many unless negative.
 
     An empty match right after another does not count, nor one inside of a character.
     """
     last_end = -1
-    for match in _compiled(pattern).finditer(data):
+    for match in _found(budget, pattern, data).finditer(data):
         if most == 0:
             return
         budget.spend(_STEPS_PER_MATCH)
+        budget.look()
         start, end = match.span()
         if end == start and (start == last_end or data[start : start + 1] in _INNER):
             continue
@@ -98,25 +116,27 @@ def _matches(budget: Budget, pattern: str, data: bytes, most: int) -> Iterator[A
         last_end = end
 
 
-@_add("regexMatch", "string", "string")
-def regex_match(pattern: str, text: str) -> bool:
+@_add("regexMatch", "string", "string", budgeted=True)
+def regex_match(budget: Budget, pattern: str, text: str) -> bool:
     """Tell whether a text has a match; a pattern that is none has none."""
     try:
-        return must_regex_match(pattern, text)
+        return must_regex_match(budget, pattern, text)
     except FunctionError:
         return False
 
 
-@_add("mustRegexMatch", "string", "string")
-def must_regex_match(pattern: str, text: str) -> bool:
+@_add("mustRegexMatch", "string", "string", budgeted=True)
+def must_regex_match(budget: Budget, pattern: str, text: str) -> bool:
     """Tell whether a text has a match."""
-    return _compiled(pattern).search(to_bytes(text)) is not None
+    data = to_bytes(text)
+    return _found(budget, pattern, data).search(data) is not None
 
 
-@_add("mustRegexFind", "string", "string")
-def regex_find(pattern: str, text: str) -> str:
+@_add("mustRegexFind", "string", "string", budgeted=True)
+def regex_find(budget: Budget, pattern: str, text: str) -> str:
     """Return the first match, or an empty text."""
-    match = _compiled(pattern).search(to_bytes(text))
+    data = to_bytes(text)
+    match = _found(budget, pattern, data).search(data)
     return to_text(match.group()) if match is not None else ""
 
 
@@ -217,10 +237,10 @@ def regex_split(budget: Budget, pattern: str, text: str, most: int) -> StringLis
     return StringList(map(to_text, parts))
 
 
-@_add("regexQuoteMeta", "string")
+@_add("regexQuoteMeta", "string", most=SLOW)
 def regex_quote_meta(text: str) -> str:
     """Escape what means something in a pattern."""
-    return _META.sub(r"\\\1", text)
+    return text.translate(_META)
 
 
 def _panicking(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -163,7 +163,11 @@ def copy_by_id(budget: Budget, identifier: str) -> str:
 def get_field_by_id(budget: Budget, identifier: str, path: str) -> Any:
     """Return a referred object's field by its dotted path, or an empty text."""
     found = _field(_referred(budget, identifier), path)
-    return copied(found) if budget.owned else found
+    if not budget.owned:
+        return found
+    if isinstance(found, dict | list):
+        budget.walk(found)
+    return copied(found)
 
 
 @_deploy("setField", "string", "string", ANY, budgeted=True)

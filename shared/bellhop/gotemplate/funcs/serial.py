@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.funcs import jsons, tomls, yamls
 from bellhop.gotemplate.functions import Table
+from bellhop.gotemplate.limits import SLOW, SLOWER, WRITTEN
 from bellhop.gotemplate.values import ANY, type_name
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _NOT_A_MAP = "json: cannot unmarshal {} into Go value of type map[string]interfa
 _NOT_A_LIST = "json: cannot unmarshal {} into Go value of type []interface {{}}"
 
 
-@_add("toYaml", ANY, budgeted=True)
+@_add("toYaml", ANY, budgeted=True, most=WRITTEN)
 def to_yaml(budget: Budget, value: Any) -> str:
     """Write YAML without the last newline, or nothing for what has none."""
     try:
@@ -28,7 +29,7 @@ def to_yaml(budget: Budget, value: Any) -> str:
         return ""
 
 
-@_add("toToml", ANY, budgeted=True)
+@_add("toToml", ANY, budgeted=True, most=SLOW)
 def to_toml(budget: Budget, value: Any) -> str:
     """Write TOML; what is wrong with the value comes back in its place."""
     try:
@@ -37,7 +38,7 @@ def to_toml(budget: Budget, value: Any) -> str:
         return str(error)
 
 
-@_add("fromYaml", "string", budgeted=True)
+@_add("fromYaml", "string", budgeted=True, most=WRITTEN)
 def from_yaml(budget: Budget, text: str) -> dict[str, Any]:
     """Read a YAML map; a failure is under its key Error."""
     try:
@@ -49,7 +50,7 @@ def from_yaml(budget: Budget, text: str) -> dict[str, Any]:
         return {"Error": prefix + str(error)}
 
 
-@_add("fromYamlArray", "string", budgeted=True)
+@_add("fromYamlArray", "string", budgeted=True, most=WRITTEN)
 def from_yaml_array(budget: Budget, text: str) -> list[Any]:
     """Read a YAML list; a failure is its only item."""
     try:
@@ -61,25 +62,25 @@ def from_yaml_array(budget: Budget, text: str) -> list[Any]:
         return [prefix + str(error)]
 
 
-@_add("fromJson", "string")
-def from_json(text: str) -> dict[str, Any]:
+@_add("fromJson", "string", budgeted=True)
+def from_json(budget: Budget, text: str) -> dict[str, Any]:
     """Read a JSON map; a failure is under its key Error."""
     try:
-        return _map(jsons.from_json(text), _NOT_A_MAP)
+        return _map(jsons.from_json(budget, text), _NOT_A_MAP)
     except FunctionError as error:
         return {"Error": str(error)}
 
 
-@_add("fromJsonArray", "string")
-def from_json_array(text: str) -> list[Any]:
+@_add("fromJsonArray", "string", budgeted=True)
+def from_json_array(budget: Budget, text: str) -> list[Any]:
     """Read a JSON list; a failure is its only item."""
     try:
-        return _list(jsons.from_json(text), _NOT_A_LIST)
+        return _list(jsons.from_json(budget, text), _NOT_A_LIST)
     except FunctionError as error:
         return [str(error)]
 
 
-@_add("fromToml", "string")
+@_add("fromToml", "string", most=SLOWER)
 def from_toml(text: str) -> dict[str, Any]:
     """Read TOML; a failure is under its key Error."""
     try:

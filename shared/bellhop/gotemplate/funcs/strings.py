@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.funcs.casting import out_of_range, strings_of, to_text_of
 from bellhop.gotemplate.functions import Table
+from bellhop.gotemplate.limits import CUTTING, SLOW
 from bellhop.gotemplate.literals import quote, to_bytes, to_text
 from bellhop.gotemplate.values import ANY, StringList, StringMap, to_string
 
@@ -46,13 +47,13 @@ def _title(character: str) -> str:
     return changed if len(changed) == 1 else character
 
 
-@_add("upper", "string")
+@_add("upper", "string", most=SLOW)
 def upper(text: str) -> str:
     """Return the text in upper case."""
     return text.upper() if text.isascii() else "".join(map(_upper, text))
 
 
-@_add("lower", "string")
+@_add("lower", "string", most=SLOW)
 def lower(text: str) -> str:
     """Return the text in lower case."""
     return text.lower() if text.isascii() else "".join(map(_lower, text))
@@ -64,7 +65,7 @@ def _separates(character: str) -> bool:
     return not (character.isalpha() or character.isdecimal()) and character in SPACE
 
 
-@_add("title", "string")
+@_add("title", "string", most=SLOW)
 def title(text: str) -> str:
     """Begin each word with a capital letter."""
     out, start = [], True
@@ -74,7 +75,7 @@ def title(text: str) -> str:
     return "".join(out)
 
 
-@_add("untitle", "string")
+@_add("untitle", "string", most=SLOW)
 def untitle(text: str) -> str:
     """Begin each word with a small letter."""
     out, start = [], True
@@ -85,7 +86,7 @@ def untitle(text: str) -> str:
     return "".join(out)
 
 
-@_add("swapcase", "string")
+@_add("swapcase", "string", most=SLOW)
 def swapcase(text: str) -> str:
     """Swap the case of letters; a small letter at a word's start becomes a capital one."""
     out, start = [], True
@@ -112,9 +113,10 @@ def trim(text: str) -> str:
     return text.strip(SPACE)
 
 
-@_add("trimAll trimall", "string", "string")
-def trim_all(cutset: str, text: str) -> str:
+@_add("trimAll trimall", "string", "string", budgeted=True)
+def trim_all(budget: Budget, cutset: str, text: str) -> str:
     """Cut any of the characters off both ends."""
+    budget.multiply(CUTTING, len(cutset), len(text))
     return text.strip(cutset) if cutset else text
 
 
@@ -130,7 +132,7 @@ def trim_prefix(prefix: str, text: str) -> str:
     return text.removeprefix(prefix)
 
 
-@_add("nospace", "string")
+@_add("nospace", "string", most=SLOW)
 def nospace(text: str) -> str:
     """Remove all space."""
     return "".join(character for character in text if character not in SPACE)
@@ -193,7 +195,7 @@ def _abbreviate(data: bytes, offset: int, width: int) -> str:
     return _ELLIPSIS + to_text(data[len(data) - room :])
 
 
-@_add("initials", "string")
+@_add("initials", "string", most=SLOW)
 def initials(text: str) -> str:
     """Return the first letter of each word."""
     out, gap = [], True
@@ -262,7 +264,7 @@ def replace(budget: Budget, old: str, new: str, text: str) -> str:
     return text.replace(old, new)
 
 
-@_add("quote", f"...{ANY}", budgeted=True)
+@_add("quote", f"...{ANY}", budgeted=True, most=SLOW)
 def quote_all(budget: Budget, *values: Any) -> str:
     """Put values into double quotes, leaving nils out."""
     return " ".join(quote(to_text_of(v, budget)) for v in values if v is not None)
@@ -306,44 +308,48 @@ def join(budget: Budget, separator: str, value: Any) -> str:
     return separator.join(items)
 
 
-def _split(separator: str, text: str, most: int = -1) -> list[str]:
+def _split(budget: Budget, separator: str, text: str, most: int = -1) -> list[str]:
     if most == 0:
         return []
+    count = text.count(separator) + 1
+    budget.spend(count if most < 0 or not separator else min(most, count))
     if not separator:
         parts = list(text)
         return parts if most < 0 or len(parts) <= most else [*parts[: most - 1], text[most - 1 :]]
     return text.split(separator, most - 1 if most > 0 else -1)
 
 
-@_add("splitList", "string", "string")
-def split_list(separator: str, text: str) -> StringList:
+@_add("splitList", "string", "string", budgeted=True)
+def split_list(budget: Budget, separator: str, text: str) -> StringList:
     """Split a text into a list."""
-    return StringList(_split(separator, text))
+    return StringList(_split(budget, separator, text))
 
 
-@_add("split", "string", "string")
-def split(separator: str, text: str) -> StringMap:
+@_add("split", "string", "string", budgeted=True)
+def split(budget: Budget, separator: str, text: str) -> StringMap:
     """Split a text into a map with the keys _0, _1 and so on."""
-    return StringMap({f"_{i}": part for i, part in enumerate(_split(separator, text))})
+    return StringMap({f"_{i}": part for i, part in enumerate(_split(budget, separator, text))})
 
 
-@_add("splitn", "string", "int", "string")
-def splitn(separator: str, most: int, text: str) -> StringMap:
+@_add("splitn", "string", "int", "string", budgeted=True)
+def splitn(budget: Budget, separator: str, most: int, text: str) -> StringMap:
     """Split a text into at most so many parts."""
-    return StringMap({f"_{i}": part for i, part in enumerate(_split(separator, text, most))})
+    return StringMap(
+        {f"_{i}": part for i, part in enumerate(_split(budget, separator, text, most))}
+    )
 
 
 # -- wrapping
 
 
-@_add("wrap", "int", "string", budgeted=True)
+@_add("wrap", "int", "string", budgeted=True, most=SLOW)
 def wrap(budget: Budget, width: int, text: str) -> str:
     """Break lines at spaces; long words stay whole."""
     budget.spend(len(text) // max(width, 1))
     return _wrap(text, width, "\n", cut_words=False)
 
 
-@_add("wrapWith", "int", "string", "string", budgeted=True)
+@_add("wrapWith", "int", "string", "string", budgeted=True, most=SLOW)
 def wrap_with(budget: Budget, width: int, newline: str, text: str) -> str:
     """Break lines with the given text; long words are cut."""
     budget.spend(len(text) // max(width, 1))

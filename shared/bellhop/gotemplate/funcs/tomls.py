@@ -13,6 +13,8 @@ from bellhop.gotemplate.values import Opaque, Struct, type_name
 if TYPE_CHECKING:
     from bellhop.gotemplate.limits import Budget
 
+_INDENT = "  "
+_MOST_PARTS = 150
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f"}
 _ESCAPES["\r"] = "\\r"
@@ -28,14 +30,14 @@ def dump(budget: Budget, value: Any) -> str:
         value = struct_as_map(value)
     if not isinstance(value, dict):
         raise FunctionError("toml: top-level values must be Go maps or structs")
-    budget.walk(value)
+    budget.take(budget.walk(value, len(_INDENT)))
     lines: list[str] = []
-    _table(value, (), lines)
+    _table(budget, value, (), lines)
     return "\n".join(lines) + "\n" if lines else ""
 
 
-def _table(table: dict[str, Any], path: tuple[str, ...], lines: list[str]) -> None:
-    lead = "  " * max(len(path), 0)
+def _table(budget: Budget, table: dict[str, Any], path: tuple[str, ...], lines: list[str]) -> None:
+    lead = _INDENT * len(path)
     inner: list[str] = []
     for key in sorted(table):
         value = table[key]
@@ -49,9 +51,11 @@ def _table(table: dict[str, Any], path: tuple[str, ...], lines: list[str]) -> No
         for item in value if isinstance(value, list) else [value]:
             if lines and not path:
                 lines.append("")
+            # Each table is headed by the keys of all that it lies in.
+            budget.take(sum(map(len, named)))
             brackets = ("[[", "]]") if isinstance(value, list) else ("[", "]")
             lines.append(f"{lead}{brackets[0]}{'.'.join(map(_key, named))}{brackets[1]}")
-            _table(item, named, lines)
+            _table(budget, item, named, lines)
 
 
 def _is_table_list(value: Any) -> bool:
@@ -103,6 +107,9 @@ def load(text: str) -> dict[str, Any]:
     """
     import tomllib  # noqa: PLC0415 - few templates read TOML
 
+    # The parser walks the parts of a key, and of the table that it is in, again and again.
+    if any(line.partition("=")[0].count(".") > _MOST_PARTS for line in text.splitlines()):
+        raise FunctionError(f"toml: a key of more than {_MOST_PARTS} parts")
     try:
         return _plain(tomllib.loads(text))  # type: ignore[no-any-return]
     except (tomllib.TOMLDecodeError, ValueError) as error:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from bellhop.gotemplate.funcs.strings import SPACE
 from bellhop.gotemplate.functions import Table
+from bellhop.gotemplate.limits import SLOWER
 
 FUNCTIONS = Table()
 _add = FUNCTIONS.add
@@ -154,19 +155,19 @@ def _small(word: _Word, connector: str) -> str:
     return "".join(connector if _connects(c) else c.lower() for c in word.text)
 
 
-@_add("snakecase", "string")
+@_add("snakecase", "string", most=SLOWER)
 def snakecase(text: str) -> str:
     """Write words with underscores between them."""
     return _joined(text, "_")
 
 
-@_add("kebabcase", "string")
+@_add("kebabcase", "string", most=SLOWER)
 def kebabcase(text: str) -> str:
     """Write words with hyphens between them."""
     return _joined(text, "-")
 
 
-@_add("camelcase", "string")
+@_add("camelcase", "string", most=SLOWER)
 def camelcase(text: str) -> str:
     """Write words together, each with a capital."""
     lead = 0

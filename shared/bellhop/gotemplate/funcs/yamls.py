@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from bellhop.gotemplate.errors import DepthLimitError, FunctionError, StepLimitError
 from bellhop.gotemplate.floats import format_float
 from bellhop.gotemplate.funcs.jsons import number, struct_as_map
-from bellhop.gotemplate.limits import MAX_DATA_DEPTH, MAX_YAML_VALUES
+from bellhop.gotemplate.limits import LONG, MAX_DATA_DEPTH, MAX_YAML_VALUES
 from bellhop.gotemplate.literals import MAX_INT, MIN_INT, parse_integer, to_bytes
-from bellhop.gotemplate.values import Opaque, Struct
+from bellhop.gotemplate.values import Opaque, Struct, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,13 +29,18 @@ _TIMESTAMP = re.compile(
     r"(?:[Tt][0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]{1,9})?(?:[Zz]|[-+][0-9]{2}:[0-9]{2})"
     r"| [0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]{1,9})?)?\Z"
 )
+_NUMERIC = re.compile(r"[-+.:0-9A-Fa-fxXoO_]+\Z")
+_INDENT = 2
+_MOST_WRITTEN = 50_000
+"""Values that are written; the largest definitions have some 30,000, and each takes 20 us."""
 _STR_TAG = "tag:yaml.org,2002:str"
+_LONGEST_KEY = 1024
 _HINTS = frozenset("+-0123456789yYnNtTfFoO~.")
 
 
 def resolve(text: str) -> Any:
     """Return what a plain scalar means in YAML 1.1 as go-yaml reads it; texts mean themselves."""
-    if text and text[0] not in _HINTS:
+    if len(text) > LONG or (text and text[0] not in _HINTS):
         return text
     if text in _NULL:
         return None
@@ -61,6 +66,8 @@ def _resolve_number(text: str) -> Any:
 
 def _is_plain_text(text: str) -> bool:
     """Tell whether a text without quotes would be read back as itself."""
+    if len(text) > LONG:
+        return _NUMERIC.match(text) is None
     if _TIMESTAMP.match(text) or _BASE_60.match(text):
         return False
     return isinstance(resolve(text), str)
@@ -70,7 +77,12 @@ def _is_plain_text(text: str) -> bool:
 
 
 def _less(one: str, other: str) -> int:
-    """Compare keys as go-yaml sorts them: digits by their number, letters after the rest."""
+    """Compare keys as go-yaml sorts them: digits by their number, letters after the rest.
+
+    Of keys longer than any in Kubernetes the order is that of their characters.
+    """
+    if len(one) > _LONGEST_KEY and len(other) > _LONGEST_KEY:
+        return (one > other) - (one < other)
     for position, (a, b) in enumerate(zip(one, other, strict=False)):
         if a == b:
             continue
@@ -102,7 +114,7 @@ def _less_digits(one: str, other: str, position: int) -> int:
 
 def _digits(text: str, position: int, number_: int) -> tuple[int, int]:
     while position < len(text) and text[position].isdecimal():
-        number_ = number_ * 10 + int(text[position])
+        number_ = wrap(number_ * 10 + ord(text[position]) - ord("0"))
         position += 1
     return number_, position
 
@@ -167,8 +179,13 @@ def dump(budget: Budget, value: Any) -> str:
     import yaml  # noqa: PLC0415 - as above
 
     if isinstance(value, dict | list):
-        budget.walk(value)
-    text = yaml.serialize(_node(value), Dumper=_dumper(), allow_unicode=True, width=80, indent=2)
+        before = budget.steps
+        budget.take(budget.walk(value, _INDENT))
+        if before - budget.steps > _MOST_WRITTEN:
+            raise StepLimitError(f"YAML of more than {_MOST_WRITTEN} values")
+    text = yaml.serialize(
+        _node(value), Dumper=_dumper(), allow_unicode=True, width=80, indent=_INDENT
+    )
     return str(text).removesuffix("...\n")
 
 

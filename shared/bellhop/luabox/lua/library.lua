@@ -11,10 +11,12 @@ local floor, max, min = math.floor, math.max, math.min
 local string, table = string, table
 local sub, find, gmatch, match = string.sub, string.find, string.gmatch, string.match
 local time, date, clock = os.time, os.date, os.clock
+local getinfo = debug.getinfo
 
 -- What one call into C may cost: some tens of milliseconds in the worst case.
 local AFFORDABLE = 1e7
 local LONGEST_PATTERN = 256
+local SET_PER_COST = 16
 local MOST_UNPACKED = 7000
 
 -- A number in the fewest digits that read back as it, parted: its first digit, those behind the
@@ -114,14 +116,16 @@ strings.char = string.char
 
 local weights, kept = {}, 0
 
--- The worst that backtracking can cost is length ^ power * factor.
+-- The worst that backtracking can cost is length ^ power * factor; a set is gone through for each
+-- character that is compared with it.
 local function weigh(pattern)
   local bare = string.gsub(string.gsub(pattern, "%%[^b%d]", "c"), "%[%^?.[^%]]*%]", "c")
   local _, repeats = string.gsub(bare, "[%*%+%-]", "")
   local _, jumps = string.gsub(bare, "%%", "")
   local _, options = string.gsub(bare, "%?", "")
   local starts = sub(pattern, 1, 1) == "^" and 0 or 1
-  local weight = { power = max(1, repeats + jumps + starts), factor = 2 ^ options }
+  local width = find(pattern, "[", 1, true) and max(1, #pattern / SET_PER_COST) or 1
+  local weight = { power = max(1, repeats + jumps + starts), factor = 2 ^ options * width }
   if kept >= 200 then
     weights, kept = {}, 0
   end
@@ -318,10 +322,19 @@ function tables.insert(t, ...)
   return table.insert(t, ...)
 end
 
+-- The meter counts what Lua does alone, so a function of C is called by one of Lua.
 function tables.sort(t, before)
-  return table.sort(t, before or function(a, b)
-    return a < b
-  end)
+  if before == nil then
+    before = function(a, b)
+      return a < b
+    end
+  elseif type(before) == "function" and getinfo(before, "S").what == "C" then
+    local compare = before
+    before = function(a, b)
+      return compare(a, b)
+    end
+  end
+  return table.sort(t, before)
 end
 
 local function with_texts(t)

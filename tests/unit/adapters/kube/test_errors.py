@@ -28,6 +28,7 @@ from bellhop.errors import (
     TemporaryError,
     ThrottledError,
     TooLargeError,
+    UnauthorizedError,
     UnreachableError,
 )
 
@@ -83,7 +84,7 @@ TERMINATING = {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.
 OWNED = {"causes": [{"reason": "FieldManagerConflict", "field": ".data.a"}]}
 
 STATUSES: list[Any] = [
-    pytest.param(_status(401, "Unauthorized"), DeniedError, "not accepted", id="401"),
+    pytest.param(_status(401, "Unauthorized"), UnauthorizedError, "not accepted", id="401"),
     pytest.param(_status(403, "Forbidden", "no right"), DeniedError, ": no right", id="403"),
     pytest.param(Refusal(403), DeniedError, "forbidden", id="403 without words"),
     pytest.param(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gc
+import json
 import socket
 import ssl
 import tempfile
@@ -265,6 +266,19 @@ def test_no_spelling_of_the_scheme_loses_authority_and_key(server: str, authorit
         assert client.version() == "hello-alice"
     with pytest.raises(UnreachableError, match="certificate authority of the stored kubeconfig"):
         KubeClient("a/b", replace(wrong, server=written), reach=HERE).version()
+
+
+def test_a_client_certificate_tells_when_it_ends(authority: Party) -> None:
+    """As a token does; the first of both counts."""
+    alice = _party("alice", authority)
+    kubeconfig = _kubeconfig("https://10.0.0.1", authority, alice)
+    ends = alice.certificate.not_valid_after_utc
+    claims = json.dumps({"exp": int((ends - timedelta(hours=1)).timestamp())}).encode()
+    token = f"e30.{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.c2ln"
+
+    assert kubeconfig.ends_at == ends
+    assert replace(kubeconfig, token=token).ends_at == ends - timedelta(hours=1)
+    assert KubeClient("a/b", kubeconfig, reach=HERE).ends_at == ends
 
 
 def test_checks_the_authority(server: str, authority: Party) -> None:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
-from bellhop.adapters.local.certificates import SKEW, Authority, issue, make_authority
+from bellhop.adapters.local.certificates import Authority, issue, make_authority
 from bellhop.errors import InvalidError
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -70,10 +70,10 @@ def test_a_client_of_another_authority_refuses(authority: Authority) -> None:
 
 
 def test_is_valid_for_as_long_as_asked(authority: Authority) -> None:
-    """It begins a little earlier, for late clocks, and ends when asked."""
+    """It begins long before, whatever clock made it, and ends when asked."""
     certificate, _ = issue(authority, ["localhost"], now=NOW, validity=30 * DAY)
 
-    assert load(certificate).not_valid_before_utc == NOW - SKEW
+    assert load(certificate).not_valid_before_utc < NOW - 365 * DAY
     assert load(certificate).not_valid_after_utc == NOW + 30 * DAY
 
 
