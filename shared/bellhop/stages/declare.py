@@ -88,12 +88,10 @@ class Declare:
         if changed:
             before = self._catalogs.known()
             pending = self._begin(changed)
-            self._reports.copy(before, {key: new for key, (new, _) in changed.items()})
-            held = self._hold(
-                before,
-                {key: new for key, (new, change) in changed.items() if change == "configured"},
-                "changed",
-            )
+            declared = {key: new for key, (new, _) in changed.items()}
+            self._reports.copy(before, declared)
+            created = {key for key, (_, change) in changed.items() if change == "created"}
+            held = self._hold(before, declared, "changed", created)
             written = {self._write(new, change): new for new, change in changed.values()}
             self._records.catalog.change("declared", keys=list(changed))
             after = self._catalogs.known(written)
@@ -377,20 +375,27 @@ class Declare:
         """Return what would be held if objects were applied, and others deleted."""
         before = self._catalogs.known()
         changed: dict[DeclarationKey, Declaration | None] = {new.key: new for new in declarations}
-        changed = _removing(changed | {DeclarationKey(*key): None for key in deleted})
-        return self._removals.foresee(before, _changed(before, changed), list(changed))
+        changed |= {DeclarationKey(*key): None for key in deleted}
+        keys = list(_removing(changed))
+        return self._removals.foresee(before, _changed(before, changed), keys)
 
     def _hold(
-        self, before: Catalog, changed: Mapping[DeclarationKey, Declaration | None], verb: str
+        self,
+        before: Catalog,
+        changed: Mapping[DeclarationKey, Declaration | None],
+        verb: str,
+        created: Collection[DeclarationKey] = (),
     ) -> Sequence[HeldRemoval]:
-        """Hold what a change is about to remove, if that is too much at once."""
+        """Hold what a change is about to remove, if that is too much at once.
+
+        What is `created` removes nothing, but what changes with it may name it.
+        """
         self.held = ()
-        changed = _removing(changed)
-        if changed:
-            first, *others = changed
+        if keys := [key for key in _removing(changed) if key not in created]:
+            first, *others = keys
             more = f" and {len(others)} more were" if others else " was"
             cause, after = f"{first}{more} {verb}", _changed(before, changed)
-            self.held = self._removals.hold(before, after, list(changed), cause)
+            self.held = self._removals.hold(before, after, keys, cause)
         return self.held
 
     def foresee_labels(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -33,6 +33,7 @@ from bellhop.records import Records
 from bellhop.records.removals import Rule
 from bellhop.settings import Settings
 from bellhop.stages.ledger import Nobody, Note, write
+from bellhop.stages.transfer import Foreseen
 
 _NAMED = 10
 """Clusters that a record names."""
@@ -75,6 +76,7 @@ class Removals:
     def __init__(self, records: Records, settings: Settings) -> None:
         self._records = records
         self._rule = Guard(settings.hold_from, settings.hold_share)
+        self._transfers = Foreseen(records)
         self._window = settings.hold_window
 
     def hold(
@@ -163,6 +165,10 @@ class Removals:
         held = {each.value.rule for each in self._records.removals.all()}
         counts = self._counted(before, after, keys, held)
         large = self._too_much(counts, held, keys)
+        if large:
+            # A rename removes nothing: what other profiles wait for is handed over to them.
+            counts = self._counted(before, after, keys, held, removed=self._transfers.removes)
+            large = self._too_much(counts, held, keys)
         return [_draft(rule, counts[rule]) for rule in sorted(large)]
 
     def remaining(self, catalog: Catalog, held: HeldRemoval) -> HeldRemoval:
@@ -250,10 +256,12 @@ class Removals:
         keys: Sequence[Key],
         held: Collection[Rule],
         only: Collection[Rule] | None = None,
+        removed: Callable[[Profile, str], bool] = lambda *_: True,
     ) -> dict[Rule, _Count]:
         """Count what a change would remove of each rule that it may take anything from.
 
         What the declarations did not want before either is on its way already, unless it is held.
+        Of the rest what `removed` says no to is not counted.
         """
         counts: dict[Rule, _Count] = {}
         for rule, source in _concerned(before, after, keys, held):
@@ -265,6 +273,7 @@ class Removals:
                 leaving = set(departing(after, head))
                 if earlier and leaving:
                     leaving.difference_update(departing(earlier, head))
+                leaving = {each for each in leaving if removed(head, each)}
                 there = sum(1 for each in head.matched if each in after.clusters)
                 count.add(head.cluster, leaving, there)
         return counts

@@ -16,7 +16,7 @@ from dataclasses import replace
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import StaleError
 from bellhop.model.kinds import Declaration, DeclarationKey
-from bellhop.model.record import Match
+from bellhop.model.record import Match, Owner, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 
@@ -47,6 +47,31 @@ class ReportTransfer:
         copied = replace(match, source=source, error="", told=True, held=False)
         with suppress(StaleError):
             self._records.matches.put(copied, expect=ABSENT)
+
+
+class Foreseen:
+    """Says of add-ons whether removing them would hand all their objects over instead."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def removes(self, profile: Profile, cluster: str) -> bool:
+        """Say whether any object of a profile would be deleted with it, as nobody waits for it."""
+        kept = self._records.inventories.get(cluster, profile.name)
+        if kept is None:
+            return True
+        owners = (self._records.owners.get(cluster, key) for key in kept.value.held)
+        return not all(each and self._is_awaited(cluster, each.value) for each in owners)
+
+    def _is_awaited(self, cluster: str, owner: Owner) -> bool:
+        """Say whether a profile that is to be in the cluster is in conflict, and waits."""
+        for trigger, source, name in owner.waiting:
+            outcome = self._records.outcomes.get(cluster, name)
+            if outcome and outcome.value.reason == "Conflict":
+                head = self._records.profiles.head(trigger, source, name)
+                if head and cluster in head.value.destinations:
+                    return True
+        return False
 
 
 def _successions(before: Catalog, after: Catalog) -> Iterator[tuple[str, str, str]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.settings import Settings
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (
@@ -201,3 +203,47 @@ def test_an_object_that_moves_between_two_profiles_keeps_its_uid(
     assert shared["data"] == {"by": "second"}
     assert shared["metadata"]["annotations"]["projectsveltos.io/owner-name"] == "second"
     assert {each.phase for each in fleet.records.outcomes.of(EAST)} == {"Provisioned"}
+
+
+def guarded(folder: Path) -> Fleet:
+    """Return an installation in which four of eight add-ons are too much to remove at once."""
+    fleet = Fleet(folder, Settings(hold_from=8, hold_share=0.25))
+    fleet.register("east", env="production")
+    for number in range(8):
+        fleet.write("east", service(f"number-{number}"))
+    fleet.apply(join(source(), trigger(), EACH))
+    fleet.pump()
+    return fleet
+
+
+def test_a_trigger_that_is_renamed_is_not_held_by_the_deletion_guard(tmp_path: Path) -> None:
+    """What is handed over is not removed, however much it is; what nobody waits for is held."""
+    fleet = guarded(tmp_path)
+    kube = fleet.access.clusters[EAST]
+    before = uids(kube)
+    fleet.apply(trigger("called", ref="made"))
+    fleet.pump()
+    fleet.declare.delete([("EventTrigger", "", "made")])
+    assert not fleet.declare.held
+    fleet.pump()
+    assert uids(kube) == before
+    assert removed(kube) == []
+
+    fleet.declare.delete([("EventTrigger", "", "called")])
+    assert [each.trigger for each in fleet.declare.held] == ["called"]
+    fleet.close()
+
+
+def test_a_source_that_is_renamed_is_not_held_by_the_deletion_guard(tmp_path: Path) -> None:
+    """A trigger that names another source in its place wants what it wanted before."""
+    fleet = guarded(tmp_path)
+    kube = fleet.access.clusters[EAST]
+    before = uids(kube)
+    fleet.apply(join(source(name="seen"), trigger(origin="seen")))
+    assert not fleet.declare.held
+    fleet.declare.delete([("EventSource", "", "watched")])
+    assert not fleet.declare.held
+    fleet.pump()
+
+    assert uids(kube) == before
+    fleet.close()
