@@ -56,6 +56,7 @@ APART = {
     "Gate.followed",
     "Listener.criteria",
     "Observation.manifest",
+    "Content.clusters",
     "Content.manifests",
     "Content.withheld",
     "Handling.labels",
