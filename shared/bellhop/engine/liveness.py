@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PAUSE = timedelta(minutes=1)
 """Between two notices to one place about one cluster, and before the first new try."""
 
+_SKEW = timedelta(minutes=1)
 _LONGEST_PAUSE = timedelta(hours=1)
 _NAMED = 3
 _LONGEST = 300
@@ -64,8 +65,8 @@ def resources(
     if found.error:
         said = f"HealthCheck '{health_check}' cannot be evaluated: {found.error[:_LONGEST]}"
         return State(healthy=False, message=said)
-    ends = [each.since + patience for each in found.selected]
-    until = min((each for each in ends if each > now), default=None)
+    waiting = [each for each in found.selected if _waits(each, patience, now)]
+    until = min((each.since + patience for each in waiting), default=None)
     if counted := counting(found, patience, now):
         said = _listed([_resource(each) for each in counted])
         return State(healthy=False, message=said, until=until)
@@ -75,7 +76,12 @@ def resources(
 
 def counting(found: Selection, patience: timedelta, now: datetime) -> list[Selected]:
     """Return the resources that are not well for so long that it counts."""
-    return [each for each in found.selected if each.since + patience <= now]
+    return [each for each in found.selected if not _waits(each, patience, now)]
+
+
+def _waits(found: Selected, patience: timedelta, now: datetime) -> bool:
+    # A time in the future is of a clock that was ahead: it says nothing, and the resource counts.
+    return now < found.since + patience and found.since <= now + _SKEW
 
 
 def together(checks: Mapping[str, State | None]) -> State | None:

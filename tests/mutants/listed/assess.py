@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         "engine/liveness.py",
-        "if each.since + patience <= now]",
+        " if not _waits(each, patience, now)]",
         "]",
         "What is not well for a moment counts at once.",
     ),

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.engine import liveness
 from bellhop.engine.pacing import probe_timer, sweep_timer
 from bellhop.errors import MissingError, UnreachableError
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
-from bellhop.model.record import Inventory, Pulse
+from bellhop.model.record import Inventory, Pulse, Selected, Selection
 from bellhop.ports.store import ANY
 from bellhop.records.timers import SKEW, Timer
 from bellhop.stages.lease import UNKNOWN, Leases
 from tests.fakes.clock import FakeClock
-from tests.fakes.fleet import Fleet, cloud_event
+from tests.fakes.fleet import SERVICE, Fleet, cloud_event
 from tests.unit.stages.test_guard import GUARDED, began, drop, later, names, policies
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
@@ -230,3 +231,12 @@ def test_a_lease_of_a_clock_that_was_ahead_is_free(fleet: Fleet, clock: FakeCloc
     until = clock.now() + DAY + fleet.settings.visibility
 
     leases.refuse_busy(Inventory(CLUSTER, "p", {}, "me.1", until))
+
+
+def test_what_is_not_well_since_the_future_counts(clock: FakeClock) -> None:
+    """A clock that was ahead has said since when; patience does not wait for that time."""
+    now = clock.now()
+    found = Selected(ObjectKey(SERVICE, "default", "web"), "", now + DAY)
+    selection = Selection(CLUSTER, "check", now, selected=(found,))
+
+    assert liveness.counting(selection, timedelta(minutes=5), now) == [found]
