@@ -5,7 +5,7 @@ A copy of the records, as a restored backup or an archive is, is the same instal
 
 from __future__ import annotations
 
-import uuid
+import os
 from contextlib import suppress
 
 from bellhop.errors import StaleError
@@ -40,7 +40,7 @@ class Installations:
             kept = self._table.get(*_PLACE)
             if kept and address in ("", kept.value.address):
                 return kept.value
-            drawn = kept.value.id if kept else uuid.uuid4().hex
+            drawn = kept.value.id if kept else os.urandom(16).hex()
             found = InstallationId(drawn, address)
             with suppress(StaleError):
                 self._table.put(*_PLACE, found, expect=kept.token if kept else ABSENT)

@@ -147,17 +147,16 @@ def test_says_the_same_as_of_the_whole_object(name: str) -> None:
 
     verdict = evaluate(script, SECRET)
 
-    assert verdict == (whole.get("matching", False), whole.get("message", ""))
+    assert verdict[:2] == (whole.get("matching", False), whole.get("message", ""))
 
 
 def test_returns_a_part_of_the_object_that_says_so_itself() -> None:
     """The fields of a verdict are read from a part of the object, too."""
     script = Script("function evaluate() return obj.verdict end")
 
-    assert evaluate(script, {"verdict": {"matching": True, "message": "its own"}}) == (
-        True,
-        "its own",
-    )
+    verdict = evaluate(script, {"verdict": {"matching": True, "message": "its own"}})
+
+    assert verdict[:2] == (True, "its own")
 
 
 def test_brings_in_no_more_than_is_said() -> None:
