@@ -182,7 +182,8 @@ metadata: {{name: secrets}}
 spec:
   collectResources: true
   resourceSelectors:
-  - {{group: "", version: v1, kind: Secret, evaluate: {json.dumps(script if leak.script else "")}}}
+  - {{group: "", version: v1, kind: Secret, namespace: default,
+      evaluate: {json.dumps(script if leak.script else "")}}}
 ---
 apiVersion: lib.projectsveltos.io/v1beta1
 kind: EventTrigger
@@ -294,7 +295,8 @@ def test_no_value_gets_out_by_what_users_wrote(
     [
         pytest.param(labelled("{{ .Resource.data.password | quote }}"), id="a label"),
         pytest.param(
-            "apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: default}\n"
+            # Where it matches itself, its own profile would take it over instead.
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: copies}\n"
             "data: {{ toJson .Resource.data }}",
             id="a copy",
         ),
