@@ -209,8 +209,8 @@ def test_a_cluster_that_falls_silent_keeps_what_was_done(fleet: Fleet, east: Fak
 
 
 @pytest.mark.parametrize("count", [10, 40])
-def test_an_object_costs_two_operations(fleet: Fleet, east: FakeKube, count: int) -> None:
-    """One to claim it and one to look again; one to see whose it is and one to give it up."""
+def test_an_object_costs_a_few_operations(fleet: Fleet, east: FakeKube, count: int) -> None:
+    """To apply: claim it, look again. To remove: who waits for it, whose it is, give it up."""
     fleet.apply(profile(), holder("own", *(config(f"a{each}") for each in range(count))))
     fleet.stages["deploy"].handle(Resolve("own"))
     fleet.store.counts.clear()
@@ -224,4 +224,4 @@ def test_an_object_costs_two_operations(fleet: Fleet, east: FakeKube, count: int
 
     assert east.objects(CONFIG) == []
     assert applied.total() <= 2 * count + 30
-    assert removed.total() <= 2 * count + 30
+    assert removed.total() <= 3 * count + 30
