@@ -211,12 +211,12 @@ def test_refuses_aliases_that_multiply() -> None:
     levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
     levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]", *levels]
-    began = time.monotonic()
+    began = time.process_time()
 
     with pytest.raises(InvalidError, match="expand without measure"):
         read("\n".join(lines))
 
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_refuses_more_values_than_are_read() -> None:
