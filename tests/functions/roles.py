@@ -151,7 +151,7 @@ class Site:
 
     def told(self) -> ObjectKey:
         """Keep a CloudEvent for `builds`, and return its key."""
-        event, now = parse(cloud_event(self.name()), datetime.now(UTC)), datetime.now(UTC)
+        event, now = parse(cloud_event(self.name())), datetime.now(UTC)
         [seen] = Arriving(self.here.records).observe(EAST, [(event, ["builds"])], now)
         assert self.here.records.observations.put(seen)
         return seen.key
