@@ -20,6 +20,7 @@ from infra.lab.eks import ARN, NAME, Eks
 from infra.lab.moto import REGION, Moto
 from tests.cli.conftest import House, on_aws
 from tests.functions.lab import Account
+from tests.kube_fixtures import as_after_boot
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -34,7 +35,7 @@ def eks(_moto: Moto) -> Iterator[Eks]:
 
 
 @pytest.fixture(scope="module")
-def eks_cluster(
+def _eks_cluster(
     eks: Eks, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Cluster:
     """A cluster whose API server asks EKS who has sent a token."""
@@ -42,6 +43,12 @@ def eks_cluster(
     cluster = control_plane.start_cluster("eks", extra_args=trusts)
     eks.describe(cluster)
     return cluster
+
+
+@pytest.fixture
+def eks_cluster(_eks_cluster: Cluster) -> Cluster:
+    """The same as after boot, which no other installation has."""
+    return as_after_boot(_eks_cluster)
 
 
 @pytest.fixture
