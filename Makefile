@@ -8,6 +8,8 @@ CODE   := shared infra functions tests
 # pip takes fifteen times as long, and is tried where uv finds no index (uv does not read pip.conf).
 UV     := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip
 
+# Images that are to stay small set it: each process would compile all that it loads anew.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help install control-plane demo package terraform test test-rest test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
 
@@ -52,18 +54,17 @@ terraform: install ## Format the Terraform modules, and write the tables of thei
 settings: install ## Write the tables of docs/reference/settings.md
 	@$(BIN)/python -m infra.settings_page
 
-# Tests mostly wait for servers, which those of a file share: two files are run at once. They begin
-# in the order of tests/conftest.py, which also says which tests need only `make check`.
-# What fails beside others is tried once more, alone, and is named by that. One named twice is a defect.
-ALONE := -n 0 --last-failed --last-failed-no-failures none --exitfirst -v
-PYTEST = $(BIN)/$(if $(TRACED),coverage run,python) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Some tests wait for servers while others compute: three files at once keep two cores busy. They
+# begin in the order of tests/conftest.py, which also says which tests need only `make check`.
+WORKERS ?= 3
+PYTEST = $(BIN)/$(if $(TRACED),coverage run,python) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test: install control-plane ## Run the tests that a change needs, on real API servers
+test: install control-plane ## Run the tests that a change needs, on real API servers; WORKERS=8 on many cores
 	@$(if $(TRACED),$(BIN)/coverage erase)
-	$(PYTEST) --part test || $(PYTEST) --part test $(ALONE)
+	$(PYTEST) --part test
 
 test-rest: install control-plane oracle ## Run the others: emulators, Terraform, packages, the lab
-	$(PYTEST) --part rest || $(PYTEST) --part rest $(ALONE)
+	$(PYTEST) --part rest
 
 test-fast: install ## Run the tests that need no servers
 	$(BIN)/python -m pytest tests/unit
@@ -102,6 +103,7 @@ oracle: install ## Build the Go oracle that template tests compare with (once)
 
 fuzz: oracle ## Play 5,000 histories, and fuzz the template engine, for some minutes; FUZZ=1000 for longer
 	PYTHONPATH=. $(BIN)/python -m tests.fakes.histories $$(($(or $(FUZZ),100) * 50))
+	BELLHOP_FUZZ=1 $(BIN)/python -m pytest --timeout 0 tests/unit/stages/test_deaths.py tests/unit/stages/test_properties.py
 	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/unit/gotemplate/test_properties.py
 	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/functions/test_fuzzed_requests.py
 	@for round in $$(seq $$(($(or $(FUZZ),100) / 5 + 1))); do \

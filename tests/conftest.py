@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import tempfile
 from collections.abc import Generator
+from pathlib import Path
 
 import coverage
 import pytest
@@ -21,6 +25,8 @@ pytest_plugins = [
 
 _KEPT = frozenset({"CI", "HOME", "KUBEBUILDER_ASSETS", "LANG", "PATH", "TMPDIR", "XDG_CACHE_HOME"})
 _OURS = ("BELLHOP_", "KUBE")
+_MEMORY = "/dev/shm"
+_MEMORY_BYTES = 4 * 10**9  # All parts at once leave less than a tenth of it.
 _TRACES_PROCESSES = "COVERAGE_PROCESS_CONFIG"
 _AWS = ("AWS_",)
 _GOOGLE = ("GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", *EMULATORS)
@@ -29,15 +35,18 @@ _GOOGLE = ("GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", *EMULATORS)
 _LONG = ("tests/terraform/test_deployed.py",)
 """Files that take more minutes than any other, the longest first."""
 
-_REST = (
-    *("tests/terraform/", "tests/package/", "tests/functions/", "tests/cli/", "tests/golden/"),
-    *("tests/benchmarks/", "tests/mutants/", "tests/infra/test_lab_", "tests/infra/test_demo"),
-    *("tests/infra/test_forwarder_image", "tests/unit/gotemplate/test_oracle"),
+_REST = re.compile(
+    r"tests/(benchmarks|cli|functions|golden|mutants|package|terraform)/"
+    r"|tests/infra/test_(demo|forwarder_(flood|image|nats|outages)|lab_)"
+    r"|tests/contract/test_(live|(?!kube)\w+_api_server)"
+    r"|tests/flow/test_(checks|isolation|nats|outages|processes|renewing|steps)"
+    r"|tests/unit/gotemplate/test_oracle"
 )
-"""What only `make check` runs: clouds from Terraform to zips, and the project's own tools."""
+"""What only `make check` runs, beside what is marked so: clouds from Terraform to zips, our tools,
+and on real API servers what is neither a promise of the README nor the adapter to Kubernetes."""
 
-_EMULATORS = ("gcp", "google")
-"""Names of contract tests that need Google's emulators, which only `make check` runs, too."""
+_EMULATORS = ("aws", "gcp", "google")
+"""Names of contract tests that need a cloud's emulators, which only `make check` runs, too."""
 
 _TRACED = (
     *("tests/unit/", "tests/golden/", "tests/contract/", "tests/functions/", "tests/cli/"),
@@ -72,8 +81,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the clouds out of reach, unless an account or a project is named."""
+    _keep_in_memory()
     if live.chosen(config) is None and live_google.chosen(config) is None:
         live.forbid()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Read no file whose tests are all of the other part."""
+    name = f"{collection_path.relative_to(config.rootpath)}{'/' * collection_path.is_dir()}"
+    return (config.getoption("--part") == "test" and _REST.match(name) is not None) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -109,8 +125,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool | None, b
 
 def _is_rest(item: pytest.Item) -> bool:
     """Say whether only `make check` runs a test."""
+    if item.get_closest_marker("rest"):
+        return True
     contract = item.nodeid.startswith("tests/contract/")
-    return item.nodeid.startswith(_REST) or (
+    return bool(_REST.match(item.nodeid)) or (
         contract and any(name in item.nodeid for name in _EMULATORS)
     )
 
@@ -123,6 +141,14 @@ def _is_traced(item: pytest.Item) -> bool:
         and item.nodeid.startswith(_TRACED)
         and not any(name in item.nodeid for name in _NOT_TRACED)
     )
+
+
+def _keep_in_memory() -> None:
+    """Have temporary folders in memory where it has room: an fsync takes a disk 20 ms."""
+    roomy = Path(_MEMORY).is_dir() and shutil.disk_usage(_MEMORY).free > _MEMORY_BYTES
+    if "TMPDIR" not in os.environ and roomy:
+        os.environ["TMPDIR"] = _MEMORY
+        tempfile.tempdir = None  # It is read anew.
 
 
 @pytest.fixture(autouse=True)

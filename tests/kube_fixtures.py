@@ -39,7 +39,8 @@ def control_plane(
 
 
 @pytest.fixture(scope="session")
-def _two_clusters(control_plane: ControlPlane) -> tuple[Cluster, Cluster]:
+def two_clusters(control_plane: ControlPlane) -> tuple[Cluster, Cluster]:
+    """Two clusters, as whoever had them last has left them."""
     source, destination = control_plane.start_clusters("source", "destination")
     return source, destination
 
@@ -50,21 +51,21 @@ def _governed(control_plane: ControlPlane) -> Cluster:
 
 
 @pytest.fixture
-def source_cluster(_two_clusters: tuple[Cluster, Cluster]) -> Cluster:
+def source_cluster(two_clusters: tuple[Cluster, Cluster]) -> Cluster:
     """The cluster that events come from, as after boot."""
-    return as_after_boot(_two_clusters[0])
+    return as_after_boot(two_clusters[0])
 
 
 @pytest.fixture
-def destination_cluster(_two_clusters: tuple[Cluster, Cluster]) -> Cluster:
+def destination_cluster(two_clusters: tuple[Cluster, Cluster]) -> Cluster:
     """The cluster that add-ons go to, as after boot."""
-    return as_after_boot(_two_clusters[1])
+    return as_after_boot(two_clusters[1])
 
 
 @pytest.fixture(scope="class")
-def both_clusters(_two_clusters: tuple[Cluster, Cluster]) -> tuple[Cluster, Cluster]:
+def both_clusters(two_clusters: tuple[Cluster, Cluster]) -> tuple[Cluster, Cluster]:
     """Source and destination for all tests of a class, as after boot for the first of them."""
-    source, destination = _two_clusters
+    source, destination = two_clusters
     return as_after_boot(source), as_after_boot(destination)
 
 

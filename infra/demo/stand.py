@@ -164,6 +164,13 @@ class Stand:
         path.touch(mode=0o600)
         path.write_text(json.dumps(config))
 
+    def go_on_from(self, other: Stand) -> None:
+        """Take a copy of what another stand knows, whose processes have ended, and its ports."""
+        self.close()
+        shutil.copytree(other.folder, self.folder, dirs_exist_ok=True)
+        self._port = other._port
+        self._ports = dict(other._ports)
+
     def settle(self, cluster: str) -> None:
         """Wait until a cluster has been swept after what was declared until now."""
         asked = datetime.now(UTC)

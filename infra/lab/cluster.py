@@ -147,13 +147,21 @@ class Cluster:
         if self._server is not None:
             self._server.thaw()
 
-    def reset(self) -> None:
-        """Set every object back to how it was after boot; quick, and allowed while stopped.
+    def remember(self) -> Baseline:
+        """Remember how every object is now, once nothing changes, for `reset`."""
+        baseline = Baseline(self._etcd, f"/{self.name}/")
+        baseline.take(_CALM_SECONDS)
+        return baseline
+
+    def reset(self, to: Baseline | None = None) -> None:
+        """Set every object back to how it was after boot, or when a baseline was remembered.
+
+        It is quick, and allowed while stopped.
 
         Raises:
             UnreachableError: Something keeps writing to the cluster.
         """
-        self._baseline.restore(self._get if self.running else None)
+        (to or self._baseline).restore(self._get if self.running else None)
 
     def close(self) -> None:
         """Give the port back; the processes end with their nursery."""

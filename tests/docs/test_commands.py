@@ -85,6 +85,7 @@ def leave(stand: Stand, name: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.rest
 def test_the_way_to_find_out_why_runs_as_it_is_written(stand: Stand) -> None:
     """Each question of the page is answered, on what the tutorial declares."""
     stand.do("apply", "-f", str(ROOT / "docs/examples/welcome"))
@@ -94,6 +95,7 @@ def test_the_way_to_find_out_why_runs_as_it_is_written(stand: Stand) -> None:
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
+@pytest.mark.rest
 @pytest.mark.timeout(900)
 def test_the_tutorial_runs_as_it_is_written(
     tmp_path: Path, control_plane_binaries: Binaries
@@ -216,6 +218,7 @@ def test_make_test_runs_the_tests() -> None:
     assert "--part test" in done.stdout
 
 
+@pytest.mark.rest
 def test_the_way_to_register_runs_as_it_is_written(stand: Stand, tmp_path: Path) -> None:
     """Registering, again for a repository, looking and deregistering work; only paths differ."""
     page = (ROOT / "docs/how-to/register-a-cluster.md").read_text()

@@ -34,6 +34,7 @@ from bellhop.ports.queue import Delivery
 from bellhop.ports.store import ANY, Item
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.ledger import Bounds
 from bellhop.records.payloads import SHORT
 from bellhop.records.versions import SCHEMAS
 from bellhop.settings import Settings
@@ -144,6 +145,8 @@ class Fleet:
             FileBlobs(folder / "blobs"),
             Sealer(bytes(32)),
             self.clock,
+            # A new installation looks for lines in every hour of it.
+            Bounds(age=timedelta(days=1)),
             short=short,
             schemas=schemas,
         )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from infra.demo.stand import Stand
 from infra.demo.user import User
+from infra.lab.baseline import Baseline
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
+from tests.kube_fixtures import as_after_boot
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SETTINGS = {"BELLHOP_RETRY_LONGEST": "2", "BELLHOP_VISIBILITY": "5"}
@@ -46,15 +49,43 @@ class Flow:
         return " ".join(self.stand.do("show", "failures").split())
 
 
+@dataclass(frozen=True)
+class Registered:
+    """An installation that has ended, and its two clusters as they were then."""
+
+    stand: Stand
+    clusters: tuple[Cluster, Cluster]
+    baselines: tuple[Baseline, Baseline]
+
+
+@pytest.fixture(scope="session")
+def registered(
+    tmp_path_factory: pytest.TempPathFactory, two_clusters: tuple[Cluster, Cluster]
+) -> Registered:
+    """Register both clusters once: each test goes on from there."""
+    source, destination = (as_after_boot(each) for each in two_clusters)
+    with Nursery() as nursery:
+        stand = Stand(tmp_path_factory.mktemp("registered") / "stand", nursery, settings=SETTINGS)
+        stand.serve()
+        stand.register(source, namespace="fleet", labels="env=production")
+        stand.register(destination, namespace="fleet", labels="dep=eng", forward=False)
+        for name in tuple(stand.processes):
+            stand.stop(name)
+    return Registered(stand, (source, destination), (source.remember(), destination.remember()))
+
+
 @pytest.fixture
-def flow(tmp_path: Path, source_cluster: Cluster, destination_cluster: Cluster) -> Iterator[Flow]:
-    """Serve, register both clusters, and end every process afterwards."""
+def flow(tmp_path: Path, registered: Registered) -> Iterator[Flow]:
+    """Serve, with both clusters registered, and end every process afterwards."""
+    for cluster, baseline in zip(registered.clusters, registered.baselines, strict=True):
+        cluster.start()
+        cluster.reset(baseline)
     with Nursery() as nursery:
         stand = Stand(tmp_path / "stand", nursery, settings=SETTINGS)
+        stand.go_on_from(registered.stand)
         stand.serve()
-        stand.register(source_cluster, namespace="fleet", labels="env=production")
-        stand.register(destination_cluster, namespace="fleet", labels="dep=eng", forward=False)
-        one = Flow(stand, source_cluster, destination_cluster)
+        stand.forward("source")
+        one = Flow(stand, *registered.clusters)
         yield one
         one.source.close()
         one.destination.close()

@@ -9,7 +9,7 @@ from tests.flow.conftest import Flow, until
 from tests.flow.test_examples import POLICY, SERVICE, TWIN, WEB, balanced, ports, service
 
 
-@pytest.mark.parametrize("moment", [0.0, 0.004, 0.008, 0.012, 0.02, 0.05])
+@pytest.mark.parametrize("moment", [0.0, 0.008, 0.03])
 def test_ends_the_same_when_bellhop_is_killed(flow: Flow, moment: float) -> None:
     """Kill -9 at any moment of an event, then a restart: the same end, and nothing twice."""
     flow.apply("service-discovery")

@@ -99,8 +99,12 @@ def test_an_installed_forwarder_rings(ringing: Ringing) -> None:
     assert json.loads(ringing.stand.do("show", "failures", "-o", "json")) == []
 
 
+@pytest.mark.rest
 def test_a_path_of_an_earlier_version_is_renewed_and_rings(ringing: Ringing) -> None:
-    """As it was registered then nothing rang; the next sweep has it renewed, with no command."""
+    """As it was registered then nothing rang; the next sweep has it renewed, with no command.
+
+    It takes a minute: nobody hastens who looks after new registrations.
+    """
     ringing.await_ring()
     records = ringing.stand.records()
     kept = records.clusters.get(CLUSTER)

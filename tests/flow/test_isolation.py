@@ -1,4 +1,7 @@
-"""Bad neighbours: clusters that hang, and senders that flood, beside a pair that is well."""
+"""Bad neighbours: clusters that hang, and senders that flood, beside a pair that is well.
+
+Each keeps both cores busy for seconds: `make test-rest` runs them.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,8 @@ from tests.benchmarks.isolation import (
     sender,
 )
 from tests.flow.conftest import Flow, until
+
+pytestmark = pytest.mark.rest
 
 GENEROUS_MS = 5_000
 """What an event may take: tens of ms on a quiet machine, and a time-out of each neighbour never."""

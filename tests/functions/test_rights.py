@@ -61,11 +61,11 @@ class Evidence:
 
 
 @pytest.fixture(scope="module")
-def evidence(_moto: Moto, _two_clusters: tuple[Cluster, Cluster]) -> Iterator[Evidence]:
+def evidence(_moto: Moto, two_clusters: tuple[Cluster, Cluster]) -> Iterator[Evidence]:
     """An installation on moto with a real cluster."""
-    _two_clusters[0].start()
-    _two_clusters[0].reset()
-    site = Site(_moto, _two_clusters[0])
+    two_clusters[0].start()
+    two_clusters[0].reset()
+    site = Site(_moto, two_clusters[0])
     yield Evidence(site)
     site.close()
 

@@ -309,6 +309,7 @@ def test_whoever_waits_keeps_no_place(tmp_path: Path) -> None:
         embedded.close()
 
 
+@pytest.mark.timed
 def test_nobody_begins_anything_while_others_finish(tmp_path: Path) -> None:
     """One who is at work for long keeps the end from coming, and nobody busy until then."""
     embedded = open_state(tmp_path / "state", Settings())

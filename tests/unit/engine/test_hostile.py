@@ -262,6 +262,7 @@ def test_the_dearest_that_is_allowed_ends_soon(attack: Attack) -> None:
     assert found == attack.says
 
 
+@pytest.mark.rest
 def test_all_attacks_stay_small() -> None:
     """One process that renders them all grows by little; it takes 10 s, for they are many."""
     script = textwrap.dedent(

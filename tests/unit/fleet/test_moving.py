@@ -188,6 +188,7 @@ def test_a_copy_is_taken_where_that_is_said(old: Place, make: Callable[..., Plac
     old.fleet.apply(RULES.replace("for-", "also-"))
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("lines", range(1, 30, 4))
 def test_an_import_that_was_killed_is_done_again(
     old: Place, make: Callable[..., Place], lines: int

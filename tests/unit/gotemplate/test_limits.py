@@ -39,6 +39,7 @@ def test_ends_in_its_limit(attack: Attack) -> None:
     assert str(caught.value).startswith("template: hostile:")
 
 
+@pytest.mark.rest
 def test_attacks_stay_small() -> None:
     """All attacks together fit into half a gigabyte of address space beyond the libraries'."""
     script = textwrap.dedent(
@@ -133,6 +134,7 @@ def test_each_limit_can_be_set(
         assert message in str(caught.value)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "call",
     [

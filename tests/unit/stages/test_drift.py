@@ -404,6 +404,7 @@ def test_whoever_comes_between_it_ends_as_it_is_declared(
     assert there(east)["data"] == {"v": ends}
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("offset", range(4))
 def test_wherever_it_dies_it_is_put_back(tmp_path: Path, offset: int) -> None:
     """The message comes again, and what was begun is not taken for done."""

@@ -319,6 +319,7 @@ def test_who_was_slow_to_look_takes_back_what_it_noted(fleet: Fleet, east: FakeK
     assert fleet.records.previews.get(EAST, "own") is None
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("offset", range(2))
 def test_death_at_any_step_touches_no_cluster_and_blocks_nobody(
     tmp_path: Path, offset: int

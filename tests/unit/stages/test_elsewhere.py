@@ -486,6 +486,7 @@ def test_a_cluster_that_is_forgotten_takes_along_what_it_read(fleet: Fleet) -> N
     assert noted(fleet) == [("system:node", "fleet/own", f"{EAST}-2")]
 
 
+@pytest.mark.rest
 def test_who_dies_while_it_is_struck_out_leaves_nothing_that_counts(tmp_path: Path) -> None:
     """Chosen again, the cluster follows what it reads; else nothing is left of it."""
     for steps in range(1, 80, 3):
@@ -753,6 +754,7 @@ def test_many_that_read_at_once_ask_for_few_sweeps(fleet: Fleet) -> None:
 # Between reading and writing ----------------------------------------------------------------------
 
 
+@pytest.mark.rest
 def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:
     """Whenever somebody writes while it is noted and read for the first time, it is rendered."""
     met, number, found = True, 0, set()
@@ -779,6 +781,7 @@ def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:
     assert found == {"2"}
 
 
+@pytest.mark.rest
 def test_a_death_leaves_it_followed(tmp_path: Path) -> None:
     """Wherever it dies while it is noted and read, a later change is rendered by its ring alone."""
     found = set()

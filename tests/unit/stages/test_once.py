@@ -121,6 +121,7 @@ def test_it_goes_with_its_profile_and_comes_again(fleet: Fleet, east: FakeKube) 
     assert said(east) == {"one": "3"}
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("offset", range(6))
 def test_a_withdrawal_that_dies_and_is_called_off_leaves_nobody_without(
     tmp_path: Path, offset: int

@@ -295,6 +295,7 @@ def test_what_is_read_no_more_is_heard_of_no_more(fleet: Fleet, east: FakeKube) 
     assert not east.objects(DEPLOYMENT)
 
 
+@pytest.mark.rest
 def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:
     """Whenever a colleague writes again, pods end with what is there then."""
     marks, met, number = set(), True, 0
@@ -316,6 +317,7 @@ def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:
     assert "" not in marks
 
 
+@pytest.mark.rest
 def test_a_death_restarts_it_once_and_in_the_end(tmp_path: Path) -> None:
     """Wherever it dies, pods read what is there; and are annotated with the same all along."""
     marks = set()

@@ -455,6 +455,7 @@ Who is killed before a release is noted has released nothing.
 """
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("name", DEATHS)
 def test_whoever_dies_removes_nothing_that_is_held(name: str) -> None:
     """Done or not done, nothing is half done: add-ons stay, or go, together with the hold."""

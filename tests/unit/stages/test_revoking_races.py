@@ -95,6 +95,7 @@ def test_who_is_just_coming_leaves_nothing_behind(tmp_path: Path, known: Sequenc
     pytest.fail("it never came to its end")
 
 
+@pytest.mark.rest
 def test_who_comes_as_its_rights_go_leaves_nothing_behind(tmp_path: Path) -> None:
     """Whichever call of theirs it is before which it is brought, by a worker who was slow."""
     for number in range(_CALLS):
@@ -161,6 +162,7 @@ def test_who_comes_back_as_he_is_struck_out_is_known_again(fleet: Fleet, east: F
     assert (names(east), there(east)) == ([], [])
 
 
+@pytest.mark.rest
 def test_who_dies_as_both_go_leaves_nothing_behind(tmp_path: Path) -> None:
     """At whatever step, and whichever of the two is worked on first."""
     for steps in range(0, _CALLS, 7):

@@ -402,6 +402,7 @@ def act(request: pytest.FixtureRequest) -> Any:
     return getattr(fleet_rollback, request.param)
 
 
+@pytest.mark.rest
 def test_a_death_in_between_is_made_good(tmp_path: Path, act: Any) -> None:
     """Wherever it dies, clusters have what the profile says within minutes, and all of them."""
     for steps in range(1, 40):

@@ -344,6 +344,7 @@ def test_a_choice_of_whom_a_sweep_finds_down_outlives_a_death(fleet: Fleet) -> N
     assert not list(fleet.records.pending.all())
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("offset", range(2))
 def test_death_at_any_step_of_a_choice_is_made_good(offset: int) -> None:
     """Whoever comes next finishes what was noted: one cluster is chosen, and it alone has all."""

@@ -84,6 +84,7 @@ def check(fleet: Fleet, count: str) -> None:
     assert made["data"] == {"v": count}
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("offset", range(3))
 def test_death_at_any_step_leaves_one_owner_and_blocks_nobody(tmp_path: Path, offset: int) -> None:
     """Whoever died comes again; then one trigger goes, and the other has the name."""
