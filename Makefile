@@ -19,7 +19,8 @@ help: ## Print this list
 	  /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Try it
-demo: install control-plane ## Show the whole pipeline between two real clusters; KEEP=1 leaves it running
+demo: install ## Show the whole pipeline between two real clusters; KEEP=1 leaves it running
+	@$(BIN)/python -m infra.lab build --without-controllers >/dev/null
 	@$(BIN)/python -m infra.demo $(if $(KEEP),--keep)
 
 control-plane: install ## Find or build the Kubernetes API server that demo and tests run on (4 minutes, once)

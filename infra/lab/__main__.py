@@ -16,11 +16,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m infra.lab", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("build", help="find kube-apiserver and etcd, or make them once")
-    parser.parse_args(arguments)
+    building = commands.add_parser("build", help="find kube-apiserver and etcd, or make them once")
+    building.add_argument(
+        "--without-controllers", action="store_true", help="make no controller manager"
+    )
+    controllers = not parser.parse_args(arguments).without_controllers
     signal.signal(signal.SIGTERM, _end)
     try:
-        binaries = build(Progress(sys.stderr))
+        binaries = build(Progress(sys.stderr), controllers=controllers)
     except BellhopError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -38,39 +38,45 @@ def build(
     progress: Progress,
     environ: Mapping[str, str] = os.environ,
     recipe: Recipe | None = None,
+    *,
+    controllers: bool = True,
 ) -> Binaries:
     """Find the binaries, after making those that are missing; a second run waits for the first.
 
-    Without a recipe they are made from Debian's packages.
+    Without a recipe they are made from Debian's packages; without `controllers` no controller
+    manager is made.
 
     Raises:
         MissingError: Some are missing and this machine cannot make them.
         UnreachableError: No mirror of Debian's archive answers.
         PermanentError: A step of the making failed.
     """
-    if missing(environ):
+    if missing(environ, controllers=controllers):
         cache = cache_folder(environ)
         cache.parent.mkdir(parents=True, exist_ok=True)
         with only_one(cache.parent / "lock", progress):
             sweep(cache.parent)
-            if wanted := missing(environ):  # The one we waited for may have made them.
+            if wanted := missing(
+                environ, controllers=controllers
+            ):  # The one we waited for may have made them.
                 _make(wanted, cache, progress, recipe or _debian_recipe(wanted, cache.parent))
     return find(environ)
 
 
-def missing(environ: Mapping[str, str] = os.environ) -> set[str]:
+def missing(environ: Mapping[str, str] = os.environ, *, controllers: bool = True) -> set[str]:
     """Name the programs that have to be made."""
     names = {name for name in (APISERVER, ETCD, KUBECTL) if look_up(name, environ) is None}
     apiserver = look_up(APISERVER, environ)
     ours = apiserver is None or apiserver.parent == cache_folder(environ)
     # A controller manager must fit the server: ours cannot complete somebody else's.
-    if ours and not os.access(cache_folder(environ) / CONTROLLER_MANAGER, os.X_OK):
+    if controllers and ours and not os.access(cache_folder(environ) / CONTROLLER_MANAGER, os.X_OK):
         names.add(CONTROLLER_MANAGER)
     return names
 
 
 def _make(wanted: AbstractSet[str], cache: Path, progress: Progress, recipe: Recipe) -> None:
-    progress.say(f"making {', '.join(sorted(wanted))}, to be kept in {cache}.")
+    names = ", ".join(sorted(wanted))
+    progress.say(f"making {names}, to be kept in {cache}: {_how_long(wanted)}.")
     with workshop(cache.parent, progress) as shop:
         try:
             made = recipe(wanted, shop)
@@ -84,6 +90,15 @@ def _make(wanted: AbstractSet[str], cache: Path, progress: Progress, recipe: Rec
             made[name].chmod(0o755)
             made[name].replace(cache / name)
     progress.say(f"done in {progress.elapsed():.0f} s.")
+
+
+def _how_long(wanted: AbstractSet[str]) -> str:
+    if not wanted & kubernetes.COMPILED:
+        return "it takes a minute, once"
+    return (
+        f"it takes about {kubernetes.MINUTES} minutes, once, nearly all of it to compile"
+        f" Kubernetes; to save them, {HOW_TO_GET_THEM}"
+    )
 
 
 def _debian_recipe(wanted: AbstractSet[str], folder: Path) -> Recipe:

@@ -131,6 +131,37 @@ def test_makes_only_what_no_other_place_has(environ: dict[str, str], tmp_path: P
     assert own / "etcd" == build(a_progress(), environ, simple_recipe).etcd
 
 
+def test_makes_no_controller_manager_where_none_is_asked_for(environ: dict[str, str]) -> None:
+    """The demo runs without; who asks for one later has it made, and nothing else."""
+    found = build(a_progress(), environ, simple_recipe, controllers=False)
+
+    assert found.controller_manager is None
+    assert missing(environ) == {"kube-controller-manager"}
+    assert build(a_progress(), environ, simple_recipe).controller_manager
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        pytest.param(set(), "about 4 minutes, once, nearly all of it to compile", id="all"),
+        pytest.param({"kube-apiserver", "kube-controller-manager"}, "a minute, once", id="etcd"),
+    ],
+)
+def test_says_beforehand_how_long_it_takes(
+    environ: dict[str, str], tmp_path: Path, there: set[str], said: str
+) -> None:
+    """And, where it is long, how to save it."""
+    (tmp_path / "own").mkdir()
+    programs(there, tmp_path / "own")
+    environ["PATH"] = str(tmp_path / "own")
+    stream = io.StringIO()
+    build(Progress(stream), environ, simple_recipe)
+
+    first = stream.getvalue().splitlines()[0]
+    assert said in first
+    assert ("set KUBEBUILDER_ASSETS" in first) == ("compile" in first)
+
+
 def test_does_not_keep_programs_that_do_not_run(environ: dict[str, str]) -> None:
     """What fails its own version question never reaches the cache."""
 
