@@ -77,8 +77,8 @@ def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
 def register(bellhop: Bellhop, kubeconfig: Path) -> Bellhop:
     """Register the cluster as prod/eu-1."""
 
-    def run(*arguments: str, path: Path = kubeconfig) -> Result:
+    def run(*arguments: str, path: Path = kubeconfig, **extra: str) -> Result:
         named = ("--namespace", "prod", "--cluster", "eu-1", "--kubeconfig", str(path))
-        return bellhop("register", "cluster", *named, *arguments)
+        return bellhop("register", "cluster", *named, *arguments, **extra)
 
     return run

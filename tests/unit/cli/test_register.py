@@ -24,6 +24,7 @@ from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from infra.lab.cluster import Cluster
 from tests.fakes.kept import value_of
+from tests.fakes.manifests import profile
 from tests.unit.cli import fleet
 from tests.unit.cli.registering import (
     INGEST,
@@ -175,6 +176,27 @@ def test_a_cluster_may_be_paused_from_the_first_moment_on(
     assert before
     assert after
     assert before.spec == after.spec == wanted
+
+
+def test_names_what_other_labels_would_remove(
+    register: Bellhop, bellhop: Bellhop, here: Installation, tmp_path: Path
+) -> None:
+    """Registered anew with a typing mistake in a label, nothing leaves before it is released."""
+    register("--no-forwarder", "--labels", "env=production")
+    path = tmp_path / "profile.yaml"
+    path.write_text(profile("clusterSelector: {matchLabels: {env: production}}"))
+    assert bellhop("apply", "-f", str(path)).exit_code == 0
+    head = fleet.profile(
+        name="own", trigger="", cluster="", object="", contents=(), destinations=("prod/eu-1",)
+    )
+    here.records.profiles.put(head)
+    done = register("--no-forwarder", "--labels", "env=prodution", BELLHOP_HOLD_FROM="1")
+
+    assert (
+        "warning: ClusterProfile 'own' loses 1 of 1 add-ons (1 profile) in prod/eu-1" in done.stderr
+    )
+    assert "they are held: nothing is removed" in done.stderr
+    assert [each.value.profile for each in here.records.removals.all()] == ["own"]
 
 
 def test_needs_to_know_where_events_go(register: Bellhop, here: Installation) -> None:

@@ -310,6 +310,7 @@ def _register(
     managed: str = "",
 ) -> None:
     """Register a cluster, and tell what came of it."""
+    from bellhop.cli.holding import say_held
     from bellhop.cli.labels import read_labels
     from bellhop.fleet.registration import Registration, register
 
@@ -343,6 +344,7 @@ def _register(
         secret = [done.secret] if wishes.show_secrets and done.secret else []
         _show([*spec.manifests(done.image), *secret])
     _tell(done, spec, err=wishes.print_manifests)
+    say_held(here.declare.held)
     if wishes.forwarder and not wishes.ingest_url and not session.answers(inbound):
         say(
             f"warning: nothing answers at {inbound.url}; {here.worker.start}: nothing is taken in"
