@@ -236,6 +236,7 @@ def limits(seconds: float) -> Limits:
     return Limits(seconds=seconds, output=Settings().template_output)
 
 
+@pytest.mark.rest
 @pytest.mark.timed
 @pytest.mark.parametrize(
     "attack", [pytest.param(a, id=f"{a.dialect}: {a.name}") for a in GO + JINJA]
@@ -251,6 +252,7 @@ def test_each_ends_in_its_limit(attack: Attack) -> None:
     assert len(str(caught.value)) < 5_000 + len(attack.template)
 
 
+@pytest.mark.rest
 @pytest.mark.timed
 @pytest.mark.parametrize("attack", [pytest.param(a, id=a.name) for a in DEAREST])
 def test_the_dearest_that_is_allowed_ends_soon(attack: Attack) -> None:

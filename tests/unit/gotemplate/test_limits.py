@@ -27,6 +27,7 @@ SLOWEST = 3.0
 """Seconds an attack may last on a busy machine; alone each ends within one."""
 
 
+@pytest.mark.rest
 @pytest.mark.timed
 @pytest.mark.parametrize("attack", [pytest.param(a, id=a.name) for a in ATTACKS])
 def test_ends_in_its_limit(attack: Attack) -> None:

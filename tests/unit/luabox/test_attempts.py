@@ -397,6 +397,7 @@ def wrapped(text: str) -> str:
     return f"function evaluate()\n{text}\nend"
 
 
+@pytest.mark.rest
 @pytest.mark.timed
 @pytest.mark.parametrize(("text", "kinds"), STOPPED.values(), ids=STOPPED.keys())
 def test_stops_what_would_not_end(text: str, kinds: str) -> None:

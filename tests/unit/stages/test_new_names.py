@@ -18,6 +18,8 @@ from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, profile
 from tests.unit.stages.test_overlap import CONFIG
 
+pytestmark = pytest.mark.rest
+
 EAST = "fleet/east"
 _CALLS = 400
 """More than this history has."""

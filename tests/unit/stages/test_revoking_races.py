@@ -30,6 +30,8 @@ from tests.unit.stages.test_revoking import (
 )
 from tests.unit.stages.test_role_request_races import settle
 
+pytestmark = pytest.mark.rest
+
 _CALLS = 400
 """More than any of these histories has."""
 
@@ -95,7 +97,6 @@ def test_who_is_just_coming_leaves_nothing_behind(tmp_path: Path, known: Sequenc
     pytest.fail("it never came to its end")
 
 
-@pytest.mark.rest
 def test_who_comes_as_its_rights_go_leaves_nothing_behind(tmp_path: Path) -> None:
     """Whichever call of theirs it is before which it is brought, by a worker who was slow."""
     for number in range(_CALLS):
@@ -162,7 +163,6 @@ def test_who_comes_back_as_he_is_struck_out_is_known_again(fleet: Fleet, east: F
     assert (names(east), there(east)) == ([], [])
 
 
-@pytest.mark.rest
 def test_who_dies_as_both_go_leaves_nothing_behind(tmp_path: Path) -> None:
     """At whatever step, and whichever of the two is worked on first."""
     for steps in range(0, _CALLS, 7):

@@ -17,6 +17,8 @@ from tests.fakes.manifests import config, holder, profile
 from tests.fakes.mortal import Fate, Killed, Mortal
 from tests.unit.stages.test_role_requests import ACCOUNT, GIVEN, names, request, role, subjects
 
+pytestmark = pytest.mark.rest
+
 EAST = "fleet/east"
 ANNS = profile().replace(
     "metadata: {", f"metadata: {{labels: {{{ACCOUNT_NAME}: ann, {ACCOUNT_NAMESPACE}: team}}, "
@@ -76,7 +78,6 @@ def mortal(folder: Path, fate: Fate) -> tuple[Fleet, FakeKube]:
     return fleet, east
 
 
-@pytest.mark.rest
 @pytest.mark.parametrize("gone", ["anns", "also"])
 def test_who_dies_as_one_goes_takes_nothing_from_the_other(tmp_path: Path, gone: str) -> None:
     """At whatever step; whoever comes next finds what he left, and the account is there."""
@@ -103,7 +104,6 @@ def test_who_dies_as_one_goes_takes_nothing_from_the_other(tmp_path: Path, gone:
     pytest.fail("it never came to its end")
 
 
-@pytest.mark.rest
 def test_who_dies_giving_rights_leaves_nobody_denied(tmp_path: Path) -> None:
     """Though the last right was given and nobody was told yet: their pauses are long."""
     for steps in range(0, _CALLS, 11):

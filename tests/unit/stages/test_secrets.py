@@ -289,6 +289,7 @@ def test_no_value_gets_out_by_what_users_wrote(
     assert [form for form in forms() if form in text] == []
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
 @pytest.mark.parametrize(
     ("kind", "text"),

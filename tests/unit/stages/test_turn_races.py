@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bellhop.errors import TemporaryError
 from bellhop.fleet.pausing import pause
 from bellhop.messages import Apply
@@ -16,6 +18,8 @@ from tests.fakes.fleet import Fleet
 from tests.fakes.interrupted import interrupted
 from tests.fakes.kube import FakeKube
 from tests.unit.stages.test_turns import NAMES, OWN, clusters, has, resolved
+
+pytestmark = pytest.mark.rest
 
 EAST, WEST = (f"fleet/{name}" for name in NAMES[:2])
 _LONGEST = 30.0
