@@ -22,6 +22,7 @@ from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from bellhop.records import Records
 from bellhop.settings import Settings
+from infra.lab.port import free_port
 from infra.lab.processes import Nursery, Process
 
 _READY = 20.0
@@ -51,7 +52,7 @@ class Stand:
         self.folder = folder
         self.state = folder / "state"
         self._nursery = nursery
-        self._port = _free_port()
+        self._port = free_port()
         self._ports: dict[str, int] = {}
         self._opened: Embedded | None = None
         self.processes: dict[str, Process] = {}
@@ -127,7 +128,7 @@ class Stand:
         """
         path = self.folder / f"{cluster.name}.kubeconfig"
         cluster.kubeconfig(path)
-        port = self._ports.setdefault(cluster.name, _free_port())
+        port = self._ports.setdefault(cluster.name, free_port())
         said = self.do(
             *("register", "cluster", "--namespace", namespace, "--cluster", cluster.name),
             *("--kubeconfig", str(path), "--labels", labels),
@@ -213,14 +214,6 @@ class Stand:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"{name} does not get ready: {process.last_words()}")
             time.sleep(0.02)
-
-
-def _free_port() -> int:
-    """Choose a port once, so that a restart finds it again."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def _listens(port: int) -> bool:

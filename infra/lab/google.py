@@ -15,7 +15,6 @@ from __future__ import annotations
 import http.client
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from types import TracebackType
 from typing import Self
 
 from bellhop.errors import MissingError, UnreachableError
+from infra.lab.port import free_port
 from infra.lab.processes import Nursery, Process
 
 _BOOT_SECONDS = 60.0
@@ -100,7 +100,7 @@ class Emulator:
         java, jar = _java(), _jar(self._program)
         for _ in range(_TRIES):
             # It cannot choose a port by itself: somebody else may take this one meanwhile.
-            port = self._port or _free_port()
+            port = self._port or free_port()
             command = [java, *_JAVA, *self._program.command(jar, port)]
             self._process = self._nursery.start(command, self._log_path)
             if self._answers(port):
@@ -198,10 +198,3 @@ def sdk() -> Path | None:
         check=False,
     )
     return Path(done.stdout.strip()) if done.stdout.strip() else None
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

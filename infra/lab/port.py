@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import socket
+from contextlib import suppress
+from pathlib import Path
+
+from bellhop.errors import UnreachableError
+
+_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_FIRST, _USUAL = 15_000, 32_768
+_TRIES = 100
+_given: set[int] = set()
 
 
 class Port:
@@ -24,8 +34,25 @@ class Port:
 
 
 def free_port() -> int:
-    """Return a port that nobody has now, for a program that cannot share one with `Port`."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
+    """Return a port that nobody has now, for a program that cannot share one with `Port`.
+
+    No outgoing connection is given it, nor who asks this process next: a program that ends and
+    comes back finds it free.
+
+    Raises:
+        UnreachableError: All that were tried are taken.
+    """
+    for number in random.sample(range(_FIRST, _first_of_connections()), _TRIES):
+        with socket.socket() as probe, suppress(OSError):
+            if number not in _given:
+                probe.bind(("127.0.0.1", number))
+                _given.add(number)
+                return number
+    raise UnreachableError(f"cannot find a free port in {_TRIES} tries")
+
+
+def _first_of_connections() -> int:
+    try:
+        return int(_RANGE.read_text("ascii").split()[0])
+    except OSError:
+        return _USUAL

@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from bellhop.model.gvk import GVK
 from infra.demo.stand import Stand
 from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
+from infra.lab.port import free_port
 from infra.lab.processes import Nursery, Process
 from tests.docs.terminal import Terminal, Typed, typed
 from tests.fakes.pod import Pod
@@ -147,7 +147,7 @@ def test_the_readme_leads_to_an_event_that_is_seen(
     own = {"PATH": f"{PROGRAMS}:{kubectl.parent}:/usr/bin:/bin", "HOME": str(tmp_path / "home")}
     own |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
     source_cluster.kubeconfig(tmp_path / "eu-1.yaml")
-    port = _free_port()
+    port = free_port()
     text = (ROOT / "README.md").read_text()
     for there, here in (
         ("--listen 0.0.0.0:8443", f"--listen 127.0.0.1:{port}"),
@@ -200,12 +200,6 @@ def _await(log: Path, told: str, process: Process) -> None:
         assert process.returncode() is None, process.last_words()
         assert time.monotonic() < deadline, f"waited in vain for: {told}\n{log.read_text()[-2000:]}"
         time.sleep(0.05)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def test_make_test_runs_the_tests() -> None:

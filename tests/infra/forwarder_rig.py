@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import signal
-import socket
 import ssl
 import sys
 import threading
@@ -28,6 +27,7 @@ from bellhop.model.gvk import GVK, Resource
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from infra.lab.cluster import Cluster
+from infra.lab.port import free_port
 from infra.lab.processes import Nursery, Process
 
 ROOT = Path(__file__).parents[2]
@@ -93,7 +93,7 @@ class Inbox:
         self.delayed: list[str] = []
         self.may_pass = threading.Event()
         self._identity = {"certificate_pem": certificate, "key_pem": key}
-        self._port = _free_ports(1)[0]
+        self._port = free_port()
         self.start()
 
     @property
@@ -228,7 +228,7 @@ class Rig:
         self.api = Api(cluster)
         self.admin = KubeClient("source", sanitise(cluster.kubeconfig(), reach=HERE), reach=HERE)
         self._nursery = nursery
-        self._port, self._health_port = _free_ports(2)
+        self._port, self._health_port = free_port(), free_port()
         self.authority = make_authority(
             "a cluster's forwarder", now=datetime.now(UTC), validity=HOUR
         )
@@ -398,15 +398,6 @@ def rigged(folder: Path, cluster: Cluster) -> Iterator[Rig]:
             rig.inbox.answers.set()
             nursery.close()
             rig.close()
-
-
-def _free_ports(count: int) -> list[int]:
-    """Find ports that nobody has; the forwarder comes back to the same one after a kill."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def _environment() -> dict[str, str]:
