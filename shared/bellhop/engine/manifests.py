@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from bellhop.engine.secrecy import LOCALLY
 from bellhop.errors import InvalidError, TooLargeError
 from bellhop.gotemplate import Limits
+from bellhop.model.declared import RULES
 from bellhop.model.document import Bounds, Document, read_documents
 from bellhop.model.marks import ADOPT, ADOPTIONS
 
@@ -22,23 +23,6 @@ BOUNDS = Bounds(nodes=100_000, documents=10_000)
 """What one entry may hold: a text within a template's limits may be a tree of gigabytes."""
 
 _GROUPS = ("lib.projectsveltos.io", "config.projectsveltos.io")
-_DECLARED = frozenset(
-    (
-        "EventSource",
-        "EventTrigger",
-        "EventBasedAddOn",
-        "ClusterProfile",
-        "Profile",
-        "ClusterSet",
-        "Set",
-        "Classifier",
-        "ClusterHealthCheck",
-        "HealthCheck",
-        "RoleRequest",
-    )
-)
-"""The kinds that are declared to Bellhop, and that it reads from no cluster."""
-
 _MAY_DECLARE = re.compile(r"projectsveltos\.io/v1")
 
 _Explain = Callable[[int], str]
@@ -99,7 +83,7 @@ def declaration_in(text: str) -> str:
 
 def _declaration(data: Any, *, secret: bool = False) -> str:
     """Say that an object is a declaration, and what to do with it; empty for any other."""
-    if not isinstance(data, dict) or data.get("kind") not in _DECLARED:
+    if not isinstance(data, dict) or data.get("kind") not in RULES:
         return ""
     if str(data.get("apiVersion")).partition("/")[0] not in _GROUPS:
         return ""

@@ -22,6 +22,7 @@ from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
 from bellhop.fleet.titled import Titled
 from bellhop.fleet.vitals import Ticking
+from bellhop.model.declared import DECLARED
 from bellhop.model.marks import ADOPT
 from bellhop.model.record import Match, Outcome, Selection
 from bellhop.model.trigger import EventTrigger
@@ -32,22 +33,6 @@ _OVERDUE = timedelta(days=1)
 _MANY_CHECKS = 6
 _NAMED = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)
-
-_DECLARED = (
-    "EventSource",
-    "EventTrigger",
-    "EventBasedAddOn",
-    "ClusterProfile",
-    "Profile",
-    "ClusterSet",
-    "Set",
-    "Classifier",
-    "ClusterHealthCheck",
-    "HealthCheck",
-    "RoleRequest",
-    "ConfigMap",
-    "Secret",
-)
 
 
 class Failure(NamedTuple):
@@ -291,7 +276,7 @@ def _selectors(trigger: EventTrigger, catalog: Catalog) -> Iterator[Failure]:
 
 
 def _lost(here: Installation) -> Iterator[Failure]:
-    for kind in _DECLARED:
+    for kind in DECLARED:
         for name, manifest in here.records.manifests.listed(kind):
             if manifest is None:
                 shown = f"{kind} {name.removeprefix('/')}"

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import MissingError
 from bellhop.frozen import frozen
+from bellhop.model.declared import RULES
 from bellhop.model.kinds import (
     ClusterSet,
     ConfigMap,
@@ -34,19 +35,6 @@ from bellhop.records.declared import Manifest, Revision
 from bellhop.records.records import Records
 from bellhop.records.table import Kept
 
-_RULES = (
-    "EventSource",
-    "EventTrigger",
-    "EventBasedAddOn",
-    "ClusterProfile",
-    "Profile",
-    "ClusterSet",
-    "Set",
-    "Classifier",
-    "ClusterHealthCheck",
-    "HealthCheck",
-    "RoleRequest",
-)
 _FEW = 8
 """Rules read one by one beside a blob; it is written anew when there are more."""
 
@@ -177,11 +165,11 @@ class Catalogs:
         unlaid = revision.since(revision.laid) if revision.blob else None
         few = unlaid is not None and len(unlaid) <= _FEW
         if since is None:
-            kept = self.records.snapshot.get(revision, _RULES) if few else None
+            kept = self.records.snapshot.get(revision, RULES) if few else None
             few, since = kept is not None, unlaid if kept is not None else None
             found = _listed(kept) if kept else self._manifests(written, whole=whole)
             rules = _parsed(found, parsed)
-        for key in {DeclarationKey(*each) for each in since or () if each[0] in _RULES}:
+        for key in {DeclarationKey(*each) for each in since or () if each[0] in RULES}:
             rules.pop(key, None)
             rules |= _parsed(self._manifest(key, whole=whole), parsed)
         if whole and not few:
@@ -191,7 +179,7 @@ class Catalogs:
     def _manifests(self, written: Written, *, whole: bool) -> Iterator[Manifest]:
         manifests = self.records.manifests
         at_hand = {token: each.written for token, each in written.items()}
-        for kind in _RULES:
+        for kind in RULES:
             if whole:
                 yield from manifests.of(kind, at_hand)
             else:
@@ -207,7 +195,7 @@ class Catalogs:
         return [kept.value] if kept else []
 
     def _lay_down(self, revision: Revision, rules: Rules) -> None:
-        by_kind: dict[str, list[Manifest]] = {kind: [] for kind in _RULES}
+        by_kind: dict[str, list[Manifest]] = {kind: [] for kind in RULES}
         for key, (manifest, _) in rules.items():
             by_kind[key.kind].append(manifest)
         self.records.snapshot.put(revision.declared, by_kind)
@@ -225,7 +213,7 @@ def _parsed(
 
 
 def _listed(by_kind: Mapping[str, list[Manifest]]) -> Iterator[Manifest]:
-    return (each for kind in _RULES for each in by_kind[kind])
+    return (each for kind in RULES for each in by_kind[kind])
 
 
 def _changed(old: Rules, new: Rules) -> dict[DeclarationKey, Declaration | None]:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from bellhop.model.declared import DECLARED, RULES
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import (
+    KINDS,
     ClusterProfile,
     ClusterRef,
     ConfigMap,
@@ -402,3 +404,9 @@ def test_a_trigger_may_select_nothing(spec: dict[str, Any]) -> None:
 
     assert isinstance(found, EventTrigger)
     assert not found.source_selector.matches({"a": "b"})
+
+
+def test_the_names_of_the_kinds_are_those_that_have_a_model() -> None:
+    """Only an EventReport is made by Bellhop alone, and what has contents comes last."""
+    assert [*DECLARED, "EventReport"] == list(KINDS)
+    assert DECLARED[len(RULES) :] == ("ConfigMap", "Secret")
