@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bellhop.adapters.kube.builtin import BUILT_IN
+from bellhop.engine.digest import same
 from bellhop.errors import (
     BellhopError,
     InvalidError,
@@ -417,7 +418,7 @@ class FakeKube:
                 )
             before = there["metadata"]
             metadata |= {name: before[name] for name in _SERVERS_FIELDS if name in before}
-        if manifest != there:
+        if there is None or not same(manifest, there):
             metadata["resourceVersion"] = str(next(self._versions))
             self._objects[identity] = manifest
             self._define(key, manifest)

@@ -1,4 +1,4 @@
-"""`bellhop release`: let go what is held since too much of a report ended at once."""
+"""`bellhop release`: remove what is held because too much would leave at once."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from bellhop.cli.output import count, say
 def command(cluster: str, eventsource: str, *, change: str, everything: bool) -> None:
     """Withdraw what `bellhop get held` lists: it was meant to end.
 
-    What is held now is let go, and what ends after that is counted anew. It is done by `bellhop
-    serve` or by functions; this asks for it.
+    What is held now is removed, and what ends after that is counted anew. This asks for it;
+    `bellhop serve` or the functions do it.
     """
     asked = bool(cluster) + bool(change) + everything
     if asked != 1 or bool(cluster) != bool(eventsource):
