@@ -112,7 +112,8 @@ class Cloud:
         """Return the ARN of what the API calls, once it is known that it may."""
         apis = self.client("apigatewayv2")
         place = self.bellhop["ingest_url"].removeprefix("https://").partition(".")[0]
-        # AWS refuses a route that is there; moto takes it again from a provider that heard nothing.
+        # AWS refuses a route that is there, and a statement: moto takes either again from a
+        # provider that heard nothing.
         routes = apis.get_routes(ApiId=place)["Items"]
         ((key, target),) = {(each["RouteKey"], each["Target"]) for each in routes}
         assert key == "$default"
@@ -126,7 +127,8 @@ class Cloud:
         told = self.client("lambda").get_policy(FunctionName=name, Qualifier=qualifier)
         account = alias.split(":")[4]
         asking = f"arn:aws:execute-api:{REGION}:{account}:{place}/$default/$default"
-        (statement,) = json.loads(told["Policy"])["Statement"]
+        statement, *others = json.loads(told["Policy"])["Statement"]
+        assert all(each == statement for each in others)
         assert statement["Principal"] == {"Service": "apigateway.amazonaws.com"}
         assert fnmatchcase(asking, statement["Condition"]["ArnLike"]["AWS:SourceArn"])
         return alias
