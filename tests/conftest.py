@@ -57,7 +57,7 @@ _TRACED = (
 _NOT_TRACED = (
     *("aws_queues", "gcp_queues", "test_live", "test_gcp_pipeline", "test_gcp_faults"),
     *("stages/test_properties", "stages/test_interleaving", "test_survives_death", "test_death_at"),
-    *("test_who_dies", "_races"),
+    *("test_who_dies", "stages/test_role_request_races"),
     *("cli/test_permissions", "functions/test_rights", "functions/test_faults"),
     *("functions/test_mov", "functions/test_mixed", "functions/test_upgrade", "cli/test_secrets"),
     *("stages/test_ingest_hostile", "stages/test_loops"),
@@ -134,15 +134,10 @@ def _is_rest(item: pytest.Item) -> bool:
 
 
 def _is_traced(item: pytest.Item) -> bool:
-    """Say if a test tells what is covered; one that judges time would judge the tracing.
-
-    Of a test with parameters the first of them tells nearly all.
-    """
+    """Say if a test tells what is covered; one that judges time would judge the tracing."""
     timed = item.get_closest_marker("timed") is not None
-    given = getattr(item, "callspec", None)
     return (
         not timed
-        and not (given and any(given.indices.values()))
         and item.nodeid.startswith(_TRACED)
         and not any(name in item.nodeid for name in _NOT_TRACED)
     )
