@@ -8,7 +8,7 @@ CODE   := shared infra functions tests
 # pip takes fifteen times as long, and is tried where uv finds no index (uv does not read pip.conf).
 UV     := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip
 
-# Images that are to stay small set it: each process would compile all that it loads anew.
+# Images that are to stay small set it: each process would compile again all that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help install control-plane demo package terraform test test-rest test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean

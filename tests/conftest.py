@@ -148,7 +148,7 @@ def _keep_in_memory() -> None:
     roomy = Path(_MEMORY).is_dir() and shutil.disk_usage(_MEMORY).free > _MEMORY_BYTES
     if "TMPDIR" not in os.environ and roomy:
         os.environ["TMPDIR"] = _MEMORY
-        tempfile.tempdir = None  # It is read anew.
+        tempfile.tempdir = None  # It is read again.
 
 
 @pytest.fixture(autouse=True)

@@ -40,7 +40,7 @@ def control_plane(
 
 @pytest.fixture(scope="session")
 def two_clusters(control_plane: ControlPlane) -> tuple[Cluster, Cluster]:
-    """Two clusters, as whoever had them last has left them."""
+    """Two clusters, as the last test left them."""
     source, destination = control_plane.start_clusters("source", "destination")
     return source, destination
 

@@ -101,9 +101,9 @@ def test_an_installed_forwarder_rings(ringing: Ringing) -> None:
 
 @pytest.mark.rest
 def test_a_path_of_an_earlier_version_is_renewed_and_rings(ringing: Ringing) -> None:
-    """As it was registered then nothing rang; the next sweep has it renewed, with no command.
+    """With such a path no event comes; the next sweep renews it, without a command.
 
-    It takes a minute: nobody hastens who looks after new registrations.
+    It takes a minute: new registrations are checked once a minute.
     """
     ringing.await_ring()
     records = ringing.stand.records()

@@ -43,7 +43,7 @@ def mark(words: tuple[str, ...], done: str, value: str | None) -> None:
         trigger, profile = profile, ""
     key = pausable(here, trigger, meant(here, profile))
     is_new = mark(here, key, value) != "unchanged"
-    _tell(here, key.kind, key.place, done, is_new=is_new)
+    _tell(key.kind, key.place, done, is_new=is_new)
 
 
 def _mark_cluster(here: Installation, name: str, done: str, *, paused: bool) -> None:
@@ -51,18 +51,14 @@ def _mark_cluster(here: Installation, name: str, done: str, *, paused: bool) -> 
     from bellhop.fleet.pausing import pause
 
     key = known(here, name)
-    is_new = pause(here, key, paused=paused) != "unchanged"
-    _tell(here, "Cluster", key, done, is_new=is_new)
+    _tell("Cluster", key, done, is_new=pause(here, key, paused=paused) != "unchanged")
     kept = here.records.clusters.get(key)
     if kept and not paused and window_in(kept.value):
         say(f"It {standing(kept.value, here.records.clock.now())}.")
 
 
-def _tell(here: Installation, kind: str, place: str, done: str, *, is_new: bool) -> None:
-    from bellhop.cli.holding import say_held
-
+def _tell(kind: str, place: str, done: str, *, is_new: bool) -> None:
     say(f"{kind} '{place}' {done if is_new else f'is {done} already'}.")
-    say_held(here.declare.held)
 
 
 def _read(words: tuple[str, ...]) -> tuple[str, str]:

@@ -181,7 +181,7 @@ def test_a_cluster_may_be_paused_from_the_first_moment_on(
 def test_names_what_other_labels_would_remove(
     register: Bellhop, bellhop: Bellhop, here: Installation, tmp_path: Path
 ) -> None:
-    """Registered anew with a typing mistake in a label, nothing leaves before it is released."""
+    """A typing mistake in a label at a second registration removes nothing until it is released."""
     register("--no-forwarder", "--labels", "env=production")
     path = tmp_path / "profile.yaml"
     path.write_text(profile("clusterSelector: {matchLabels: {env: production}}"))

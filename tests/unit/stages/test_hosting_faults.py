@@ -265,10 +265,10 @@ class Busy(FakeKube):
 
 
 @pytest.mark.parametrize(
-    ("what", "since", "most", "brought"), [("read", "of-c", 5, 4), ("render", "of-c9", 4, 4)]
+    ("what", "since", "most", "deployed"), [("read", "of-c", 5, 4), ("render", "of-c9", 4, 4)]
 )
-def test_what_takes_too_long_is_brought_for_the_first_clusters(
-    tmp_path: Path, what: str, since: str, most: int, brought: int
+def test_what_takes_too_long_is_deployed_for_the_first_clusters(
+    tmp_path: Path, what: str, since: str, most: int, deployed: int
 ) -> None:
     """No try lasts for ever: it says for how many there was time, and brings that much.
 
@@ -293,7 +293,7 @@ def test_what_takes_too_long_is_brought_for_the_first_clusters(
     assert found.message.startswith(
         f"cannot bring what is Local of 'own' for more than {most} of its 10 clusters"
     )
-    assert names(mgmt) == {f"about-c{number}" for number in range(brought)}
+    assert names(mgmt) == {f"about-c{number}" for number in range(deployed)}
     fleet.close()
 
 

@@ -29,8 +29,8 @@ from bellhop.cli.output import count, say
 def command(cluster: str, eventsource: str, *, change: str, everything: bool) -> None:
     """Withdraw what `bellhop get held` lists: it was meant to end.
 
-    What is held now is removed, and what ends after that is counted anew. This asks for it;
-    `bellhop serve` or the functions do it.
+    What is held now is removed, and what ends after that is counted separately. The
+    command asks for it; `bellhop serve` or the functions do it.
     """
     asked = bool(cluster) + bool(change) + everything
     if asked != 1 or bool(cluster) != bool(eventsource):
