@@ -3,7 +3,7 @@
     source cluster: a Service ─► destination cluster: a ConfigMap `for-NAME` of its own,
                                                       and one `all` that names each of them
 
-Time is in the test's hands: functions are fed by `pump` alone, in the manner that it is told.
+Time is in the test's hands: functions are fed by `pump` alone.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ from tests.fakes.fleet import service
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
 from tests.terraform.cloud import PAUSE, TICK
 from tests.terraform.conftest import Fleet
-from tests.terraform.mappings import ONCE, Batch, FailedError, Manner
+from tests.terraform.mappings import Batch, FailedError
 
 ACCOUNTS = GVK("", "v1", "ServiceAccount")
 MAPS = GVK("", "v1", "ConfigMap")
@@ -132,7 +131,7 @@ class Siege:
         self.mappings = fleet.cloud.mappings
         self.destination = clusters[1]
         self.courier = Courier(clusters[1])
-        self._names: dict[str, int] = {}
+        self._names: set[str] = set()
         self._ticked = 0.0
         self._here: Resources | None = None
         rules = fleet.stand.folder / "rules.yaml"
@@ -152,29 +151,20 @@ class Siege:
             made = service(name)
             del made["status"]
             self.someone.create(made)
-            self._names[name] = 80
-
-    def change(self, name: str, port: int) -> None:
-        """Change a Service's port, which rings."""
-        ports = [{"port": port, "protocol": "TCP", "targetPort": 8080}]
-        key = ObjectKey(SERVICES, "default", name)
-        self.someone.patch(key, {"spec": {"ports": ports}})
-        self._names[name] = port
+            self._names.add(name)
 
     def pump(
         self,
         until: Callable[[], object],
         *inboxes: str,
-        manners: Sequence[Manner] = (ONCE,),
         ticks: bool = True,
     ) -> list[Batch]:
         """Feed the functions until something is so; return what was handed over.
 
-        Batches are handed over in one manner after the other. Where there is nothing to hand over,
-        time passes for what a function fell silent on. An API server that has no time to wait for
-        the forwarder lets an object pass unheard: after a while a sweep is due, which finds it.
+        Where there is nothing to hand over, time passes for what a function fell silent on. An API
+        server that has no time to wait for the forwarder lets an object pass unheard: after a while
+        a sweep is due, which finds it.
         """
-        turns = cycle(manners)
         before = len(self.mappings.batches)
         deadline, unheard = time.monotonic() + _PATIENCE, time.monotonic() + _PATIENCE / 2
         while not until():
@@ -186,7 +176,7 @@ class Siege:
                 self._ticked = time.monotonic()
                 with suppress(FailedError):  # It is made good by the next.
                     self.cloud.tick()
-            if not self.mappings.feed(*inboxes, manners=turns):
+            if not self.mappings.feed(*inboxes):
                 self.moto.pass_visibility(_LONG)
                 time.sleep(PAUSE)
         return self.mappings.batches[before:]
@@ -259,7 +249,7 @@ class Siege:
         there = self.there()
         named = there.pop("all", {}).get("data", {}).get("names", "").split()
         ports = {name: each["data"]["port"] for name, each in there.items()}
-        wanted = {f"for-{name}": str(port) for name, port in self._names.items()}
+        wanted = dict.fromkeys((f"for-{name}" for name in self._names), "80")
         return ports == wanted and sorted(named) == sorted(self._names)
 
     def there(self) -> dict[str, dict[str, Any]]:
@@ -269,13 +259,6 @@ class Siege:
             each["metadata"]["name"]: each
             for each in found
             if each["metadata"]["name"].startswith(("for-", "all"))
-        }
-
-    def lives(self) -> dict[str, tuple[str, str]]:
-        """Return the life and the last change of what was brought."""
-        return {
-            name: (each["metadata"]["uid"], each["metadata"]["resourceVersion"])
-            for name, each in self.there().items()
         }
 
     def quiet(self) -> bool:
