@@ -67,10 +67,9 @@ class Stand:
 
     # Bellhop itself -------------------------------------------------------------------------
 
-    def serve(self, processes: int = 1) -> None:
+    def serve(self) -> None:
         """Start `bellhop serve`, again if it was killed, and wait until it answers."""
         argv = [_program(), "serve", "--listen", f"127.0.0.1:{self._port}"]
-        argv += ["--processes", str(processes)] if processes > 1 else []
         log = self.folder / "serve.log"
         begun = log.read_text().count('"Bellhop serves"') if log.exists() else 0
         self._start("serve", argv)

@@ -1,6 +1,6 @@
 """Two profiles that fight over one object: `python -m tests.benchmarks.contest [SECONDS]`.
 
-Two processes serve. Two people change what the two profiles bring under one name, again and again,
+Two people change what the two profiles bring under one name, again and again,
 and the tiers change sides as soon as they are followed. A watch sees every version that there ever
 was of the object. It fails where one is not whole of one profile, or where another one has it than
 the tiers say: each change of theirs moves the object once.
@@ -30,7 +30,6 @@ SMALLEST = (4,)
 CONFIG = GVK("", "v1", "ConfigMap")
 NAME = "contested"
 LEFT, RIGHT = "left", "right"
-_PROCESSES = 2
 
 
 def wants(name: str, number: int) -> str:
@@ -132,7 +131,7 @@ def main(seconds: int = 60, *, plane: ControlPlane | None = None) -> None:
         stack.callback(stand.close)
         user = User(cluster.kubeconfig())
         stack.callback(user.close)
-        stand.serve(_PROCESSES)
+        stand.serve()
         stand.register(cluster, namespace="bench", labels="env=production", forward=False)
         for name in (LEFT, RIGHT):
             stand.do("apply", "-f", "-", stdin=wants(name, 0))

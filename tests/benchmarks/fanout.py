@@ -1,7 +1,7 @@
-"""One profile to many: `python -m tests.benchmarks.fanout [CLUSTERS] [ROUNDS] [PROCESSES]`.
+"""One profile to many: `python -m tests.benchmarks.fanout [CLUSTERS] [ROUNDS]`.
 
 From a change of what a ClusterProfile brings until it is `Provisioned` in all clusters, by
-`bellhop serve` of one process or so many. All clusters are names of one real API server, each with
+`bellhop serve`. All clusters are names of one real API server, each with
 a client of its own and with objects of its own. The floor is the same applies made bare by 8
 threads, with one warm client a cluster, in the process that also declares and waits: idle
 connections have a bound in each process. Sweeps are over before, and rest: in a server that has the
@@ -107,9 +107,7 @@ def settle(here: Installation, names: list[str]) -> None:
         time.sleep(0.05)
 
 
-def main(
-    count: int = 200, rounds: int = 5, processes: int = 1, *, plane: ControlPlane | None = None
-) -> None:
+def main(count: int = 200, rounds: int = 5, *, plane: ControlPlane | None = None) -> None:
     """Print clusters a second beside the floor's."""
     numbers = itertools.count(1)
     with ExitStack() as stack:
@@ -117,7 +115,7 @@ def main(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         calm = {"BELLHOP_SWEEP_INTERVAL": str(6 * 3600)}
         stand = Stand(folder, stack.enter_context(Nursery()), settings=calm)
-        stand.serve(processes)
+        stand.serve()
         opened = open_state(stand.state, Settings())
         stack.callback(opened.close)
         here = opened.installation
@@ -141,7 +139,7 @@ def main(
     ratios = [a / b for a, b in zip(times["bellhop"], times["bare"], strict=True)]
     rates = {name: spread([count / each for each in of], 0) for name, of in times.items()}
     table(
-        f"{OBJECTS} objects to {count} clusters" + (f", {processes} processes" * (processes > 1)),
+        f"{OBJECTS} objects to {count} clusters",
         {
             "bare, 8 threads": [rates["bare"]],
             "bellhop": [rates["bellhop"], spread(ratios, 2)],

@@ -1,10 +1,8 @@
-"""Many changes at once: `python -m tests.benchmarks.throughput [EVENTS] [ROUNDS] [PROCESSES]`.
+"""Many changes at once: `python -m tests.benchmarks.throughput [EVENTS] [ROUNDS]`.
 
 Eight threads create ConfigMaps in one cluster as fast as they can, and for each Bellhop applies one
 in another. The floor is the same calls made bare by eight threads, in a pair of clusters that
 Bellhop does not know, while it has nothing to do: created, read back, and another one applied.
-With PROCESSES it is measured beside itself, served by so many instead of one, and single events in
-a quiet moment as well: what is shared must not take longer.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -28,10 +25,10 @@ from infra.demo.user import User
 from infra.lab.control_plane import ControlPlane
 from infra.lab.processes import Nursery
 from tests.benchmarks.figures import Rounds, in_turns, lab, percentile, run, spread, table
-from tests.benchmarks.idle import family, used
+from tests.benchmarks.idle import used
 from tests.benchmarks.isolation import CONFIG, PLACE, RULES, happen
 
-SMALLEST = (16, 1, 2)
+SMALLEST = (16, 1)
 THREADS = 8
 _CALM_SECONDS = 1.0
 _SINGLE = 20
@@ -90,7 +87,7 @@ def bare(user: User, sink: KubeClient, events: int) -> list[float]:
 
 
 class Bench:
-    """An installation between two real clusters, served by one process or several."""
+    """An installation between two real clusters."""
 
     def __init__(self, stand: Stand, source: User, destination: User, events: int) -> None:
         self._stand = stand
@@ -98,44 +95,23 @@ class Bench:
         self._destination = destination
         self._arrivals = Arrivals(destination, CONFIG, PLACE)
         self._events = events
-        self._processes = 1
         self.spent: dict[str, list[float]] = {}
-        self.single: dict[str, list[float]] = {}
-        self.memory: dict[str, list[float]] = {}
+        self.single: list[float] = []
+        self.memory: list[float] = []
 
-    def serve(self, processes: int) -> None:
-        """Have so many processes serve."""
-        if processes != self._processes:
-            self._stand.stop("serve")
-            self._stand.serve(processes)
-            self._processes = processes
-            time.sleep(_CALM_SECONDS)
-
-    def block(self, processes: int) -> list[float]:
+    def block(self) -> list[float]:
         """Measure a round; return the ms of each event and, last of all, of the whole."""
-        self.serve(processes)
-        name = _named(processes)
         quiet = happen(self._source, self._destination, _SINGLE)
-        self.single.setdefault(name, []).append(percentile(quiet, 50))
+        self.single.append(percentile(quiet, 50))
         before = self._used()
         times = through_bellhop(self._source, self._arrivals, self._events)
         for each, ms in self._used().items():
-            by = f"{each}, {name}" if each == "serve" else each
-            self.spent.setdefault(by, []).append((ms - before[each]) / self._events)
-        self.memory.setdefault(name, []).extend(map(_memory, self._family("serve")))
+            self.spent.setdefault(each, []).append((ms - before[each]) / self._events)
+        self.memory.append(_memory(self._stand.processes["serve"].pid))
         return times
 
     def _used(self) -> dict[str, float]:
-        return {
-            name: sum(used(pid)[0] for pid in self._family(name)) for name in self._stand.processes
-        }
-
-    def _family(self, name: str) -> list[int]:
-        return family(self._stand.processes[name].pid)
-
-
-def _named(processes: int) -> str:
-    return f"{processes} processes" if processes > 1 else "one process"
+        return {name: used(each.pid)[0] for name, each in self._stand.processes.items()}
 
 
 def _memory(pid: int) -> float:
@@ -144,9 +120,7 @@ def _memory(pid: int) -> float:
     return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
 
 
-def main(
-    events: int = 2000, rounds: int = 3, processes: int = 1, *, plane: ControlPlane | None = None
-) -> None:
+def main(events: int = 2000, rounds: int = 3, *, plane: ControlPlane | None = None) -> None:
     """Print events a second beside the floor's, how long each took, and what `serve` spent."""
     with ExitStack() as stack:
         near, far, silent = stack.enter_context(lab(plane, "source", "destination", "silent"))
@@ -168,35 +142,28 @@ def main(
         bench = Bench(stand, source, destination, events)
         happen(source, destination, 5)
         bare(alone, sink, THREADS)
-        blocks = {_named(each): partial(bench.block, each) for each in {1, processes}}
-        measured = in_turns(rounds, **blocks, floor=lambda: bare(alone, sink, events))
+        measured = in_turns(rounds, serve=bench.block, floor=lambda: bare(alone, sink, events))
     _print(events, measured)
     for name, each in bench.spent.items():
         print(f"processor time of {name}: {spread(each, 2)} ms an event")
-    for name, each in bench.single.items():
-        print(f"a single event, {name}: p50 {spread(each, 0)} ms")
-        print(f"memory of a process, {name}: {spread(bench.memory[name], 0)} MiB")
+    print(f"a single event: p50 {spread(bench.single, 0)} ms")
+    print(f"memory of serve: {spread(bench.memory, 0)} MiB")
 
 
 def _print(events: int, measured: Rounds) -> None:
     rates = {name: [events / times[-1] * 1000 for times in of] for name, of in measured.items()}
-
-    def beside(name: str, other: str) -> str:
-        pairs = zip(rates[name], rates[other], strict=True)
-        return spread([a / b for a, b in pairs], 2) if name != other else ""
-
+    pairs = zip(rates["serve"], rates["floor"], strict=True)
+    beside = spread([ours / floor for ours, floor in pairs], 2)
     rows = {
         name: [
             spread(rates[name], 0),
             spread([percentile(times[:-1], 50) for times in of], 0),
             spread([percentile(times[:-1], 99) for times in of], 0),
-            beside(name, "floor"),
-            beside(name, _named(1)) if name != "floor" else "",
+            beside if name == "serve" else "",
         ]
         for name, of in measured.items()
     }
-    columns = ("events/s", "p50 ms", "p99 ms", "of the floor's rate", "of one's")
-    table(f"{events} at once", rows, *columns)
+    table(f"{events} at once", rows, "events/s", "p50 ms", "p99 ms", "of the floor's rate")
 
 
 if __name__ == "__main__":

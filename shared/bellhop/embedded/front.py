@@ -11,7 +11,6 @@ from http import HTTPStatus
 from typing import Any
 
 from bellhop.adapters.local.wsgi import Admission, Answer, Environ
-from bellhop.embedded.baton import BATON
 from bellhop.engine.cloud_events import attributes
 from bellhop.stages.entrance import Caller, Reply, caller, too_large
 from bellhop.stages.ingest import Ingest
@@ -65,9 +64,7 @@ class Front:
         body = environ["wsgi.input"].read(_length(environ))
         media, sent = environ.get("CONTENT_TYPE", ""), environ.get("HTTP_DATE", "")
         request = who.brings(body, media, sent, attributes(headers))
-        with BATON.held(gate.share if isinstance(gate, Visitor) else who.cluster):
-            reply = self._stage.respond(request, gate)
-        return _answer(reply)
+        return _answer(self._stage.respond(request, gate))
 
 
 def _headers(environ: Environ) -> dict[str, str]:

@@ -94,6 +94,5 @@ def declare(
 def access(vault: Secrets) -> Access:
     """Make what opens clusters."""
     from bellhop.adapters.kube.access import KubeAccess
-    from bellhop.embedded.baton import BATON
 
-    return KubeAccess(vault, reach=HERE, waiting=BATON.passed)
+    return KubeAccess(vault, reach=HERE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 
-from bellhop.embedded.baton import BATON
 from bellhop.errors import BellhopError
 from bellhop.logs import Log
 from bellhop.ports.clock import Clock
@@ -51,8 +50,7 @@ class Notes:
                 self._log.error("Failed to write the ledger", error)
 
     def _write(self) -> None:
-        with BATON.held():
-            lost = self._ledger.flush()
+        lost = self._ledger.flush()
         if lost:
             self._log.warning("Lost lines of the ledger: the store did not take them", lines=lost)
         if time.monotonic() - self._trimmed_at > _BETWEEN_TRIMS:

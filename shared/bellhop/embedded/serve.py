@@ -1,14 +1,12 @@
-"""`bellhop serve`: the HTTP function and every stage, until it is told to stop.
-
-One process leads: it has the HTTP function, the schedule and the listener's certificate, and works
-like any other. Where more are wanted, it starts others that only work.
-"""
+"""`bellhop serve`: the HTTP function and every stage in one process, until it is told to stop."""
 
 from __future__ import annotations
 
 import gc
 import json
 import os
+import secrets as entropy
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -20,14 +18,14 @@ from bellhop.adapters.local.files import write_whole
 from bellhop.adapters.local.server import Server
 from bellhop.embedded.front import Front
 from bellhop.embedded.identity import ListenerIdentity
-from bellhop.embedded.living import Living
-from bellhop.embedded.mates import Mates
+from bellhop.embedded.notes import Notes
 from bellhop.embedded.resync import resync_unbuffered
 from bellhop.embedded.signals import stop_on_signals, wait_for
 from bellhop.embedded.state import Embedded, make_folder, only_one, open_state, room
 from bellhop.embedded.state_files import StateFiles
-from bellhop.embedded.team import at_work
 from bellhop.embedded.upkeep import Upkeep
+from bellhop.embedded.warming import WarmUp
+from bellhop.embedded.workers import Workers, make_stages
 from bellhop.errors import MissingError
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.logs import Log
@@ -35,8 +33,12 @@ from bellhop.settings import Settings, read
 from bellhop.stages.ingest import Ingest
 from bellhop.stages.lease import Peers
 
+_SWITCH_SECONDS = 0.0005
+"""A tenth of Python's own: an event waits for the interpreter at each of its statements of SQLite,
+and each time for as long where another thread computes."""
 
-def serve(state: Path, *, host: str, port: int, advertise: str = "", processes: int = 1) -> None:
+
+def serve(state: Path, *, host: str, port: int, advertise: str = "") -> None:
     """Serve from a state folder until SIGINT or SIGTERM; write one line when ready.
 
     `advertise` is the URL by which clusters reach us, where it is not the listener's own.
@@ -48,11 +50,12 @@ def serve(state: Path, *, host: str, port: int, advertise: str = "", processes: 
     """
     settings = read(os.environ)
     log = Log()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     stop = stop_on_signals()
     make_folder(state)
     with (
         only_one(state),
-        running(state, settings, log, host, port, advertise, processes=processes) as url,
+        running(state, settings, log, host, port, advertise) as url,
     ):
         # What was loaded until here stays for good. To look through it for garbage stopped every
         # thread for a twentieth of a second, now and then.
@@ -75,22 +78,19 @@ def running(
     host: str,
     port: int,
     advertise: str = "",
-    *,
-    processes: int = 1,
 ) -> Iterator[str]:
-    """Run the embedded mode, by so many processes; yield the URL that clusters are to use.
+    """Run the embedded mode; yield the URL that clusters are to use.
 
     Raises:
-        BusyError: a process that a killed `serve` left still works on this folder, or the
-            installation was left for another one.
+        BusyError: the installation was left for another one.
     """
     with ExitStack() as stack:
         embedded = open_state(state, settings)
         stack.callback(embedded.close)
         embedded.installation.records.moves.refuse()
-        living = Living(state)
-        living.outlive()
-        _release(embedded)
+        # Nobody else works on this folder: what a killed process had in flight is free.
+        for queue in embedded.queues.values():
+            queue.release()
         clock = embedded.installation.records.clock
         identity = ListenerIdentity(state / "tls", _names(host, advertise), clock.now())
         certificate, key = identity.certificate(clock.now())
@@ -103,25 +103,33 @@ def running(
         _write_address(state, url, identity.ca)
         # The address that was read when the state was opened is that of an earlier start.
         here = replace(embedded.installation, inbound=Inbound(url, identity.ca))
-        mates = Mates(state, processes - 1, living, partial(_release, embedded), log)
         upkeep = Upkeep(clock, identity, server, log, partial(room, state))
-        badge, _ = stack.enter_context(living.issued())
-        stack.callback(mates.join)
-        peers = Peers(badge, living.lives)
-        stack.enter_context(at_work(replace(embedded, installation=here), peers, log, leads=True))
+        stack.enter_context(_at_work(replace(embedded, installation=here), log))
         upkeep.start()
         stack.callback(upkeep.stop)
-        # Nothing is taken in any more, and the others begin to end before anybody is waited for.
+        # Nothing is taken in any more before anybody is waited for.
         stack.callback(server.stop)
-        stack.callback(mates.end)
-        mates.start()
         yield url
 
 
-def _release(embedded: Embedded, holder: str | None = None) -> None:
-    """Give back what a process held that is dead, or all that are."""
-    for queue in embedded.queues.values():
-        queue.release(holder)
+@contextmanager
+def _at_work(embedded: Embedded, log: Log) -> Iterator[None]:
+    """Run all stages and the schedule within the block, then finish what is in flight."""
+    here = embedded.installation
+    # Leases of a process that was killed name another one.
+    me = entropy.token_hex(8)
+    workers = Workers(embedded, make_stages(here, Peers(me, me.__eq__), log), log)
+    warm_up = WarmUp(here, log)
+    notes = Notes(here.records.ledger, here.records.clock, log)
+    notes.start()
+    workers.start()
+    warm_up.start()
+    try:
+        yield
+    finally:
+        warm_up.stop()
+        workers.stop()
+        notes.stop()
 
 
 def _front(here: Installation, log: Log) -> Front:

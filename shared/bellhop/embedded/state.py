@@ -7,7 +7,6 @@ state/
   tls/            the listener's authority and certificate
   address.json    where `serve` listens, for registrations
   lock            held while `serve` runs
-  processes/      a lock for each of its processes
 """
 
 from __future__ import annotations
@@ -47,9 +46,8 @@ from bellhop.settings import Settings
 
 KEY_BYTES = 32
 
-NEVER_STUCK = frozenset({"evaluate", "review", "deploy"})
-"""Inboxes whose work waits for no cluster, and for no script that takes long: a worker may have
-many groups of them in hand, be they of one share."""
+_QUICK = frozenset({"evaluate", "review", "deploy"})
+"""Inboxes whose work waits for no cluster, and for no script that takes long."""
 
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
 _PAUSES = (0.0, *[0.05] * 20)
@@ -213,7 +211,8 @@ def _queue(inboxes: Database, name: str, settings: Settings, clock: Clock) -> Sq
         visibility=settings.visibility,
         attempts=settings.attempts,
         groups=1,
-        per_share=None if name in NEVER_STUCK else settings.workers,
+        # Of the two workers of a quick inbox one is left to the other fairness keys.
+        per_share=1 if name in _QUICK else settings.workers,
     )
 
 

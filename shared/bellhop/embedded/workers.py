@@ -1,105 +1,112 @@
-"""Threads that feed the stages of the embedded mode, and its schedule."""
+"""All that works in the embedded mode: the consumer with its stages, the leases, the schedule."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
 
-from bellhop.embedded.feed import Feed
-from bellhop.embedded.pool import Pool, Size
-from bellhop.embedded.seats import Seats
-from bellhop.embedded.state import NEVER_STUCK, Embedded
+from bellhop.embedded.consumer import Consumer, Source
+from bellhop.embedded.state import Embedded
 from bellhop.embedded.timekeeper import Timekeeper
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.noticing import Noticing
+from bellhop.fleet.renewals import Renewals
 from bellhop.logs import Log
 from bellhop.messages import INBOXES
-from bellhop.settings import Settings
+from bellhop.stages.deploy import Deploy
+from bellhop.stages.evaluate import Evaluate
+from bellhop.stages.execute import Execute
+from bellhop.stages.hands import HELPERS, Hands
 from bellhop.stages.inbox import Inbox, Stage
-
-_CROWDED = NEVER_STUCK | {"apply"}
-"""Inboxes where one share may have so much to do that its work is all there is; where a walk or a
-look waits for its cluster, others are started instead."""
+from bellhop.stages.lease import Peers
+from bellhop.stages.sweep import Sweep
 
 _TICK = 0.5
 
 _EXTENSIONS = 4
-"""How often in a visibility timeout what is in hand is held for longer."""
+"""How often in a visibility timeout what is in flight is held for longer."""
 
-_MOST = 64
-"""Threads of an inbox whose work may wait for clusters that do not answer."""
+_WORKERS = {
+    "evaluate": 2,
+    "review": 1,
+    "patient": 1,
+    "deploy": 2,
+    "apply": 32,
+    "confirm": 16,
+    "sweep": 16,
+    "probe": 16,
+}
+"""Workers of each inbox. Those of the last four wait for clusters, some of which never answer."""
 
-
-def sizes(settings: Settings) -> Mapping[str, Size]:
-    """Say how many threads feed each inbox; those that never call a cluster are never stuck."""
-    return {
-        "evaluate": Size(2, 2),
-        "review": Size(1, 1),
-        "patient": Size(1, 1),
-        "deploy": Size(2, 2),
-        "apply": Size(settings.workers, settings.workers + _MOST),
-        "confirm": Size(2, 2 + _MOST),
-        "sweep": Size(2, 2 + _MOST),
-        "probe": Size(2, 2 + _MOST),
-    }
+_RESTS = {"patient": 3}
+"""So many times as long as it took a worker rests after a script that takes long."""
 
 
 class Workers:
-    """Threads that feed the stages until they are told to stop; one process keeps the time."""
+    """Works on messages and keeps the time until it is stopped."""
 
-    def __init__(
-        self, embedded: Embedded, stages: dict[str, Stage], log: Log, *, leads: bool = True
-    ) -> None:
+    def __init__(self, embedded: Embedded, stages: Mapping[str, Stage], log: Log) -> None:
         settings = embedded.installation.settings
         self._log = log
         self._stopping = threading.Event()
-        self._queues = tuple(embedded.queues.values())
-        self._feeds: list[Feed] = []
-        self._pools: list[Pool] = []
-        for name, size in sizes(settings).items():
-            if INBOXES[name] in stages:
-                inbox = Inbox(name, stages[INBOXES[name]], settings, log)
-                seats = Seats(size.few if name in _CROWDED else 1)
-                feed = Feed(name, embedded.queues[name], inbox, seats, self._stopping, log)
-                self._feeds.append(feed)
-                self._pools.append(Pool(name, feed, size, log))
+        sources = {
+            name: Source(
+                embedded.queues[name],
+                Inbox(name, stages[INBOXES[name]], settings, log),
+                workers,
+                _RESTS.get(name, 0),
+            )
+            for name, workers in _WORKERS.items()
+            if INBOXES[name] in stages
+        }
+        self._consumer = Consumer(embedded.inboxes, sources, log)
         pause = settings.visibility.total_seconds() / _EXTENSIONS
         self._threads = [
-            threading.Thread(target=self._repeat, args=(self._hold_on, pause), name="holding")
+            self._repeated("leases", self._consumer.extend, pause),
+            self._repeated("schedule", Timekeeper(embedded, log).tick, _TICK),
         ]
-        if leads:
-            tick = Timekeeper(embedded, log).tick
-            schedule = threading.Thread(target=self._repeat, args=(tick, _TICK), name="schedule")
-            self._threads.append(schedule)
 
     def start(self) -> None:
         """Begin to work."""
-        for pool in self._pools:
-            pool.start()
+        self._consumer.start()
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Finish what is in hand and end."""
+        """Finish what is in flight and end."""
+        # Leases are extended until the last worker has ended.
+        self._consumer.stop()
         self._stopping.set()
-        # Before any is waited for: who has nothing to do would look for it again and again.
-        for pool in self._pools:
-            pool.end()
-        for queue in self._queues:
-            queue.wake()
-        for pool in self._pools:
-            pool.stop()
         for thread in self._threads:
             thread.join()
 
-    def _hold_on(self) -> None:
-        """Keep what is in hand from being given to others while its worker is alive."""
-        for feed in self._feeds:
-            feed.hold_on()
+    def _repeated(self, name: str, work: Callable[[], object], pause: float) -> threading.Thread:
+        def repeat() -> None:
+            while not self._stopping.is_set():
+                try:
+                    work()
+                except Exception as error:  # noqa: BLE001 - it outlives whatever it meets
+                    self._log.error("Failed to look what is due", error)
+                    self._stopping.wait(1.0)
+                self._stopping.wait(pause)
 
-    def _repeat(self, work: Callable[[], object], pause: float) -> None:
-        while not self._stopping.is_set():
-            try:
-                work()
-            except Exception as error:  # noqa: BLE001 - it outlives whatever it meets
-                self._log.error("Failed to look what is due", error)
-                self._stopping.wait(1.0)
-            self._stopping.wait(pause)
+        return threading.Thread(target=repeat, name=name)
+
+
+def make_stages(here: Installation, peers: Peers, log: Log) -> Mapping[str, Stage]:
+    """Make all stages that take messages."""
+    sweep = Sweep(here.records, here.catalogs, here.access, here.publisher, here.settings, log)
+    execute = Execute(
+        here.catalogs,
+        here.access,
+        here.publisher,
+        here.settings,
+        log,
+        peers=peers,
+        hands=Hands(HELPERS),
+    )
+    return {
+        "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings, log),
+        "deploy": Deploy(here.records, here.catalogs, here.publisher, execute, here.settings),
+        "sweep": Noticing(here, Renewals(here, sweep, log), log),
+    }

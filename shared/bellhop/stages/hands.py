@@ -14,7 +14,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, TypeVar
 
 HELPERS = 16
@@ -32,27 +31,12 @@ _SLICE = 4
 T = TypeVar("T")
 R = TypeVar("R")
 
-Block = Callable[[], AbstractContextManager[object]]
-"""Makes a block that a thread does something within."""
-
 
 class Hands:
-    """The helpers of a process; without any, all is done in order by whoever asks.
+    """The helpers of a process; without any, all is done in order by whoever asks."""
 
-    Whoever asks `lends` helpers what they work within, and waits within `waiting` for what they
-    have in hand.
-    """
-
-    def __init__(
-        self,
-        helpers: int = 0,
-        *,
-        lend: Callable[[], Block] | None = None,
-        waiting: Block = nullcontext,
-    ) -> None:
+    def __init__(self, helpers: int = 0) -> None:
         self._helpers = ThreadPoolExecutor(helpers, "helper") if helpers else None
-        self._lend = lend
-        self._waiting = waiting
 
     def each(
         self, do: Callable[[T], R], items: Sequence[T], go_on: Callable[[], bool]
@@ -65,21 +49,18 @@ class Hands:
         heap = _Heap(do, items, go_on)
         more = heap.one()
         if more and self._helpers and len(items) > _FEW:
-            within = self._lend() if self._lend else nullcontext
             for _ in range(min(_AT_ONE, len(items) - 1)):
-                self._helpers.submit(self._help, heap, within)
+                self._helpers.submit(self._help, heap)
         while more:
             more = heap.one()
-        with self._waiting() if heap.busy else nullcontext():
-            return heap.end()
+        return heap.end()
 
-    def _help(self, heap: _Heap[T, R], within: Block) -> None:
-        with within():
-            for _ in range(_SLICE):
-                if not heap.one():
-                    return
+    def _help(self, heap: _Heap[T, R]) -> None:
+        for _ in range(_SLICE):
+            if not heap.one():
+                return
         assert self._helpers
-        self._helpers.submit(self._help, heap, within)
+        self._helpers.submit(self._help, heap)
 
 
 ALONE = Hands()
@@ -117,12 +98,6 @@ class _Heap(Generic[T, R]):
                 self._in_hand -= 1
                 self._changed.notify_all()
         return True
-
-    @property
-    def busy(self) -> bool:
-        """Say whether others have items in hand."""
-        with self._changed:
-            return bool(self._in_hand)
 
     def end(self) -> tuple[list[R], Exception | None]:
         """Wait for what is in hand, and return what came of everything."""

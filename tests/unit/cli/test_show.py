@@ -547,15 +547,12 @@ def test_refuses_labels_that_are_none(bellhop: Bellhop, change: str, code: int, 
         pytest.param(("--listen", "0.0.0.0:1"), "without --advertise", id="everywhere"),
         pytest.param(("--listen", "[::]:1"), "without --advertise", id="everywhere in IPv6"),
         pytest.param(("--advertise", "http://a"), "https alone", id="http"),
-        pytest.param(("--processes", "0"), "1<=x<=64", id="no process"),
-        pytest.param(("--processes", "65"), "1<=x<=64", id="too many processes"),
-        pytest.param(("--processes", "two"), "not a valid integer", id="a word"),
     ],
 )
-def test_refuses_to_serve_where_nobody_could_send_or_work(
+def test_refuses_to_serve_where_nobody_could_send(
     bellhop: Bellhop, arguments: tuple[str, ...], said: str
 ) -> None:
-    """An address that clusters cannot use, or a number of processes, is refused at once."""
+    """An address that clusters cannot use is refused at once."""
     result = bellhop("serve", *arguments)
 
     assert (result.exit_code, said in result.stderr) == (2, True)

@@ -116,7 +116,7 @@ def test_sees_what_another_process_has_just_written(state: Path) -> None:
     ("version", "said"),
     [
         pytest.param(99, "a newer Bellhop wrote it .*upgrade Bellhop", id="newer"),
-        pytest.param(1, "an earlier Bellhop wrote it .*restart `bellhop serve`", id="earlier"),
+        pytest.param(0, "an earlier Bellhop wrote it .*restart `bellhop serve`", id="earlier"),
     ],
 )
 def test_another_versions_state_is_told_and_left(

@@ -6,31 +6,21 @@ import io
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bellhop.adapters.local.clock import SystemClock
-from bellhop.adapters.local.queue import SqliteQueue
-from bellhop.embedded.feed import Feed
-from bellhop.embedded.seats import Seats
 from bellhop.embedded.state import open_state
 from bellhop.embedded.workers import Workers
 from bellhop.errors import PermanentError
 from bellhop.logs import Log
-from bellhop.messages import INBOXES, Confirm, Evaluate, Resolve, Sweep
-from bellhop.ports.queue import Delivery, Message, Result
+from bellhop.messages import Evaluate, Resolve, Sweep
 from bellhop.settings import Settings
-from bellhop.stages.inbox import Inbox
 
 PATIENCE = 30.0
-CALM = 4.0
-"""Seconds, fewer than after which a thread looks that nobody woke."""
 
 
 def wait_for(condition: Any) -> bool:
@@ -70,92 +60,6 @@ def test_what_is_in_hand_is_given_to_nobody_else(tmp_path: Path) -> None:
         embedded.close()
 
     assert slow.begun == Counter("ab")
-
-
-class Counting(SqliteQueue):
-    """A queue that counts how many groups workers ask for, and what they settle at once."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.asked: list[int | None] = []
-        self.settled: list[int] = []
-
-    def receive(self, limit: int, **options: Any) -> Sequence[Delivery]:
-        self.asked.append(options["groups"])
-        return super().receive(limit, **options)
-
-    def exchange(
-        self, worked: Sequence[tuple[Delivery, Result]], limit: int, **options: Any
-    ) -> tuple[Sequence[Result], Sequence[Delivery]]:
-        self.settled.append(len(worked))
-        if limit:
-            self.asked.append(options["groups"])
-        return super().exchange(worked, limit, **options)
-
-
-@pytest.mark.parametrize("inbox", ["evaluate", "confirm"])
-@pytest.mark.parametrize("seconds", [0.0, 0.015, 0.03])
-def test_who_is_quick_takes_more_at_once(tmp_path: Path, inbox: str, seconds: float) -> None:
-    """A lump is settled as a whole where it is quick; work that takes longer comes alone.
-
-    And so does what may wait for a cluster, however quick it was.
-    """
-    embedded = open_state(tmp_path / "state", Settings())
-    queue = Counting(tmp_path / "state" / "queue.db", inbox, clock=SystemClock(), groups=1)
-    queues = {**embedded.queues, inbox: queue}
-    count = 300 if seconds == 0 else 40
-    done: Counter[str] = Counter()
-
-    class Stage:
-        def handle(self, message: Evaluate | Confirm) -> None:
-            time.sleep(seconds)
-            done[message.object] += 1
-
-    kind = {
-        "evaluate": partial(Evaluate, rang="now"),
-        "confirm": partial(Confirm, uid="u", before=1),
-    }[inbox]
-    embedded.installation.publisher.publish(kind("a/b", f"/v1/X/n/{n}") for n in range(count))
-    workers = Workers(
-        replace(embedded, queues=queues), {INBOXES[inbox]: Stage()}, Log(io.StringIO())
-    )
-    workers.start()
-    try:
-        assert wait_for(lambda: sum(queue.settled) == count)
-    finally:
-        workers.stop()
-        queue.close()
-        embedded.close()
-
-    assert done == Counter(f"/v1/X/n/{n}" for n in range(count))
-    lumps = seconds == 0 and inbox == "evaluate"
-    assert (max(queue.settled) > 2, max(queue.asked) > 2) == (lumps, lumps)
-    # Nobody settles anything without taking what comes next, which writes half as much.
-    assert 0 not in queue.settled
-
-
-def test_what_was_done_before_a_worker_ends_is_settled(tmp_path: Path) -> None:
-    """What it did not come to is left in hand: it comes again once its time is up."""
-    queue = SqliteQueue(tmp_path / "queue.db", "evaluate", clock=SystemClock())
-    done: list[str] = []
-
-    class Stage:
-        def handle(self, message: Evaluate) -> None:
-            if len(done) == 2:
-                raise SystemExit
-            done.append(message.object)
-
-    bodies = (Evaluate("a/b", f"/v1/X/n/{n}").message().body for n in range(4))
-    queue.publish([Message(body, "one group") for body in bodies])
-    log, settings = Log(io.StringIO()), Settings()
-    inbox = Inbox("evaluate", Stage(), settings, log)
-    feed = Feed("evaluate", queue, inbox, Seats(2), threading.Event(), log)
-    with pytest.raises(SystemExit):
-        feed(lambda: None, 0.0)
-
-    assert done == ["/v1/X/n/0", "/v1/X/n/1"]
-    assert queue.backlog().held == 2
-    queue.close()
 
 
 def test_who_runs_scripts_that_take_long_rests(tmp_path: Path) -> None:
@@ -239,7 +143,7 @@ def test_workers_outlive_a_store_that_fails(tmp_path: Path) -> None:
         embedded.close()
 
 
-def test_whoever_has_much_to_do_leaves_one_thread_to_others(tmp_path: Path) -> None:
+def test_one_worker_is_left_to_other_clusters(tmp_path: Path) -> None:
     """All of a cluster's work takes long and waits for something; another's is done meanwhile."""
     embedded = open_state(tmp_path / "state", Settings())
     let_go = threading.Event()
@@ -272,41 +176,6 @@ def test_whoever_has_much_to_do_leaves_one_thread_to_others(tmp_path: Path) -> N
         embedded.close()
 
     assert begun == Counter({"a/flood": 11, "a/single": 1})
-
-
-def test_whoever_waits_keeps_no_place(tmp_path: Path) -> None:
-    """A cluster's next event is taken by whoever is woken, not after the last one's wait."""
-    embedded = open_state(tmp_path / "state", Settings())
-    kept: list[Callable[[], Collection[str]]] = []
-    done = threading.Event()
-
-    class Asked(SqliteQueue):
-        def receive(self, limit: int, **options: Any) -> Sequence[Delivery]:
-            kept.append(options["but"])
-            return super().receive(limit, **options)
-
-    class Stage:
-        def handle(self, message: Evaluate) -> None:
-            del message
-            done.set()
-
-    queue = Asked(tmp_path / "state" / "queue.db", "evaluate", clock=SystemClock())
-    workers = Workers(
-        replace(embedded, queues={**embedded.queues, "evaluate": queue}),
-        {"evaluate": Stage()},
-        Log(io.StringIO()),
-    )
-    workers.start()
-    try:
-        queue.publish([Evaluate("a/b", "/v1/X/n/x", rang="now").message()])
-        assert done.wait(PATIENCE)
-        begun = time.monotonic()
-        assert wait_for(lambda: not kept[0]())
-        assert time.monotonic() - begun < CALM
-    finally:
-        workers.stop()
-        queue.close()
-        embedded.close()
 
 
 @pytest.mark.timed

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
 
@@ -41,59 +39,6 @@ def test_helpers_do_many_at_once() -> None:
         return number
 
     assert Hands(3).each(do, range(9), always) == (list(range(9)), None)
-
-
-def test_helpers_work_within_what_they_are_lent() -> None:
-    """Each item of a helper's; whoever asked is within its own, and waits for them elsewhere."""
-    lent: list[str] = []
-    waited: list[bool] = []
-    together = threading.Barrier(4)
-
-    @contextmanager
-    def within() -> Iterator[None]:
-        lent.append(threading.current_thread().name)
-        yield
-        lent.remove(threading.current_thread().name)
-
-    @contextmanager
-    def waiting() -> Iterator[None]:
-        waited.append(True)
-        yield
-
-    def do(number: int) -> bool:
-        if number:
-            together.wait(PATIENCE)
-        return threading.current_thread().name in lent
-
-    done, error = Hands(3, lend=lambda: within, waiting=waiting).each(do, range(9), always)
-
-    assert error is None
-    assert done.count(False) == 1 + 2
-    assert waited in ([], [True])
-
-
-def test_what_helpers_have_in_hand_is_waited_for_within_what_is_said() -> None:
-    """And where nobody has anything in hand there is nothing to wait for."""
-    begun, waited = threading.Event(), threading.Event()
-
-    @contextmanager
-    def waiting() -> Iterator[None]:
-        waited.set()
-        yield
-
-    def do(number: int) -> int:
-        if threading.current_thread().name.startswith("helper"):
-            begun.set()
-            assert waited.wait(PATIENCE)
-        elif number > 1:
-            assert begun.wait(PATIENCE)
-        return number
-
-    hands = Hands(1, waiting=waiting)
-    assert hands.each(do, range(2), always) == ([0, 1], None)
-    assert not waited.is_set()
-    assert hands.each(do, range(5), always) == ([0, 1, 2, 3, 4], None)
-    assert waited.is_set()
 
 
 def test_few_items_wake_nobody() -> None:

@@ -16,11 +16,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.adapters.kube.wire import Waiting
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.reach import Reach
@@ -54,7 +52,7 @@ class _Entry:
 class KubeAccess:
     """Opens clusters by name; shared between threads.
 
-    `reach` says where calls may go, and each is made within `waiting`.
+    `reach` says where calls may go, .
     """
 
     def __init__(
@@ -63,10 +61,8 @@ class KubeAccess:
         *,
         reach: Reach,
         refused: Refused = lambda _cluster, _token: None,
-        waiting: Waiting = nullcontext,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._waiting = waiting
         self._secrets = secrets
         self._refused = refused
         self._reach = reach
@@ -99,7 +95,6 @@ class KubeAccess:
                     kubeconfig,
                     renew=lambda refused: self._renew(cluster, refused),
                     reach=self._reach,
-                    waiting=self._waiting,
                 )
             entry.version, entry.sought = kubeconfig.version, version
             entry.read_at = self._seconds()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import builtins
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -27,7 +26,7 @@ from bellhop.adapters.kube.transport import (
     Transport,
     read_answer,
 )
-from bellhop.adapters.kube.wire import LARGEST, Waiting
+from bellhop.adapters.kube.wire import LARGEST
 from bellhop.engine.nesting import DEEPEST, exceeds_depth
 from bellhop.errors import (
     InvalidError,
@@ -79,14 +78,11 @@ class KubeClient:
         *,
         renew: Renew = lambda _: None,
         reach: Reach = ABROAD,
-        waiting: Waiting = nullcontext,
     ) -> None:
         self._name = name
         self._server = kubeconfig.server
         self._renew = renew
-        self._transport: Sends = Transport(
-            name, kubeconfig, renew=self._renewed, reach=reach, waiting=waiting
-        )
+        self._transport: Sends = Transport(name, kubeconfig, renew=self._renewed, reach=reach)
         # Which kinds are served, and as what, is no tenant's secret: it is asked for once, by us.
         self._discovery = Discovery(name, self._transport)
         # How many objects of a kind a page holds at most, where pages turned out too large.

@@ -15,7 +15,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -35,7 +35,7 @@ from bellhop.adapters.kube.errors import (
 from bellhop.adapters.kube.greeting import Greeting
 from bellhop.adapters.kube.shallow import read_shallow
 from bellhop.adapters.kube.tls import CONTEXTS
-from bellhop.adapters.kube.wire import Breach, Waiting, Wire
+from bellhop.adapters.kube.wire import Breach, Wire
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.frozen import frozen
 from bellhop.lookups import LOOKUPS, Lookups
@@ -94,11 +94,9 @@ class Transport:
         renew: Renew = lambda _: None,
         reach: Reach = ABROAD,
         lookups: Lookups = LOOKUPS,
-        waiting: Waiting = nullcontext,
     ) -> None:
-        self._waiting = waiting
         self._renew = renew
-        self._wire = partial(_wire, cluster, reach=reach, lookups=lookups, waiting=waiting)
+        self._wire = partial(_wire, cluster, reach=reach, lookups=lookups)
         self._renewing = threading.Lock()
         self._session = _Session(kubeconfig, self._wire(kubeconfig))
         self._greeting = Greeting()
@@ -121,9 +119,7 @@ class Transport:
         """
         session = self._session
         if self._greeting.is_due:
-            # Threads wait for that of another one, too.
-            with self._waiting():
-                self._greeting.exchange(lambda: session.greet(call), lambda: _silent(call))
+            self._greeting.exchange(lambda: session.greet(call), lambda: _silent(call))
         try:
             answer = session.ask(request, call)
             if isinstance(answer, Refusal) and answer.code == HTTPStatus.UNAUTHORIZED:
@@ -154,8 +150,7 @@ class Transport:
         with self._renewing:
             if self._session is not refused:  # Another thread was faster.
                 return self._session
-            with self._waiting():
-                kubeconfig = self._renew(refused.kubeconfig)
+            kubeconfig = self._renew(refused.kubeconfig)
             if kubeconfig is None or kubeconfig == refused.kubeconfig:
                 return None
             self._session = _Session(kubeconfig, self._wire(kubeconfig))
@@ -329,14 +324,11 @@ def read_answer(text: bytes, call: Call) -> Any:
     )
 
 
-def _wire(
-    cluster: str, kubeconfig: Kubeconfig, *, reach: Reach, lookups: Lookups, waiting: Waiting
-) -> Wire:
+def _wire(cluster: str, kubeconfig: Kubeconfig, *, reach: Reach, lookups: Lookups) -> Wire:
     """Make connections that fail at once rather than retry or wait for a free one."""
     tls: dict[str, Any] = {}
     if urlsplit(kubeconfig.server).scheme != "http":
         tls["ssl_context"] = CONTEXTS.of(cluster, kubeconfig)
         if kubeconfig.tls_server_name:
             tls["server_hostname"] = kubeconfig.tls_server_name
-    how: dict[str, Any] = {"reach": reach, "lookups": lookups, "waiting": waiting}
-    return Wire(kubeconfig.server, threads=THREADS, **how, **tls)
+    return Wire(kubeconfig.server, threads=THREADS, reach=reach, lookups=lookups, **tls)

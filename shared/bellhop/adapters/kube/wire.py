@@ -12,11 +12,9 @@ from __future__ import annotations
 import io
 import ipaddress
 import socket
-import ssl
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPResponse
@@ -27,7 +25,6 @@ import urllib3
 import urllib3.exceptions as http
 from urllib3 import connection, connectionpool
 from urllib3.util.connection import create_connection
-from urllib3.util.wait import wait_for_read
 
 from bellhop.adapters.kube.errors import LateError
 from bellhop.adapters.kube.idle import IDLE, Idle
@@ -52,7 +49,6 @@ _PIECE = 64 << 10
 _SEND = 16 << 10
 _GZIP = 31
 
-Waiting = Callable[[], AbstractContextManager[object]]
 """What a thread does around what it waits for: connecting, and each piece of an answer."""
 
 
@@ -89,14 +85,12 @@ class Wire:
         threads: int,
         lookups: Lookups = LOOKUPS,
         idle: Idle = IDLE,
-        waiting: Waiting = nullcontext,
         **tls: Any,
     ) -> None:
-        """Make connections; a thread that waits for the other side does so within `waiting`."""
         self._prefix = urlsplit(server).path.rstrip("/")
         self._server = server
         self._pools = urllib3.PoolManager(num_pools=1, maxsize=threads, retries=False, **tls)
-        how: dict[str, Any] = {"reach": reach, "lookups": lookups, "waiting": waiting}
+        how: dict[str, Any] = {"reach": reach, "lookups": lookups}
         makers: dict[str, Any] = {
             "http": partial(_pool, _PlainPool, partial(_Plain, **how), idle),
             "https": partial(_pool, _SecurePool, partial(_Secure, **how), idle),
@@ -176,20 +170,12 @@ def _pool(kind: type[_Pool], connecting: Any, idle: Idle, *args: Any, **kwargs: 
 class _Bounded(connection.HTTPConnection):
     """A connection to a checked address, with one deadline for each request and its answer."""
 
-    def __init__(
-        self, *args: Any, reach: Reach, lookups: Lookups, waiting: Waiting, **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, reach: Reach, lookups: Lookups, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._reach = reach
         self._lookups = lookups
-        self._waiting = waiting
         # Of the request under way; 0 between two.
         self._deadline = 0.0
-
-    def connect(self) -> None:
-        """Look the host up, connect and shake hands."""
-        with self._waiting():
-            super().connect()
 
     def request(self, *args: Any, **kwargs: Any) -> None:
         """Send a request; its time began with connecting, if that was needed."""
@@ -206,15 +192,13 @@ class _Bounded(connection.HTTPConnection):
         if not isinstance(data, bytes):
             super().send(data)
             return
-        # What is short goes into the kernel's buffer, whatever the other side does.
-        with self._waiting() if len(data) > _SEND else nullcontext():
-            for start in range(0, len(data), _SEND):
-                _left(self._deadline)
-                super().send(data[start : start + _SEND])
+        for start in range(0, len(data), _SEND):
+            _left(self._deadline)
+            super().send(data[start : start + _SEND])
 
     def getresponse(self) -> Any:
         """Read the head of the answer."""
-        answer: Any = partial(_Response, deadline=self._deadline, waiting=self._waiting)
+        answer: Any = partial(_Response, deadline=self._deadline)
         self.response_class = answer
         self._deadline = 0.0
         return super().getresponse()
@@ -305,11 +289,10 @@ class _Response(HTTPResponse):
         sock: socket.socket,
         *args: Any,
         deadline: float = 0.0,
-        waiting: Waiting = nullcontext,
         **kwargs: Any,
     ) -> None:
         super().__init__(sock, *args, **kwargs)
-        self._metered = _Metered(self.fp.detach(), sock, deadline, waiting)
+        self._metered = _Metered(self.fp.detach(), sock, deadline)
         self.fp = io.BufferedReader(self._metered)
 
     def begin(self) -> None:
@@ -322,11 +305,10 @@ class _Response(HTTPResponse):
 class _Metered(io.RawIOBase):
     """A socket's bytes until a budget is spent or time is up."""
 
-    def __init__(self, raw: Any, sock: socket.socket, deadline: float, waiting: Waiting) -> None:
+    def __init__(self, raw: Any, sock: socket.socket, deadline: float) -> None:
         super().__init__()
         self._raw = raw
         self._sock = sock
-        self._waiting = waiting
         self._pause = sock.gettimeout()
         self._deadline = deadline
         self.budget = 0
@@ -336,35 +318,20 @@ class _Metered(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read once."""
-        while (count := self._read_now(buffer)) is None:
-            self._wait()
+        """Read once, waiting for no longer than there is time."""
+        left = _left(self._deadline)
+        pause = left if self._pause is None else min(self._pause, left)
+        self._sock.settimeout(pause)
+        try:
+            count: int = self._raw.readinto(buffer)
+        except TimeoutError:
+            if pause < left:
+                raise
+            raise _late() from None
         self.budget -= count
         if self.budget < 0:
             raise Breach(TooLargeError, "the answer is larger than what is taken")
         return count
-
-    def _read_now(self, buffer: Any) -> int | None:
-        """Read what is here; None if that is nothing yet, or a part of a record of TLS."""
-        _left(self._deadline)
-        self._sock.settimeout(0)
-        try:
-            count: int | None = self._raw.readinto(buffer)
-        except ssl.SSLWantReadError:
-            return None
-        return count
-
-    def _wait(self) -> None:
-        """Wait for more; what has come is read at once, so that a long answer waits seldom."""
-        left = _left(self._deadline)
-        pause = left if self._pause is None else min(self._pause, left)
-        with self._waiting():
-            came = wait_for_read(self._sock, pause)
-        if came:
-            return
-        if pause < left:
-            raise TimeoutError("nothing came in time")
-        raise _late()
 
     def close(self) -> None:
         """Let go of the socket."""

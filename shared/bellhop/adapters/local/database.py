@@ -1,8 +1,8 @@
 """One SQLite file, shared by threads and processes: what the store and the queue have in common.
 
-One connection an object and one lock a process: SQLite lets one writer in at a time anyway, and
-waiting on a lock of Python's wakes at once, where SQLite's own busy handler sleeps a millisecond or
-more. Other processes are waited for by that busy handler.
+One connection and one lock for each object: SQLite lets one writer in at a time anyway, and waiting
+on a lock of Python's wakes at once, where SQLite's own busy handler sleeps a millisecond or more.
+Other processes, and other objects, are waited for by that busy handler.
 
 The file is in WAL mode with `synchronous=NORMAL`: a commit is a write without an fsync. A killed
 process loses nothing that was acknowledged, since the kernel has it; a power cut may lose the last
@@ -15,22 +15,29 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from bellhop.adapters.local.failures import translate
-from bellhop.adapters.local.neighbours import Neighbours
 from bellhop.errors import InvalidError, MissingError, PermanentError
 from bellhop.frozen import frozen
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
 _BUSY_SECONDS = 10.0
 _OPEN_ATTEMPTS = 50
+_HEADER = """
+    SELECT (SELECT user_version FROM pragma_user_version),
+           (SELECT application_id FROM pragma_application_id),
+           (SELECT count(*) FROM sqlite_master)"""
+_POLL_SECONDS = 0.05
+"""How often `wait` looks whether another process has written."""
+
 _PRAGMAS = (
     "PRAGMA synchronous = NORMAL",
     # 32 MB between checkpoints, each of which is an fsync or two in somebody's commit.
@@ -97,9 +104,18 @@ class _Forks:
 class _Session:
     connection: sqlite3.Connection
     forks: int
-    neighbours: Neighbours
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    notified: int = 0
     inherited: _Session | None = None
     closed: bool = False
+
+
+class Seen(NamedTuple):
+    """What was known of a file's writes: this object's notifications, and SQLite's version."""
+
+    notified: int
+    version: int
 
 
 class Database:
@@ -123,7 +139,7 @@ class Database:
         """Run one statement in a transaction of its own and return all its rows."""
         session = self._current()
         try:
-            with session.neighbours.lock:
+            with session.lock:
                 return session.connection.execute(statement, parameters).fetchall()
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
@@ -133,7 +149,7 @@ class Database:
         """Yield `execute` within a write transaction, committed whole or not at all."""
         session = self._current()
         connection = session.connection
-        with session.neighbours.lock:
+        with session.lock:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection.execute
@@ -150,9 +166,32 @@ class Database:
         found: int = self.rows("PRAGMA data_version")[0][0]
         return found
 
-    def neighbours(self) -> Neighbours:
-        """Return what this process's objects at this file share."""
-        return self._current().neighbours
+    def seen(self) -> Seen:
+        """Return what is known of the file's writes, to `wait` for the next one."""
+        return Seen(self._current().notified, self.change())
+
+    def notify(self) -> None:
+        """Wake all that wait for a write: what was written through this object is for them."""
+        session = self._current()
+        with session.changed:
+            session.notified += 1
+            session.changed.notify_all()
+
+    def wait(self, seconds: float, seen: Seen) -> bool:
+        """Wait until something was notified, or another process wrote, since it was seen.
+
+        Return False after so many seconds without either.
+        """
+        session, deadline = self._current(), time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            with session.changed:
+                if session.changed.wait_for(
+                    lambda: session.notified != seen.notified, min(left, _POLL_SECONDS)
+                ):
+                    return True
+            if self.change() != seen.version:
+                return True
+        return False
 
     def close(self) -> None:
         """Close the file; a second time is fine, anything else that is asked of it fails."""
@@ -160,7 +199,7 @@ class Database:
         if session.forks != _Forks.count:
             # The parent's: not to be touched.
             return
-        with session.neighbours.lock:
+        with session.lock:
             session.closed = True
             session.connection.close()
 
@@ -178,14 +217,12 @@ class Database:
         return session
 
     def _open(self, *, inherited: _Session | None) -> _Session:
-        neighbours = Neighbours.at(self.path)
-        with neighbours.lock:
-            try:
-                if not self.still:
-                    self._make_file()
-            except OSError as error:
-                raise translate(error, self.path) from error
-            return _Session(self._connect(), _Forks.count, neighbours, inherited)
+        try:
+            if not self.still:
+                self._make_file()
+        except OSError as error:
+            raise translate(error, self.path) from error
+        return _Session(self._connect(), _Forks.count, inherited=inherited)
 
     def _make_file(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -256,9 +293,9 @@ class Database:
         connection.execute("COMMIT")
 
     def _check(self, connection: sqlite3.Connection) -> int:
-        version = _pragma(connection, "user_version")
-        application = _pragma(connection, "application_id")
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        # One statement sees one state of the file: another process may be making it.
+        version: int
+        version, application, tables = connection.execute(_HEADER).fetchone()
         if application != self._schema.application and (application or version or tables):
             raise InvalidError(
                 f"cannot open the file {str(self.path)!r} as a {self._schema.noun}: it belongs to"

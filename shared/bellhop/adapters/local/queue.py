@@ -31,13 +31,12 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from bellhop.adapters.local.clock import from_microseconds, to_microseconds
 from bellhop.adapters.local.database import Database, Place
-from bellhop.adapters.local.neighbours import Bell, Neighbours
 from bellhop.adapters.local.queue_schema import SCHEMA
 from bellhop.adapters.local.timeline import Timeline
 from bellhop.errors import InvalidError, MissingError
@@ -56,14 +55,6 @@ from bellhop.ports.queue import (
     written,
 )
 
-_POLL = 0.02
-_POLL_IDLE = 0.1
-"""Seconds between two looks for what another process published: one waiting thread looks, and
-the longer nothing comes, the more seldom."""
-
-_CALM = 5.0
-"""Seconds after which a thread that need not look makes sure that somebody does."""
-
 _FIRST_WIDTH = 2
 """Groups of a share that are in hand before one of them was settled."""
 
@@ -73,13 +64,10 @@ _HAS_ROOM = """s.next_at <= :now AND s.width >
 _PICK = f"""
     SELECT s.id, s.name FROM shares s WHERE s.queue = :queue AND {_HAS_ROOM}
     ORDER BY s.turn LIMIT 1"""  # noqa: S608 - of constants of this module
-_PICK_BUT = _PICK.replace("ORDER", "AND s.name NOT IN (SELECT value FROM json_each(:but)) ORDER")
-_TO_BE_TAKEN = f"""
-    SELECT q.key FROM json_each(:full) q WHERE EXISTS
-        (SELECT 1 FROM shares s WHERE s.queue = q.key AND {_HAS_ROOM}
-         AND s.name NOT IN (SELECT value FROM json_each(q.value)))"""  # noqa: S608
+_READY = f"""
+    SELECT q.value FROM json_each(:queues) q
+    WHERE EXISTS (SELECT 1 FROM shares s WHERE s.queue = q.value AND {_HAS_ROOM})"""  # noqa: S608
 _LAST_TURN = "(SELECT coalesce(max(turn), 0) FROM shares WHERE queue = :queue)"
-_HELD_BY = "queue = :queue AND held > 0 AND (:holder IS NULL OR holder = :holder)"
 _NEXT_AT = "coalesce((SELECT min(next_at) FROM groups WHERE share_id = shares.id), -1)"
 
 _ALL = 1_000_000
@@ -89,27 +77,16 @@ _DIGITS = 18
 _Execute = Callable[..., Any]
 
 
-class _Picking(NamedTuple):
-    """The statement that finds whose turn it is, and its parameters."""
-
-    statement: str
-    whom: Mapping[str, Any]
-
-
-def _nobody() -> Collection[str]:
-    return ()
-
-
 class SqliteQueue:
     """A named queue in a file, with its dead letters; several may share one file.
 
     Those of one process had better share one `Database` of it, too, which whoever made it closes:
     what another connection writes, each has to read again.
-    Used by any number of threads and processes at once. A message published in this process
-    wakes a waiting `receive` at once, in another process within a tenth of a second. One
-    `receive` takes from at most `groups` groups: with 1, a worker that is stuck with one keeps no
-    other waiting. Of one share at most `per_share` groups are in workers' hands at once, and two
-    before the first of them was settled; without it, any number.
+    Used by any number of threads and processes at once. A message published through the same
+    `Database` wakes a waiting `receive` at once, any other within a tenth of a second. With
+    `groups`, one `receive` takes from so many at most, all of one share: a worker that is stuck
+    with it keeps no other waiting. Of one share at most `per_share` groups are in workers' hands
+    at once, and two before the first of them was settled; without it, any number.
     """
 
     def __init__(
@@ -132,18 +109,8 @@ class SqliteQueue:
         self._visibility = max(visibility // timedelta(microseconds=1), 1)
         self._attempts = attempts
         self._groups = groups
-        self._woken = False
-        self._holder = ""
         self._per_share = _ALL if per_share is None else per_share
         self._first_width = _ALL if per_share is None else min(_FIRST_WIDTH, per_share)
-
-    def hold_as(self, holder: str) -> None:
-        """Say in whose hands is what is received through this object, for `release`."""
-        self._holder = holder
-
-    def keep_from(self, full: Callable[[], Collection[str]]) -> None:
-        """Say which shares nobody who waits may take from: for these alone nobody is woken."""
-        self._bell().full = full
 
     def publish(self, messages: Sequence[Message]) -> None:
         """Add messages, here all or none.
@@ -157,42 +124,34 @@ class SqliteQueue:
         with self._database.transaction() as execute:
             for row in rows:
                 self._append(execute, *row, now)
-        self._ring(len(rows), {share for share, *_ in rows})
+        self._database.notify()
 
-    def receive(
-        self,
-        limit: int,
-        *,
-        wait: timedelta,
-        groups: int | None = None,
-        but: Callable[[], Collection[str]] = _nobody,
-    ) -> Sequence[Delivery]:
+    def receive(self, limit: int, *, wait: timedelta) -> Sequence[Delivery]:
         """Take up to `limit` messages, waiting for the first one up to `wait`.
 
         Shares take turns, and their groups come by how long the first message has been due; of
         each, as many in a row as are available. A message that was delivered before comes alone
         of its group: one that kills its workers does not use up the attempts of those behind it.
-        `wait` is real time, whatever the clock says. They are of at most so many `groups`, or as
-        the queue was made for, and of none of the shares that `but` names when it is looked.
+        `wait` is real time, whatever the clock says.
         """
-        most = groups or self._groups
         deadline = time.monotonic() + wait.total_seconds()
         while limit > 0:
-            rung = self._bell().rung
-            deliveries, next_at = self._take(limit, most, but())
-            if deliveries or not self._pause(deadline, rung, next_at):
+            seen = self._database.seen()
+            deliveries, due = self._take(limit)
+            left = deadline - time.monotonic()
+            if deliveries or left <= 0:
                 return deliveries
+            self._database.wait(left if due is None else min(left, due), seen)
         return []
 
-    def wait(self, longest: timedelta, *, but: Callable[[], Collection[str]] = _nobody) -> bool:
-        """Wait until there may be something to take, and leave it; say whether there may.
+    def ready(self, names: Collection[str]) -> tuple[Sequence[str], float | None]:
+        """Name those of this file's queues from which something can be taken.
 
-        For who takes it in his turn alone: what is woken does not compute beside whose turn it is.
+        Return in how many seconds more is due, too: None if nothing is.
         """
-        rung = self._bell().rung
-        picking, next_at = self._look(but())
-        deadline = time.monotonic() + longest.total_seconds()
-        return picking is not None or self._pause(deadline, rung, next_at)
+        now = self._now()
+        rows = self._database.rows(_READY, {"queues": encode(sorted(names)), "now": now})
+        return [name for (name,) in rows], self._due_in(now, names)
 
     def settle(self, delivery: Delivery, result: Result) -> Result:
         """Do with a message what came of it; a receipt that has expired is ignored.
@@ -206,18 +165,12 @@ class SqliteQueue:
         return self.exchange(worked, 0)[0]
 
     def exchange(
-        self,
-        worked: Sequence[tuple[Delivery, Result]],
-        limit: int,
-        *,
-        groups: int | None = None,
-        but: Callable[[], Collection[str]] = _nobody,
+        self, worked: Sequence[tuple[Delivery, Result]], limit: int
     ) -> tuple[Sequence[Result], Sequence[Delivery]]:
         """Settle a batch, and take what comes next, in one transaction: it writes half of two.
 
         Return what `settle_all` does, and what `receive` takes without waiting.
         """
-        kept_from = but()
         with self._database.transaction() as execute:
             widths: Counter[int] = Counter()
             became = [self._settle(execute, *each, widths) for each in worked]
@@ -225,10 +178,9 @@ class SqliteQueue:
                 self._refresh(execute, share, wider=1 << min(each, _DOUBLINGS))
                 for share, each in widths.items()
             ]
-            most = groups or self._groups
-            taken = self._take_picked(execute, self._picking(kept_from), limit, most)
+            taken = self._take_picked(execute, self._now(), limit)
         if any(left):
-            self._ring(len(worked), {each.message.share for each, _ in worked})
+            self._database.notify()
         return became, taken
 
     def extend(self, delivery: Delivery) -> bool:
@@ -285,7 +237,7 @@ class SqliteQueue:
         """
         with self._database.transaction() as execute:
             self._append(execute, *self._exhume(execute, id), self._now())
-        self._ring(1)
+        self._database.notify()
 
     def drop(self, id: str) -> None:  # noqa: A002 - as `replay` has it
         """Forget a dead letter for good.
@@ -296,34 +248,24 @@ class SqliteQueue:
         with self._database.transaction() as execute:
             self._exhume(execute, id)
 
-    def release(self, holder: str | None = None) -> None:
-        """Give back what workers hold that are known to be dead: their time need not run out.
+    def release(self) -> None:
+        """Give back all that workers hold, who are known to be dead: its time need not run out.
 
-        They are those of a holder, or all. The deliveries count as attempts. Receipts given out
-        before are expired.
+        The deliveries count as attempts. Receipts given out before are expired.
         """
-        whose = {"queue": self._name, "holder": holder, "now": self._now()}
+        whose = {"queue": self._name, "now": self._now()}
         with self._database.transaction() as execute:
             execute(
-                f"""UPDATE messages SET held = 0 WHERE held AND group_id IN
-                       (SELECT id FROM groups WHERE {_HELD_BY})""",  # noqa: S608
+                """UPDATE messages SET held = 0 WHERE held AND group_id IN
+                       (SELECT id FROM groups WHERE queue = :queue AND held > 0)""",
                 whose,
             )
-            released = execute(
-                f"UPDATE groups SET held = 0, next_at = :now WHERE {_HELD_BY}",  # noqa: S608
+            execute(
+                "UPDATE groups SET held = 0, next_at = :now WHERE queue = :queue AND held > 0",
                 whose,
-            ).rowcount
+            )
             execute(f"UPDATE shares SET next_at = {_NEXT_AT} WHERE queue = ?", (self._name,))  # noqa: S608
-        self._ring(released)
-
-    def nudge(self) -> None:
-        """Have one who waits look again: a share may be taken from that it was kept from."""
-        self._ring(1)
-
-    def wake(self) -> None:
-        """Have whoever waits for a message through this object, now or later, wait no longer."""
-        self._woken = True
-        self._database.neighbours().ring(_ALL)
+        self._database.notify()
 
     def close(self) -> None:
         """Close the file, unless it is another's."""
@@ -386,46 +328,34 @@ class SqliteQueue:
             execute("DELETE FROM shares WHERE id = ?", (share,))
         return bool(next_at != -1)
 
-    def _look(self, but: Collection[str]) -> tuple[_Picking | None, int | None]:
-        """Return how the next share is picked or, if there is none, when the next group is due."""
-        picking = self._picking(but)
-        now = picking.whom["now"]
-        if self._database.rows(*picking):
-            return picking, now
-        later = self._database.rows(
-            "SELECT min(next_at) FROM groups WHERE queue = ? AND next_at > ?", (self._name, now)
-        )
-        return None, later[0][0]
-
-    def _picking(self, but: Collection[str]) -> _Picking:
-        whom: dict[str, Any] = {"queue": self._name, "now": self._now()}
-        if not but:
-            return _Picking(_PICK, whom)
-        return _Picking(_PICK_BUT, {**whom, "but": encode(list(but))})
-
-    def _take(
-        self, limit: int, most: int | None, but: Collection[str]
-    ) -> tuple[Sequence[Delivery], int | None]:
-        """Return what could be taken or, if nothing, when the next group may be."""
-        picking, due = self._look(but)
-        if picking is None:
+    def _take(self, limit: int) -> tuple[Sequence[Delivery], float | None]:
+        """Return what could be taken or, if nothing, in how many seconds the next group may be."""
+        now = self._now()
+        if not self._database.rows(_PICK, {"queue": self._name, "now": now}):
             # The usual case of a waiting worker: no lock is taken for it.
-            return [], due
+            return [], self._due_in(now, [self._name])
         with self._database.transaction() as execute:
-            return self._take_picked(execute, picking, limit, most), due
+            return self._take_picked(execute, now, limit), 0.0
 
-    def _take_picked(
-        self, execute: _Execute, picking: _Picking, limit: int, most: int | None
-    ) -> Sequence[Delivery]:
+    def _due_in(self, now: int, names: Collection[str]) -> float | None:
+        later = self._database.rows(
+            """SELECT min((SELECT min(next_at) FROM groups WHERE queue = q.value AND next_at > ?))
+               FROM json_each(?) q""",
+            (now, encode(sorted(names))),
+        )[0][0]
+        return None if later is None else (later - now) / 1_000_000
+
+    def _take_picked(self, execute: _Execute, now: int, limit: int) -> Sequence[Delivery]:
+        """Take from one share after the other; of several groups none waits for another share's."""
         deliveries: list[Delivery] = []
-        groups = 0
-        while len(deliveries) < limit and groups != most:
-            share = execute(*picking).fetchone()
-            if share is None:
+        groups, served = 0, None
+        while len(deliveries) < limit and groups != self._groups:
+            share = execute(_PICK, {"queue": self._name, "now": now}).fetchone()
+            if share is None or (self._groups and served not in {None, share}):
                 break
-            now = picking.whom["now"]
             taken = self._serve(execute, now, limit - len(deliveries), *share)
-            groups += bool(taken)
+            if taken:
+                groups, served = groups + 1, share
             deliveries += taken
         return deliveries
 
@@ -475,8 +405,8 @@ class SqliteQueue:
             (group, taken[0][0], taken[-1][0]),
         )
         execute(
-            "UPDATE groups SET held = ?, next_at = ?, holder = ? WHERE id = ?",
-            (len(taken), now + self._visibility, self._holder, group),
+            "UPDATE groups SET held = ?, next_at = ? WHERE id = ?",
+            (len(taken), now + self._visibility, group),
         )
         return [
             Delivery(
@@ -557,51 +487,6 @@ class SqliteQueue:
         if found is None:
             raise MissingError(f"the queue {self._name!r} has no dead letter {number!r}")
         return found[0], found[1], found[2]
-
-    def _pause(self, deadline: float, rung: int, next_at: int | None) -> bool:
-        """Wait until there may be something to take; say False once the deadline has passed."""
-        if self._woken or time.monotonic() >= deadline:
-            return False
-        neighbours = self._database.neighbours()
-        looking = neighbours.lookout.acquire(blocking=False)
-        try:
-            while not self._woken and (left := deadline - time.monotonic()) > 0:
-                due = left if next_at is None else (next_at - self._now()) / 1_000_000
-                rest = min(left, due, neighbours.poll if looking else _CALM)
-                if due <= 0 or neighbours.bell(self._name).wait(rest, rung):
-                    return True
-                if looking and self._look_out(neighbours):
-                    return True
-                looking = looking or neighbours.lookout.acquire(blocking=False)
-            return False
-        finally:
-            if looking:
-                neighbours.relieve()
-
-    def _look_out(self, neighbours: Neighbours) -> bool:
-        """Wake those whose queue has something to be taken; say whether ours does.
-
-        Another process published it, or it was left to somebody who has gone to other work.
-        """
-        full = encode({name: list(bell.full()) for name, bell in neighbours.bells()})
-        rows = self._database.rows(_TO_BE_TAKEN, {"full": full, "now": self._now()})
-        found = [name for (name,) in rows]
-        neighbours.poll = _POLL if found else min(neighbours.poll * 1.2, _POLL_IDLE)
-        for name in found:
-            neighbours.bell(name).ring(_ALL)
-        return self._name in found
-
-    def _ring(self, count: int, shares: Collection[str] = ()) -> None:
-        """Wake up to so many of those that wait; for certain shares, if they may take from any.
-
-        Whoever leaves room in a share that was full takes from it himself, or nudges another.
-        """
-        bell = self._bell()
-        if not shares or not set(bell.full()).issuperset(shares):
-            bell.ring(count)
-
-    def _bell(self) -> Bell:
-        return self._database.neighbours().bell(self._name)
 
     def _now(self) -> int:
         return self._timeline.now()

@@ -15,7 +15,6 @@ _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - to tell them, not to bind the
 _HIGHEST_PORT = 65535
 _OFTEN = (700, 10, 10)
 """Python's own pace of looking for garbage: this command runs for months."""
-_MOST_PROCESSES = 64
 
 
 @click.command(
@@ -24,7 +23,6 @@ _MOST_PROCESSES = 64
     examples=(
         "bellhop serve",
         "bellhop serve --listen 0.0.0.0:8443 --advertise https://10.0.0.5:8443",
-        "bellhop serve --processes 4",
     ),
 )
 @click.option(
@@ -40,16 +38,8 @@ _MOST_PROCESSES = 64
     metavar="URL",
     help="How clusters reach it, where that is not the listener's own address.",
 )
-@click.option(
-    "--processes",
-    type=click.IntRange(1, _MOST_PROCESSES),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="How many processes share the work; one a core.",
-)
 @state_option
-def command(listen: str, advertise: str, processes: int) -> None:
+def command(listen: str, advertise: str) -> None:
     """Run every stage, over a state folder, until it is told to stop.
 
     Ctrl-C and SIGTERM let it finish what is in hand. Logs go to standard output as JSON.
@@ -64,7 +54,7 @@ def command(listen: str, advertise: str, processes: int) -> None:
     from bellhop.embedded.serve import serve
 
     gc.set_threshold(*_OFTEN)
-    serve(state_folder(), host=host, port=port, advertise=advertise, processes=processes)
+    serve(state_folder(), host=host, port=port, advertise=advertise)
 
 
 def _address(listen: str) -> tuple[str, int]:

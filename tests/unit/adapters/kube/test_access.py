@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
 
@@ -17,7 +14,7 @@ from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import ABROAD, HERE
-from tests.unit.adapters.kube.conftest import Answer, ScriptedApi, Seen
+from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 OBJECT = Answer(body={"kind": "ConfigMap"})
@@ -375,35 +372,3 @@ def test_a_fleet_that_is_walked_in_order_stays_open(
             opener.open(name, version=version)
 
     assert len(secrets.reads) == len(fleet)
-
-
-def test_calls_are_made_within_what_waiting_is(secrets: CountedSecrets, api: ScriptedApi) -> None:
-    """Those that fail too: who waits for an answer lets others have its place until it comes."""
-    now: list[bool] = []
-    within: list[bool] = []
-
-    @contextmanager
-    def waiting() -> Iterator[None]:
-        now.append(True)
-        try:
-            yield
-        finally:
-            now.pop()
-
-    def asked(_: Seen) -> Answer:
-        # It may be read here before the thread that sent it has come to wait.
-        deadline = time.monotonic() + 5
-        while not now and time.monotonic() < deadline:
-            time.sleep(0.001)
-        within.append(bool(now))
-        return OBJECT if len(within) == 1 else Answer.status(403)
-
-    api.script = [asked, asked, asked]
-    secrets.register("fleet/east", api.url)
-    client = KubeAccess(secrets, reach=HERE, waiting=waiting).open("fleet/east")
-    client.get(CONFIG_MAP, "default", "a")
-    with pytest.raises(DeniedError):
-        client.get(CONFIG_MAP, "default", "b")
-
-    assert set(within) == {True}
-    assert now == []

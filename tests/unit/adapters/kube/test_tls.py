@@ -5,14 +5,12 @@ from __future__ import annotations
 import base64
 import gc
 import json
-import socket
 import ssl
 import tempfile
 import threading
-import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -116,60 +114,6 @@ class _Server(ThreadingHTTPServer):
         """Say nothing of handshakes that a test wants to fail."""
 
 
-class Relay:
-    """Holds the last byte of all that a server sends until the client has come to wait for it."""
-
-    def __init__(self, server: str) -> None:
-        self.waits = 0
-        self.late = 0
-        self._inside = False
-        self._connected = False
-        self._upstream = ("127.0.0.1", int(server.rpartition(":")[2]))
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.url = f"https://127.0.0.1:{self._listening.getsockname()[1]}"
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Be what a client waits within."""
-        self.waits += 1
-        self._inside = True
-        try:
-            yield
-        finally:
-            self._inside, self._connected = False, True
-
-    def run(self) -> None:
-        """Carry one connection's bytes."""
-        with suppress(OSError), socket.create_connection(self._upstream) as server:
-            client, _ = self._listening.accept()
-            with client:
-                threading.Thread(target=self._carry, args=(client, server), daemon=True).start()
-                while answered := server.recv(65536):
-                    if self._connected:
-                        self._until(lambda: self._inside)
-                    seen = self.waits
-                    client.sendall(answered[:-1])
-                    if self._connected:
-                        self.late += not self._until(lambda seen=seen: self.waits > seen)
-                    client.sendall(answered[-1:])
-
-    def close(self) -> None:
-        self._listening.close()
-
-    @staticmethod
-    def _carry(client: socket.socket, server: socket.socket) -> None:
-        with suppress(OSError):
-            while asked := client.recv(65536):
-                server.sendall(asked)
-
-    @staticmethod
-    def _until(so: Callable[[], bool]) -> bool:
-        until = time.monotonic() + 5
-        while not so() and time.monotonic() < until:
-            time.sleep(0.001)
-        return so()
-
-
 @pytest.fixture
 def authority() -> Party:
     """Sign everybody."""
@@ -227,19 +171,6 @@ def test_logs_in_with_a_client_certificate(
     assert client.version() == "hello-alice"
     assert list(folder.iterdir()) == []
     client.close()
-
-
-def test_a_part_of_a_record_is_waited_for_like_all_else(server: str, authority: Party) -> None:
-    """A server that sends a part and stops lets others go on until the rest is there."""
-    with closing(Relay(server)) as relay:
-        threading.Thread(target=relay.run, daemon=True).start()
-        kubeconfig = _kubeconfig(relay.url, authority, _party("alice", authority))
-        with closing(KubeClient("a/b", kubeconfig, reach=HERE, waiting=relay.waiting)) as client:
-            client._transport._greeting.heard()
-            assert client.version() == "hello-alice"
-
-    assert relay.waits > 2
-    assert relay.late == 0
 
 
 def test_checks_the_server_name(server: str, authority: Party) -> None:

@@ -420,33 +420,3 @@ def test_a_host_that_is_no_name_is_invalid() -> None:
 
     with pytest.raises(InvalidError, match="its address is not one that can be called"):
         sender.ask(GET, CALL)
-
-
-def test_what_has_come_is_read_without_letting_others_go_first() -> None:
-    """A long answer is waited for a few times, and not at each of a thousand pieces."""
-    body = b'"' + b"x" * (4 * MIB) + b'"'
-    waited: list[float] = []
-    gone = threading.Event()
-
-    @contextmanager
-    def waiting() -> Iterator[None]:
-        waited.append(time.monotonic())
-        # Whoever goes first takes so long that much has come by then.
-        time.sleep(0.02)
-        yield
-
-    def play(connection: socket.socket) -> None:
-        connection.recv(65536)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MIB)
-        connection.sendall(OK + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        gone.wait(10)
-
-    with serving(play) as url:
-        transport = Transport("prod/eu-1", Kubeconfig(url, token="t"), reach=HERE, waiting=waiting)
-        transport._greeting.heard()
-        answer = transport.ask(GET, CALL)
-        gone.set()
-        transport.close()
-
-    assert len(answer) == 4 * MIB
-    assert 1 <= len(waited) < 40

@@ -1,10 +1,11 @@
-"""What the SQLite queue does beyond the port: releasing, dropping, waking, staying fast."""
+"""What the SQLite queue does beyond the port: releasing, dropping, notifying, staying fast."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -64,28 +65,6 @@ def test_releases_what_dead_workers_held(queue: SqliteQueue, open_queue: Open) -
     assert sorted(seen) == [(1, 2), (2, 2), (3, 2)]
 
 
-def test_releases_what_one_dead_process_held(open_queue: Open, clock: FakeClock) -> None:
-    """And leaves to the living what they hold."""
-    dead, living = open_queue(groups=1), open_queue(groups=1)
-    dead.hold_as("dead")
-    living.hold_as("living")
-    dead.publish([Message({"n": 1}, "a"), Message({"n": 2}, "b"), Message({"n": 3}, "b")])
-    [lost] = dead.receive(9, wait=NOW)
-    kept = living.receive(9, wait=NOW)
-    clock.advance(SECOND)
-
-    living.release("dead")
-    living.release("nobody")
-
-    [again] = living.receive(9, wait=NOW)
-    assert numbers([again, *kept]) == [1, 2, 3]
-    assert again.attempt == 2
-    assert [living.settle(each, Done()) for each in (again, *kept)] == [Done()] * 3
-    dead.settle(lost, GivenUp("too late"))
-    assert dead.list() == []
-    assert living.receive(9, wait=NOW) == []
-
-
 def test_release_leaves_delays_and_other_queues_alone(
     queue: SqliteQueue, open_queue: Open, clock: FakeClock
 ) -> None:
@@ -129,13 +108,13 @@ def test_takes_from_no_more_groups_than_set(open_queue: Open, groups: int) -> No
     assert len(deliveries) == 4 * groups
 
 
-def test_a_worker_says_how_many_groups_it_takes(open_queue: Open) -> None:
-    """One that is quickly done takes more at once than the queue was made for."""
-    queue = open_queue(groups=1)
-    queue.publish([Message({"n": n}, f"group {n % 5}", f"share {n % 2}") for n in range(20)])
+def test_several_groups_are_of_one_share(open_queue: Open) -> None:
+    """So nobody's single message waits for what was taken of another's many."""
+    queue = open_queue(groups=3)
+    queue.publish([Message({"n": n}, f"group {n}", "many") for n in range(9)])
+    queue.publish([Message({"n": 9}, "single", "other")])
 
-    taken = queue.receive(20, wait=NOW, groups=3)
-    assert len({delivery.message.group for delivery in taken}) == 3
+    assert [numbers(queue.receive(9, wait=NOW)) for _ in range(3)] == [[0], [9], [1, 2, 3]]
 
 
 def test_settles_a_batch_at_once(open_queue: Open, clock: FakeClock) -> None:
@@ -168,7 +147,7 @@ def test_settles_a_batch_at_once(open_queue: Open, clock: FakeClock) -> None:
 
 
 def test_settles_and_takes_what_comes_next_at_once(open_queue: Open, clock: FakeClock) -> None:
-    """What was settled counts: its group goes on, and its share has room, and may be kept from."""
+    """What was settled counts: its group goes on, and its share has room."""
     queue = open_queue(per_share=1, groups=1, attempts=3)
     queue.publish([Message({"n": n}, f"group {n // 2}", "a") for n in range(4)])
     queue.publish([Message({"n": 9}, "b", "b")])
@@ -176,15 +155,17 @@ def test_settles_and_takes_what_comes_next_at_once(open_queue: Open, clock: Fake
     assert numbers([first, second]) == [0, 1]
 
     worked = [(first, Done()), (second, Again(SECOND, "later"))]
-    became, taken = queue.exchange(worked, 9, but=lambda: ["b"])
+    became, taken = queue.exchange(worked, 9)
     assert became == [Done(), Again(SECOND, "later")]
-    assert numbers(taken) == [2, 3]
+    assert numbers(taken) == [9]
 
     clock.advance(SECOND)
 
-    became, taken = queue.exchange([(each, Done()) for each in taken], 9, groups=2)
-    assert (became, numbers(taken)) == ([Done(), Done()], [9, 1])
-    assert queue.exchange([(each, Done()) for each in taken], 9) == ([Done(), Done()], [])
+    became, taken = queue.exchange([(each, Done()) for each in taken], 9)
+    assert (became, numbers(taken)) == ([Done()], [2, 3])
+    became, taken = queue.exchange([(each, Done()) for each in taken], 9)
+    assert (became, numbers(taken)) == ([Done(), Done()], [1])
+    assert queue.exchange([(each, Done()) for each in taken], 9) == ([Done()], [])
     assert queue.exchange([], 9) == ([], [])
 
 
@@ -230,22 +211,6 @@ def test_holds_so_many_of_a_share_and_no_more(open_queue: Open, clock: FakeClock
     assert came == [[9], [3], [1], []]
 
 
-def test_takes_nothing_of_the_shares_that_are_left_to_others(open_queue: Open) -> None:
-    """They are named anew with each look: what is left now may be taken later."""
-    queue = open_queue("evaluate")
-    queue.publish([Message({}, f"f{n}", "flood") for n in range(3)])
-    queue.publish([Message({}, "s", "single")])
-    names = {"flood"}
-
-    def take() -> list[str]:
-        taken = queue.receive(1, wait=NOW, but=lambda: names)
-        return [each.message.share for each in taken]
-
-    assert [take(), take()] == [["single"], []]
-    names.clear()
-    assert take() == ["flood"]
-
-
 def test_a_share_begins_with_few_and_widens(open_queue: Open) -> None:
     """Two until one comes back, then twice as many each time, up to the limit: as TCP begins."""
     queue = open_queue(per_share=8, groups=1)
@@ -272,28 +237,6 @@ def test_a_share_with_all_its_workers_busy_wakes_when_one_is_done(tmp_path: Path
 
     threading.Timer(0.1, queue.settle, [first, Done()]).start()
     assert numbers(queue.receive(1, wait=timedelta(seconds=20))) == [1]
-
-
-def test_opens_a_file_that_knows_no_shares(tmp_path: Path, clock: FakeClock) -> None:
-    """What an earlier version left waits still, in hand or not, and its dead letters are there."""
-    path = tmp_path / "queue.db"
-    first = SCHEMA.migrations[0]
-    older = Database(path, replace(SCHEMA, migrations=[first]))
-    with older.transaction() as execute:
-        execute(
-            "INSERT INTO groups (id, queue, name, next_at, held) VALUES (1, 'inbox', 'g', 5, 0)"
-        )
-        execute("INSERT INTO messages (group_id, body, available_at) VALUES (1, '{\"n\":1}', 5)")
-        execute("INSERT INTO dead VALUES (7, 'inbox', 'g', '{\"n\":2}', 3, 'no luck', 5)")
-    older.close()
-    queue = SqliteQueue(path, "inbox", clock=clock)
-
-    assert [each.message for each in queue.list()] == [Message({"n": 2}, "g")]
-    [delivery] = queue.receive(9, wait=NOW)
-    assert delivery.message == Message({"n": 1}, "g")
-    queue.settle(delivery, Done())
-    queue.replay("7")
-    assert numbers(queue.receive(9, wait=NOW)) == [2]
 
 
 @pytest.mark.parametrize("receipt", ["", "1", "x.1", "1.x", "1.", "-1.1", "9" * 30 + ".1", "².1"])
@@ -348,24 +291,42 @@ def latencies(receiver: SqliteQueue, publish: Callable[[], None], rounds: int) -
     return measured
 
 
-def test_a_message_of_this_process_wakes_at_once(open_queue: Open) -> None:
-    """Another object's publish reaches a waiting worker in far less than a poll."""
+def test_a_message_of_the_same_connection_wakes_at_once(tmp_path: Path) -> None:
+    """A publish reaches a waiting worker of this process in far less than a poll."""
+    with closing(Database(tmp_path / "queue.db", SCHEMA)) as database:
+        receiver, publisher = (SqliteQueue(database, "a", clock=SystemClock()) for _ in range(2))
+        message = [Message({"n": 1}, "g")]
+
+        assert percentile(latencies(receiver, lambda: publisher.publish(message), 30), 0.5) < 0.01
+
+
+def test_a_message_of_another_connection_is_noticed_soon(open_queue: Open) -> None:
+    """The file alone says so, as for another process: within a tenth of a second."""
     receiver, publisher = open_queue(), open_queue()
     message = [Message({"n": 1}, "g")]
 
-    assert percentile(latencies(receiver, lambda: publisher.publish(message), 30), 0.5) < 0.01
+    assert percentile(latencies(receiver, lambda: publisher.publish(message), 30), 0.5) < 0.1
 
 
-def test_a_message_of_another_connection_is_noticed_soon(tmp_path: Path) -> None:
-    """What reaches the file alone, as another process's does, is noticed within 0.1 s."""
-    path = tmp_path / "queue.db"
-    receiver = SqliteQueue(path, "inbox", clock=SystemClock())
-    publisher = SqliteQueue(path, "inbox", clock=SystemClock())
-    # Rings that nobody hears, as in another process.
-    publisher._ring = lambda *_: None  # type: ignore[method-assign]
-    message = [Message({"n": 1}, "g")]
+def test_names_the_queues_that_have_something(tmp_path: Path, clock: FakeClock) -> None:
+    """Of those asked for; and says when more is due, in seconds."""
+    with closing(Database(tmp_path / "queue.db", SCHEMA)) as database:
+        a, b, _ = (
+            SqliteQueue(database, name, clock=clock, per_share=1, groups=1) for name in "abc"
+        )
+        assert a.ready("abc") == ([], None)
+        b.publish([Message({"n": n}, f"g{n}") for n in range(2)])
+        a.publish([Message({"n": 9}, "g")])
+        [late] = a.receive(1, wait=NOW)
+        a.settle(late, Again(10 * SECOND, "later"))
+        assert a.ready("abc") == (["b"], 10)
+        assert a.ready("c") == ([], None)
 
-    assert percentile(latencies(receiver, lambda: publisher.publish(message), 30), 0.5) < 0.025
+        [taken] = b.receive(1, wait=NOW)
+        assert a.ready("ab") == ([], 10)
+        b.settle(taken, Done())
+        clock.advance(10 * SECOND)
+        assert a.ready("ab") == (["a", "b"], None)
 
 
 def test_receiving_does_not_slow_down_with_what_waits(queue: SqliteQueue) -> None:
@@ -375,6 +336,7 @@ def test_receiving_does_not_slow_down_with_what_waits(queue: SqliteQueue) -> Non
     connection = queue._database._session.connection
     statements: list[str] = []
     connection.set_trace_callback(statements.append)
+    queue.ready(["inbox"])
     deliveries = queue.receive(10, wait=NOW)
     queue.settle(deliveries[0], Done())
     queue.settle(deliveries[1], Again(NOW, ""))
@@ -397,139 +359,4 @@ def test_a_message_that_is_published_survives_a_clock_that_is_set_back(open_queu
     earlier = open_queue(clock=FakeClock())
 
     assert earlier.receive(1, wait=NOW) == []
-    assert numbers(queue.receive(1, wait=NOW)) == [1]
-
-
-@pytest.mark.timed
-def test_one_waiting_thread_looks_out_for_all(tmp_path: Path) -> None:
-    """Whoever is looking for other processes' messages, all that wait hear of them, soon."""
-    path = tmp_path / "queue.db"
-    inboxes = [SqliteQueue(path, name, clock=SystemClock()) for name in ("a", "b", "c")]
-    other = SqliteQueue(path, "c", clock=SystemClock())
-    other._ring = lambda *_: None  # type: ignore[method-assign]
-    took: list[float] = []
-
-    def wait_for_one() -> None:
-        [delivery] = inboxes[2].receive(1, wait=10 * SECOND)
-        took.append(time.monotonic() - began)
-        inboxes[2].settle(delivery, Done())
-
-    for _ in range(5):
-        # The first two look out in turn, and leave: the third must take over from them.
-        idle = [
-            threading.Thread(target=inbox.receive, args=(1,), kwargs={"wait": SECOND * wait})
-            for inbox, wait in zip(inboxes, (0.1, 0.2), strict=False)
-        ]
-        waiting = threading.Thread(target=wait_for_one)
-        for thread in (*idle, waiting):
-            thread.start()
-            time.sleep(0.02)
-        for thread in idle:
-            thread.join()
-        began = time.monotonic()
-        other.publish([Message({"n": 1}, "g")])
-        waiting.join()
-
-    assert percentile(took, 0.5) < 0.1
-
-
-def test_a_message_for_one_queue_is_heard_while_another_looks_out(tmp_path: Path) -> None:
-    """The thread that looks out need not wait for the queue that is written to."""
-    path = tmp_path / "queue.db"
-    looking = SqliteQueue(path, "looking", clock=SystemClock())
-    inbox = SqliteQueue(path, "inbox", clock=SystemClock())
-    other = SqliteQueue(path, "inbox", clock=SystemClock())
-    other._ring = lambda *_: None  # type: ignore[method-assign]
-    lookout = threading.Thread(target=looking.receive, args=(1,), kwargs={"wait": 2 * SECOND})
-    lookout.start()
-    time.sleep(0.05)
-    message = [Message({"n": 1}, "g")]
-
-    assert percentile(latencies(inbox, lambda: other.publish(message), 20), 0.5) < 0.025
-    lookout.join()
-
-
-def test_who_waits_for_an_empty_queue_is_not_woken_for_another(tmp_path: Path) -> None:
-    """What others write and read, here or in another process, is no news to its workers."""
-    path = tmp_path / "queue.db"
-    quiet = SqliteQueue(path, "quiet", clock=SystemClock())
-    busy = SqliteQueue(path, "busy", clock=SystemClock())
-    waiting = threading.Thread(target=quiet.receive, args=(1,), kwargs={"wait": SECOND})
-    waiting.start()
-    for _ in range(20):
-        busy.publish([Message({"n": 1}, "g")])
-        time.sleep(0.03)
-        [delivery] = busy.receive(1, wait=NOW)
-        busy.settle(delivery, Done())
-    rung = quiet._database.neighbours().bell("quiet").rung
-    waiting.join()
-
-    assert rung == 0
-
-
-def test_whoever_looks_out_no_longer_wakes_nobody_to_look_for_messages(tmp_path: Path) -> None:
-    """Threads that wait in vain, one after the other, ring for none: an idle process sleeps."""
-    path = tmp_path / "queue.db"
-    names = ("a", "b", "c")
-    inboxes = [SqliteQueue(path, name, clock=SystemClock()) for name in names]
-    waits = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3]
-    threads = [
-        threading.Thread(target=inbox.receive, args=(1,), kwargs={"wait": SECOND * wait})
-        for inbox in inboxes
-        for wait in waits
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    neighbours = inboxes[0]._database.neighbours()
-    assert [neighbours.bell(name).rung for name in names] == [0, 0, 0]
-    assert not neighbours.lookout.locked()
-
-
-def test_nobody_is_woken_for_what_no_waiting_thread_may_take(tmp_path: Path) -> None:
-    """By who publishes, or looks out; for others they are, and once there is room."""
-    queue = SqliteQueue(tmp_path / "queue.db", "inbox", clock=SystemClock())
-    full = ["flood"]
-    queue.keep_from(lambda: full)
-    woken: list[bool] = []
-
-    def wait(seconds: float) -> threading.Thread:
-        def work() -> None:
-            woken.append(queue.wait(seconds * SECOND, but=lambda: full))
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        time.sleep(0.1)
-        return thread
-
-    waiting = wait(0.5)
-    queue.publish([Message({"n": 1}, "g", "flood")])
-    waiting.join()
-    assert woken == [False]
-
-    waiting = wait(30)
-    queue.publish([Message({"n": 2}, "h", "other")])
-    waiting.join()
-    [other] = queue.receive(1, wait=NOW, but=lambda: full)
-    queue.settle(other, Done())
-    waiting = wait(30)
-    full.clear()
-    queue.nudge()
-    waiting.join()
-    assert woken == [False, True, True]
-    assert numbers(queue.receive(1, wait=NOW)) == [1]
-
-
-def test_who_is_woken_waits_no_longer(tmp_path: Path) -> None:
-    """A process that stops need not wait until its workers have waited in vain."""
-    queue = SqliteQueue(tmp_path / "queue.db", "inbox", clock=SystemClock())
-    threading.Timer(0.2, queue.wake).start()
-    begun = time.monotonic()
-    assert queue.receive(1, wait=timedelta(seconds=30)) == []
-    assert queue.receive(1, wait=timedelta(seconds=30)) == []
-
-    assert time.monotonic() - begun < 10
-    queue.publish([Message({"n": 1}, "g")])
     assert numbers(queue.receive(1, wait=NOW)) == [1]
