@@ -20,6 +20,7 @@ SAID_OTHERWISE = {
     "envelope": "message",
     "publisher": "message",
     "readkeys": "read keys",
+    "relevant_kind": "gate",
     "watchedkind": "kind",
 }
 """Names in code whose concept has another word, since that one is taken, or plainer."""

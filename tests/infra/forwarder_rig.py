@@ -87,7 +87,7 @@ class Inbox:
         self.asked: list[int] = []
         self.tokens = {TOKEN}
         self.status = HTTPStatus.OK
-        self.refuses: Callable[[list[dict[str, Any]]], int] = lambda _: 0
+        self.fails: Callable[[dict[str, Any]], int] = lambda _: 0
         self.answers = threading.Event()
         self.answers.set()
         self.delayed: list[str] = []
@@ -131,38 +131,49 @@ class Inbox:
                 self.may_pass.wait()
             status, answer = HTTPStatus.OK, _review(json.loads(body), allowed=True)
         else:
-            status, answer = self._take(environ, body), {}
+            status, answer = self._take(environ, body)
         text = json.dumps(answer).encode()
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(text)))]
         start_response(f"{int(status)} x", headers)
         return [text]
 
-    def _take(self, environ: dict[str, Any], body: bytes) -> int:
+    def _take(self, environ: dict[str, Any], body: bytes) -> tuple[int, dict[str, Any]]:
         arrived = time.time()
         self.answers.wait()
         assert environ["PATH_INFO"] == f"/clusters/{CLUSTER}"
         data = json.loads(body)
-        if isinstance(data, list):
-            self.events += data if self.events_status == HTTPStatus.OK else []
-            return self.events_status
         assert data["apiVersion"] == "bellhop.dev/v1"
         assert data["kind"] in {"Alive", "Missed", "Observations"}
+        events = [item["event"] for item in data.get("items", ()) if "event" in item]
+        if events:
+            self.events += events if self.events_status == HTTPStatus.OK else []
+            return self.events_status, {}
         status: int = self.status
         if environ.get("HTTP_AUTHORIZATION", "").removeprefix("Bearer ") not in self.tokens:
             status = HTTPStatus.UNAUTHORIZED
         if data["kind"] == "Missed":
             self.asked.append(status)
-            return status
+            return status, {}
         if data["kind"] == "Alive":
-            return status
-        status = self.refuses(data["items"]) or status
-        if status == HTTPStatus.OK:
-            self.batches.append(len(data["items"]))
-            self.times += [arrived] * len(data["items"])
-            self.items += data["items"]
-        else:
+            return status, {}
+        if status != HTTPStatus.OK:
             self.refused += 1
-        return status
+            return status, {}
+        failed = failures(data["items"], self.fails)
+        numbers = {each["index"] for each in failed}
+        taken = [item for number, item in enumerate(data["items"]) if number not in numbers]
+        self.batches.append(len(taken))
+        self.times += [arrived] * len(taken)
+        self.items += taken
+        return status, {"failed": failed}
+
+
+def failures(
+    items: list[dict[str, Any]], rule: Callable[[dict[str, Any]], int]
+) -> list[dict[str, Any]]:
+    """Return what ingest says of the items that fail by a rule, which gives 0 for the others."""
+    told = ((index, rule(item)) for index, item in enumerate(items))
+    return [{"index": at, "status": status, "reason": "x"} for at, status in told if status]
 
 
 class Api:

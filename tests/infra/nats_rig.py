@@ -30,6 +30,7 @@ from infra.lab.binaries import look_up
 from infra.lab.nats import PROGRAM, Nats, beside
 from infra.lab.processes import Nursery
 from tests.fakes.kube import FakeKube
+from tests.infra.forwarder_rig import failures
 
 SECRET = GVK("", "v1", "Secret")
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MESSAGING_NAMESPACE}}
@@ -87,23 +88,27 @@ class Ingest:
     def __init__(self) -> None:
         self.taken: list[dict[str, Any]] = []
         self.requests = 0
-        self.rule: Callable[[list[dict[str, Any]]], int] = lambda _: 200
+        self.status = 200
+        self.fails: Callable[[dict[str, Any]], int] = lambda _: 0
         self.answers = threading.Event()
         self.answers.set()
         self.server = HttpServer(self, host="127.0.0.1", port=0)
         self.server.start()
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        events = json.loads(environ["wsgi.input"].read())
-        assert environ["CONTENT_TYPE"] == "application/cloudevents-batch+json"
+        items = json.loads(environ["wsgi.input"].read())["items"]
+        assert environ["CONTENT_TYPE"] == "application/json"
         assert environ["HTTP_AUTHORIZATION"] == "Bearer t"
         self.requests += 1
         self.answers.wait()
-        status = self.rule(events)
+        status = self.status
+        failed = failures(items, lambda item: self.fails(item["event"]))
+        numbers = {each["index"] for each in failed}
         if status == 200:
-            self.taken += events
-        start_response(f"{status} x", [("Content-Length", "2")])
-        return [b"{}"]
+            self.taken += [each["event"] for at, each in enumerate(items) if at not in numbers]
+        body = json.dumps({"failed": failed}).encode()
+        start_response(f"{status} x", [("Content-Length", str(len(body)))])
+        return [body]
 
     @property
     def ids(self) -> list[str]:

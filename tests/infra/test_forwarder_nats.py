@@ -48,12 +48,12 @@ def test_brings_what_core_subjects_carry(bridge: Bridge) -> None:
 
 def test_keeps_core_messages_while_ingest_is_away_and_over_a_restart(bridge: Bridge) -> None:
     """NATS keeps none: what came is on disk, and is sent by the next process in its order."""
-    bridge.ingest.rule = lambda _: 503
+    bridge.ingest.status = 503
     bridge.subscribe(bridge.core())
     bridge.publish(*map(happened, range(150)))
     until("all are kept", lambda: bridge.messaging.kept() == 150)
     bridge.end(0.0)
-    bridge.ingest.rule = lambda _: 200
+    bridge.ingest.status = 200
     bridge.messaging = bridge._make()
     bridge.messaging.start()
     until("all were taken", lambda: len(bridge.ingest.taken) == 150)
@@ -84,11 +84,11 @@ def test_acknowledges_what_ingest_has_taken_and_not_before(bridge: Bridge) -> No
     """What is published before anybody consumes comes too; while ingest is away all is owed."""
     bridge.make_stream()
     bridge.publish(*map(happened, range(250)))
-    bridge.ingest.rule = lambda _: 503
+    bridge.ingest.status = 503
     bridge.subscribe(bridge.stream())
     until("it was tried", lambda: bridge.ingest.requests > 1)
     owed = bridge.owed()
-    bridge.ingest.rule = lambda _: 200
+    bridge.ingest.status = 200
     until("all were taken", lambda: len(set(bridge.ingest.ids)) == 250)
     until("all are acknowledged", lambda: bridge.owed() == 0)
 
@@ -123,12 +123,12 @@ def test_uses_up_no_delivery_while_ingest_is_away(bridge: Bridge) -> None:
     bridge.make_stream()
     config = ConsumerConfig(durable_name="sveltos-agent", max_deliver=2, ack_wait=1)
     bridge.do(lambda client: client.jetstream().add_consumer("S", config))
-    bridge.ingest.rule = lambda _: 503
+    bridge.ingest.status = 503
     bridge.subscribe(bridge.stream())
     bridge.publish(*map(happened, range(3)))
     time.sleep(4)
     delivered = bridge.consumer().delivered.consumer_seq
-    bridge.ingest.rule = lambda _: 200
+    bridge.ingest.status = 200
     until("all were taken", lambda: len(set(bridge.ingest.ids)) == 3)
     until("all are acknowledged", lambda: bridge.owed() == 0)
 
@@ -138,12 +138,12 @@ def test_uses_up_no_delivery_while_ingest_is_away(bridge: Bridge) -> None:
 def test_hands_back_what_was_not_sent_when_it_ends(bridge: Bridge) -> None:
     """The next forwarder has it at once, but for one: the server has 30 seconds for each."""
     bridge.make_stream()
-    bridge.ingest.rule = lambda _: 503
+    bridge.ingest.status = 503
     bridge.subscribe(bridge.stream())
     bridge.publish(*map(happened, range(30)))
     until("it was tried", lambda: bridge.ingest.requests > 1)
     bridge.end(0.2)
-    bridge.ingest.rule = lambda _: 200
+    bridge.ingest.status = 200
     bridge.messaging = bridge._make()
     bridge.messaging.start()
 
@@ -198,7 +198,7 @@ def test_passes_over_what_is_no_cloud_event(bridge: Bridge, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["core", "stream"])
 def test_gives_up_the_one_event_that_ingest_refuses(bridge: Bridge, kind: str) -> None:
     """Others of its batch are taken; it is said, counted, and does not come again."""
-    bridge.ingest.rule = lambda events: 400 if any(e["id"] == "3" for e in events) else 200
+    bridge.ingest.fails = lambda event: 400 if event["id"] == "3" else 0
     bridge.make_stream()
     bridge.subscribe(bridge.core() if kind == "core" else bridge.stream())
     bridge.publish(*map(happened, range(8)))
@@ -213,7 +213,7 @@ def test_gives_up_the_one_event_that_ingest_refuses(bridge: Bridge, kind: str) -
 
 def test_one_event_on_which_ingest_stumbles_keeps_no_other(bridge: Bridge) -> None:
     """It is tried again by itself, and is owed until it is taken."""
-    bridge.ingest.rule = lambda events: 500 if any(e["id"] == "3" for e in events) else 200
+    bridge.ingest.fails = lambda event: 500 if event["id"] == "3" else 0
     bridge.make_stream()
     bridge.subscribe(bridge.stream())
     bridge.publish(*map(happened, range(8)))
@@ -221,7 +221,7 @@ def test_one_event_on_which_ingest_stumbles_keeps_no_other(bridge: Bridge) -> No
     bridge.publish(happened("late"))
     until("a later one, too", lambda: "late" in bridge.ingest.ids)
     owed = bridge.owed()
-    bridge.ingest.rule = lambda _: 200
+    bridge.ingest.fails = lambda _: 0
     until("it is taken in the end", lambda: "3" in bridge.ingest.ids)
 
     assert owed >= 1
@@ -347,11 +347,11 @@ def test_takes_a_password_or_a_token_and_shows_neither(bridge: Bridge) -> None:
 def test_a_flood_is_bounded(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the room on disk core messages are dropped, counted and said; the first are sent."""
     monkeypatch.setattr("bellhop.forwarder.messaging.shelf.ROOM_EVENTS", 300)
-    bridge.ingest.rule = lambda _: 503
+    bridge.ingest.status = 503
     bridge.subscribe(bridge.core())
     bridge.publish(*map(happened, range(2000)))
     until("all came", lambda: bridge.messaging.kept() + bridge.count("events_dropped") >= 2000)
-    bridge.ingest.rule = lambda _: 200
+    bridge.ingest.status = 200
     until("what was kept is sent", lambda: len(bridge.ingest.taken) == 300)
 
     assert bridge.count("events_dropped") == 1700

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from bellhop.forwarder.outbox import BATCH_BYTES, BATCH_ITEMS, ROOM_BYTES, ROOM_ITEMS, Item, Outbox
-from bellhop.forwarder.trial import ALONE_AFTER
 from bellhop.model.gvk import GVK, ObjectKey
 
 EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
@@ -127,78 +126,66 @@ def test_closes_for_everybody() -> None:
     assert outbox.wait_for_room() is False
 
 
-def failed(name: str, times: int = ALONE_AFTER) -> Item:
-    found = item(name)
-    found.trial.failures = times
+def failed(name: str, size: int = 10) -> Item:
+    found = item(name, size=size)
+    found.attempts.fail()
     return found
 
 
-def test_what_keeps_failing_goes_alone() -> None:
-    """After the others, or first while it is tried whether ingest takes it."""
-    outbox = Outbox()
-    for each in (failed("a"), item("b"), failed("c"), failed("d", ALONE_AFTER - 1)):
-        outbox.put(each)
-    batch = outbox.take()
-    assert names(batch) == ["b", "d"]
-    outbox.put_back(batch)
-
-    assert names(outbox.take(trying=True)) == ["a"]
-    assert names(outbox.take(trying=True)) == ["c"]
-    assert names(outbox.take(trying=True)) == ["b", "d"]
-
-
-def test_what_goes_alone_takes_turns() -> None:
-    """Given back, it is the last one."""
-    outbox = Outbox()
-    for each in "abc":
-        outbox.put(failed(each))
-
-    tried = []
-    for _ in range(6):
-        batch = outbox.take()
-        tried += names(batch)
-        outbox.put_back(batch)
-
-    assert tried == ["a", "b", "c"] * 2
-
-
-def test_who_is_not_blamed_yet_is_tried_first() -> None:
-    """Else one that is refused could stand for ever before others that need not be."""
-    outbox = Outbox()
-    for each in (failed("a"), failed("b")):
-        outbox.put(each)
-    [first] = outbox.take()
-    first.trial.refuse()
-    outbox.put_back([first, *outbox.take()])
-
-    assert outbox.blamed() == 1
-    assert names(outbox.take(trying=True)) == ["b"]
-
-
-def test_waits_for_what_rests() -> None:
-    """No longer than it rests, and others do not wait for it."""
+def test_waits_until_an_item_that_failed_is_due() -> None:
+    """No longer than that, and others do not wait for it."""
     outbox = Outbox()
     tired = failed("a")
-    tired.trial.due = time.monotonic() + 0.2
+    tired.attempts.due = time.monotonic() + 0.2
     outbox.put(tired)
     outbox.put(item("b"))
 
     assert names(outbox.take()) == ["b"]
     assert names(outbox.take(0.01)) == []
     assert names(outbox.take()) == ["a"]
-    assert time.monotonic() >= tired.trial.due
+    assert time.monotonic() >= tired.attempts.due
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["waiting", "on its way"])
-def test_a_newer_item_goes_on_where_the_older_was(*, away: bool) -> None:
-    """What is known of its object stays known."""
+def test_a_newer_item_inherits_the_attempts(*, away: bool) -> None:
+    """An object that changes all the time is not sent all the time."""
     outbox = Outbox()
-    outbox.put(failed("a"))
+    tired = failed("a")
+    tired.attempts.due = 0.0
+    outbox.put(tired)
     batch = outbox.take() if away else []
+    tired.attempts.due = time.monotonic() + 0.1
     outbox.put(item("a", serial=2))
     outbox.put_back(batch)
     outbox.put(item("b"))
 
     assert names(outbox.take()) == ["b"]
     [found] = outbox.take()
-    assert (found.serial, found.trial.failures) == (2, ALONE_AFTER)
+    assert (found.serial, found.attempts.failed) == (2, 1)
+
+
+def test_items_of_an_unreadable_request_go_one_by_one() -> None:
+    """Others are batched as ever."""
+    outbox = Outbox()
+    for each in (item("a"), replace(item("b"), alone=True), replace(item("c"), alone=True)):
+        outbox.put(each)
+    outbox.put(item("d"))
+    outbox.put(item("e"))
+
+    assert [names(outbox.take()) for _ in range(4)] == [["a"], ["b"], ["c"], ["d", "e"]]
+
+
+@pytest.mark.parametrize(
+    ("count", "size"),
+    [(ROOM_ITEMS // 2 + 1, 1), (1, ROOM_BYTES // 2 + 1)],
+    ids=["many", "large"],
+)
+def test_counts_what_is_sent_again(count: int, size: int) -> None:
+    """It is crowded where such items take more than half of the room."""
+    outbox = Outbox()
+    outbox.put(item("other", size=ROOM_BYTES))
+    assert (outbox.retrying(), outbox.is_crowded()) == (0, False)
+    for number in range(count):
+        outbox.put(failed(str(number), size=size))
+
+    assert (outbox.retrying(), outbox.is_crowded()) == (count, True)

@@ -119,6 +119,8 @@ _NEAR = {
     "engine/order": "order",
     "stages/hints": "elsewhere drift sweep",
     "stages/in": "ingest outside cloud_events drift overlap",
+    "stages/batch": "ingest own_writes drift overlap",
+    "stages/recorder": "ingest cloud_events drift overlap",
     "stages/outside": "outside",
     "stages/sweep": (
         "elsewhere classifying permits sweep survey walks healing cloud_events guard sets"

@@ -252,9 +252,9 @@ class Forwarder:
             {
                 "spooled": ("Objects that are owed to ingest.", owed),
                 "oldest_spooled_seconds": ("For how long the first of them is owed.", age),
-                "refused": (
-                    "Those that ingest refuses while it takes others.",
-                    self._outbox.blamed(),
+                "retrying": (
+                    "Those that ingest failed on, and that are sent again.",
+                    self._outbox.retrying(),
                 ),
                 "events_kept": (
                     "CloudEvents of NATS that wait on disk for ingest.",

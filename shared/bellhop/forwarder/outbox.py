@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bellhop.forwarder.trial import Trial
+from bellhop.forwarder.backoff import Attempts
 from bellhop.model.gvk import ObjectKey
 
 BATCH_ITEMS = 100
@@ -29,14 +29,16 @@ class Item:
     """One element of a batch, and how far it covers what is owed about its object.
 
     `body` is JSON, a mapping; when it rang, and whether it is `own`, is added by who sends it.
+    `alone` is an item of a request that ingest could not read.
     """
 
     key: ObjectKey
     serial: int
     rang: str
     body: bytes
-    trial: Trial = field(default_factory=Trial)
+    attempts: Attempts = field(default_factory=Attempts)
     own: bool = False
+    alone: bool = False
 
 
 class Outbox:
@@ -76,12 +78,11 @@ class Outbox:
             self._awake = True
             self._changed.notify_all()
 
-    def take(self, seconds: float | None = None, *, trying: bool = False) -> list[Item]:
-        """Wait for items and take the next batch.
+    def take(self, seconds: float | None = None) -> list[Item]:
+        """Wait for items that are due and take the next batch.
 
-        An item that goes alone is taken where there are no others, or while `trying`. The batch
-        is empty where the outbox was closed, nothing came in time, or somebody said `wake`. A
-        batch must be given back: to `settle`, or to `put_back`.
+        The batch is empty where the outbox was closed, nothing came in time, or somebody said
+        `wake`. A batch must be given back: to `settle`, or to `put_back`.
         """
         ends = float("inf") if seconds is None else time.monotonic() + seconds
         with self._changed:
@@ -92,7 +93,9 @@ class Outbox:
                     break
                 self._changed.wait(None if wait == float("inf") else wait)
             self._awake = False
-            batch = self._next(trying=trying) if self._open else []
+            now = time.monotonic()
+            due = (item for item in self._waiting.values() if item.attempts.due <= now)
+            batch = _bounded(due) if self._open else []
             for item in batch:
                 self._remove(item.key)
             self._away = {item.key: item for item in batch}
@@ -109,10 +112,7 @@ class Outbox:
             return done
 
     def put_back(self, items: Iterable[Item]) -> None:
-        """Take items again that could not be sent, unless there is newer.
-
-        They are the first to be sent, and the last where they go alone.
-        """
+        """Take items again that could not be sent, unless there is newer; they are the first."""
         with self._changed:
             for item in reversed(list(items)):
                 self._away.pop(item.key, None)
@@ -121,20 +121,20 @@ class Outbox:
                     newer.rang = min(newer.rang, item.rang)
                     newer.serial = max(newer.serial, item.serial)
                     newer.own = newer.own and item.own
-                    newer.trial = item.trial
+                    newer.attempts = item.attempts
                 else:
                     self._add(item)
-                    self._waiting.move_to_end(item.key, last=item.trial.alone)
+                    self._waiting.move_to_end(item.key, last=False)
 
-    def blamed(self) -> int:
-        """Return how many items ingest refuses while it takes others."""
+    def retrying(self) -> int:
+        """Return how many items wait for another attempt."""
         with self._changed:
-            return sum(item.trial.blamed for item in self._waiting.values())
+            return sum(item.attempts.failed > 0 for item in self._waiting.values())
 
     def is_crowded(self) -> bool:
         """Say if such items take more than half of the room from others."""
         with self._changed:
-            sizes = [len(item.body) for item in self._waiting.values() if item.trial.blamed]
+            sizes = [len(item.body) for item in self._waiting.values() if item.attempts.failed]
             return len(sizes) > ROOM_ITEMS / 2 or sum(sizes) > ROOM_BYTES / 2
 
     def has_room(self) -> bool:
@@ -156,25 +156,13 @@ class Outbox:
 
     def _due(self) -> float:
         """Return when the first item may be sent."""
-        return min((item.trial.due for item in self._waiting.values()), default=float("inf"))
-
-    def _next(self, *, trying: bool) -> list[Item]:
-        now = time.monotonic()
-        due = [item for item in self._waiting.values() if item.trial.due <= now]
-        # They take turns; who is not blamed yet is the first to be tried.
-        alone = min(
-            (item for item in due if item.trial.alone),
-            key=lambda item: trying and item.trial.blamed,
-            default=None,
-        )
-        together = _bounded(item for item in due if not item.trial.alone)
-        return [alone] if alone and (trying or not together) else together
+        return min((item.attempts.due for item in self._waiting.values()), default=float("inf"))
 
     def _add(self, item: Item) -> None:
         older = self._waiting.get(item.key)
         if older is not None:
             item.rang = min(older.rang, item.rang)
-            item.trial = older.trial
+            item.attempts = older.attempts
             item.own = item.own and older.own
             self._remove(item.key)
         self._waiting[item.key] = item
@@ -190,7 +178,8 @@ def _bounded(items: Iterable[Item]) -> list[Item]:
     size = 0
     for item in items:
         size += len(item.body)
-        if batch and (size > BATCH_BYTES or len(batch) == BATCH_ITEMS):
+        full = size > BATCH_BYTES or len(batch) == BATCH_ITEMS
+        if batch and (full or item.alone or batch[0].alone):
             break
         batch.append(item)
     return batch

@@ -1,6 +1,7 @@
 """The sender: what readers found goes to ingest at once, or as soon as ingest is there again.
 
-`uplink` has how it proves itself, `dispatch` what becomes of an item that ingest does not take.
+`uplink` has how it proves itself, `batch_sender` what becomes of an item that ingest does not
+take.
 
 Beside items it says now and then that it is there, and how it is; and it asks for a look at the
 whole cluster, where something may have been missed, until ingest has agreed. When an object rang
@@ -20,9 +21,9 @@ from typing import Any
 from bellhop import __version__
 from bellhop.forwarder.account import Account
 from bellhop.forwarder.backoff import pause
+from bellhop.forwarder.batch_sender import UNREADABLE, BatchSender
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.desk import Desk
-from bellhop.forwarder.dispatch import ABOUT_ITEMS, Dispatch, Wording
 from bellhop.forwarder.instructions import Instructions
 from bellhop.forwarder.outbox import Item, Outbox
 from bellhop.forwarder.uplink import Answer, Uplink
@@ -33,9 +34,7 @@ ALIVE_SECONDS = 120.0
 
 _MISSED = b'{"apiVersion":"bellhop.dev/v1","kind":"Missed"}'
 _ALIVE = {"apiVersion": "bellhop.dev/v1", "kind": "Alive"}
-_HEAD = b'{"apiVersion":"bellhop.dev/v1","kind":"Observations","items":['
-_TAIL = b"]}"
-_UNKNOWN = ABOUT_ITEMS | {HTTPStatus.NOT_FOUND}
+_UNKNOWN = UNREADABLE | {HTTPStatus.NOT_FOUND}
 
 
 class Sender:
@@ -70,17 +69,7 @@ class Sender:
         self._counts = counts
         self._log = log
         self._uplink = Uplink(instructions, refused, account or Account(), log)
-        wording = Wording(
-            self._request,
-            "application/json",
-            refused="Ingest refuses an object and takes others; it is kept and sent alone",
-            dropped="Dropped what ingest refuses; sweeps look at it",
-            nothing="Ingest takes nothing; everything is kept and tried again",
-            again="Ingest takes items again",
-        )
-        self._dispatch = Dispatch(
-            self._uplink, outbox, wording, self._taken, self._dropped, counts, log
-        )
+        self._batches = BatchSender(self._uplink, outbox, self._settle, counts, log)
         # When to ask for a look at the cluster; None where there is no reason to.
         self._ask_at: float | None = None
         self._asked = 0
@@ -104,24 +93,24 @@ class Sender:
 
     def nudge(self) -> None:
         """Try again at once, since something changed."""
-        self._dispatch.nudge()
+        self._batches.nudge()
 
     def close(self, seconds: float) -> None:
         """End after the request that is under way, which may take as long as given."""
         self._outbox.close()
-        self._dispatch.end()
+        self._batches.end()
         self._thread.join(seconds)
 
     def _work(self) -> None:
         while self._outbox.is_open:
-            batch = self._outbox.take(self._until_speaking(), trying=self._dispatch.taking)
+            batch = self._outbox.take(self._until_speaking())
             try:
-                sent = not batch or self._dispatch.send(batch)
+                sent = not batch or self._batches.send(batch)
                 if sent and self._outbox.is_open:
                     self._speak()
             except Exception as error:  # noqa: BLE001 - nothing may end the only sender
                 self._log.error("Failed to send a batch", error)
-                self._dispatch.failed(batch, [], Answer(0, "internal"))
+                self._batches.fail(batch, Answer(0, "internal"))
 
     def _until_speaking(self) -> float:
         ask_at = self._alive_at if self._ask_at is None else self._ask_at
@@ -165,25 +154,16 @@ class Sender:
             self._asked += 1
             self._ask_at = time.monotonic() + pause(self._asked, at_least=answer.wait)
 
-    def _request(self, items: Sequence[Item]) -> bytes:
-        return _HEAD + b",".join(map(self._text, items)) + _TAIL
-
-    def _text(self, item: Item) -> bytes:
-        rang = (datetime.fromisoformat(item.rang) - self._uplink.ahead).isoformat()
-        own = b',"own":true' if item.own else b""
-        return b'%s,"rang":"%s"%s}' % (item.body[:-1], rang.encode(), own)
-
-    def _taken(self, items: list[Item]) -> None:
-        self._counts.add("batches")
-        self._counts.add("sent", len(items))
-        now = datetime.now(UTC)
-        for item in items:
-            self._counts.took((now - datetime.fromisoformat(item.rang)).total_seconds())
+    def _settle(self, items: list[Item], taken: bool) -> None:  # noqa: FBT001 - BatchSender calls it
+        if taken:
+            self._counts.add("batches")
+            self._counts.add("sent", len(items))
+            now = datetime.now(UTC)
+            for item in items:
+                self._counts.took((now - datetime.fromisoformat(item.rang)).total_seconds())
+        else:
+            self._counts.add("dropped", len(items))
         self._desk.forget(self._outbox.settle(items))
-
-    def _dropped(self, item: Item) -> None:
-        self._counts.add("dropped")
-        self._desk.forget(self._outbox.settle([item]))
 
 
 def _unasked(body: bytes) -> list[str]:

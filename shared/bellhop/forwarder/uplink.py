@@ -33,7 +33,6 @@ DENIED_SECONDS = 60.0
 SKEW = timedelta(minutes=1)
 """From which difference on ingest's clock is believed more than ours."""
 
-_JSON = "application/json"
 _SAY_SKEW_SECONDS = 3600.0
 
 
@@ -74,12 +73,12 @@ class Uplink:
         """By how much our clock is ahead of ingest's, where it is much."""
         self._said_ahead_at = float("-inf")
 
-    def post(self, body: bytes, media: str = _JSON) -> Answer:
+    def post(self, body: bytes) -> Answer:
         """Send one request."""
         instructions = self._instructions()
         if self._connection is None or self._connection.instructions is not instructions:
             self._connection = _Connection(instructions, self._account)
-        answer = self._connection.post(body, media)
+        answer = self._connection.post(body)
         if answer.ahead is not None:
             self._reckon(answer.ahead)
         if answer.status == HTTPStatus.UNAUTHORIZED:
@@ -116,21 +115,21 @@ class _Connection:
             **options,
         )
 
-    def post(self, body: bytes, media: str) -> Answer:
+    def post(self, body: bytes) -> Answer:
         """Send, as our account or, where ingest does not take that one, by the Secret."""
         token = self._account.token(self.instructions.audience)
         now = time.monotonic()
         if token and (token != self._denied or now >= self._again_at):
-            answer = self._post(body, media, token)
+            answer = self._post(body, token)
             if answer.status != HTTPStatus.UNAUTHORIZED:
                 return answer
             # Its key may be a new one, which is soon known; or accounts do not count at all.
             self._denied, self._again_at = token, now + DENIED_SECONDS
-        return self._post(body, media, self.instructions.token)
+        return self._post(body, self.instructions.token)
 
-    def _post(self, body: bytes, media: str, token: str) -> Answer:
+    def _post(self, body: bytes, token: str) -> Answer:
         headers = {
-            "Content-Type": media,
+            "Content-Type": "application/json",
             "User-Agent": "bellhop-forwarder",
             "Authorization": f"Bearer {token}",
             "Date": formatdate(usegmt=True),

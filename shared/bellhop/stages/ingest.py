@@ -9,14 +9,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
-import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from itertools import islice
 from typing import Any
 
 from bellhop import __version__
@@ -27,14 +24,13 @@ from bellhop.engine.cloud_events import read as read_events
 from bellhop.engine.hints import (
     INGEST,
     Hint,
-    Watched,
     admission,
     audit,
     changes_nothing,
     is_knock,
 )
 from bellhop.engine.json import read_json
-from bellhop.engine.observe import bury_told, observe_told
+from bellhop.engine.observe import observe_told
 from bellhop.errors import (
     DeniedError,
     InvalidError,
@@ -43,33 +39,28 @@ from bellhop.errors import (
     TooLargeError,
 )
 from bellhop.logs import Log
-from bellhop.messages import Confirm, Evaluate, Publisher, Sweep
-from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
+from bellhop.messages import Confirm, Publisher, Sweep
 from bellhop.model.record import Gate, Heard, Observation
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.accounts import Accounts
 from bellhop.stages.arriving import Arriving
+from bellhop.stages.batch import BATCH, Batches
 from bellhop.stages.entrance import Caller, Reply, Request, body_of, refusal, too_large
 from bellhop.stages.hearing import Hearing, read_alive, read_refused
-from bellhop.stages.ledger import Note, write
-from bellhop.stages.mounts import concerned
 from bellhop.stages.outside import Outside, StrangerError, Visitor, refuse_unsigned
+from bellhop.stages.recorder import Recorder, trace
 from bellhop.stages.refusals import Refused
+from bellhop.stages.relevant_kinds import RelevantKinds
 
-BATCH = "Observations"
 MISSED = "Missed"
 ALIVE = "Alive"
-"""Kinds of what the forwarder sends, in apiVersion `bellhop.dev/v1`."""
+"""Kinds of what the forwarder sends beside batches, in apiVersion `bellhop.dev/v1`."""
 
 SKEW = timedelta(minutes=1)
 """From which difference on a sender's clock is spoken of."""
 
 _SAY_SKEW = timedelta(hours=1)
-
-_FEW = 16
-"""Observations that are kept before they are published: one transaction costs little more than
-one message, and the first of a long batch is not to wait for its last."""
 
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 
@@ -89,6 +80,8 @@ class Ingest:
         self._outside = Outside(records, self._refused)
         self._hearing = Hearing(records)
         self._arriving = Arriving(records)
+        self._recorder = Recorder(records, publisher)
+        self._batches = Batches(records, self._recorder, self._arriving, log)
         self._skewed = _Seldom(_SAY_SKEW)
 
     @property
@@ -197,11 +190,11 @@ class Ingest:
         if data.get("kind") != "AdmissionReview" and _rings_alone(request.token, gate):
             return _ONLY_RINGS
         heard = Heard(self._records.clock.now(), skew.total_seconds())
-        counted = Counted(gate)
+        kinds = RelevantKinds(gate)
         if data.get("kind") == ALIVE and data.get("apiVersion") == "bellhop.dev/v1":
-            heard = read_alive(data, heard, counted.unasked(read_refused(data)))
+            heard = read_alive(data, heard, kinds.unasked(read_refused(data)))
         self._hearing.note(request.cluster, heard)
-        reply = self._read(request.cluster, data, counted)
+        reply = self._read(request.cluster, data, gate, kinds)
         if abs(skew) < SKEW or "response" in reply.body:
             return reply
         return Reply(reply.status, {**reply.body, "ahead": skew.total_seconds()}, reply.headers)
@@ -242,18 +235,20 @@ class Ingest:
             )
         return skew
 
-    def _read(self, cluster: str, data: Mapping[str, Any], counted: Counted) -> Reply:
+    def _read(
+        self, cluster: str, data: Mapping[str, Any], gate: Gate, kinds: RelevantKinds
+    ) -> Reply:
         match (data.get("apiVersion"), data.get("kind")):
             case ("admission.k8s.io/v1", "AdmissionReview"):
-                return self._admission(cluster, data, counted)
+                return self._admission(cluster, data, kinds)
             case ("audit.k8s.io/v1", "EventList"):
-                return self._audit(cluster, data, counted)
+                return self._audit(cluster, data, kinds)
             case ("bellhop.dev/v1", kind) if kind == BATCH:
-                return self._batch(cluster, data, counted)
+                return self._batches.take(cluster, _items(data), gate, kinds)
             case ("bellhop.dev/v1", kind) if kind == MISSED:
                 return self._look(cluster)
             case ("bellhop.dev/v1", kind) if kind == ALIVE:
-                unasked = counted.unasked(read_refused(data))
+                unasked = kinds.unasked(read_refused(data))
                 return Reply(200, {"heard": True, **({"unasked": unasked} if unasked else {})})
         raise InvalidError(
             f"cannot take a {str(data.get('kind'))[:64]!a} of {str(data.get('apiVersion'))[:64]!a};"
@@ -274,12 +269,12 @@ class Ingest:
         self._publisher.publish([Sweep(cluster)])
         return Reply(200, {"sweep": True})
 
-    def _admission(self, cluster: str, data: Mapping[str, Any], counted: Counted) -> Reply:
+    def _admission(self, cluster: str, data: Mapping[str, Any], kinds: RelevantKinds) -> Reply:
         request = data.get("request")
         if not isinstance(request, Mapping) or not isinstance(request.get("uid"), str):
             raise InvalidError("cannot read the AdmissionReview: it has no request with a uid")
-        found = () if changes_nothing(request) else admission(request, counted.all)
-        hints = [self._confirm(cluster, hint, counted) for hint in found]
+        found = () if changes_nothing(request) else admission(request, kinds.all)
+        hints = [self._confirm(cluster, hint, kinds) for hint in found]
         if hints:
             self._publisher.publish(hints)
         response: dict[str, Any] = {"uid": request["uid"], "allowed": True}
@@ -292,40 +287,26 @@ class Ingest:
         }
         return Reply(200, review)
 
-    def _audit(self, cluster: str, data: Mapping[str, Any], counted: Counted) -> Reply:
+    def _audit(self, cluster: str, data: Mapping[str, Any], kinds: RelevantKinds) -> Reply:
         events = _items(data)
         now = self._records.clock.now()
         hints: list[Confirm] = []
         told: list[Observation] = []
-        for found in audit(events, counted.all):
+        for found in audit(events, kinds.all):
             with suppress(InvalidError):
                 if isinstance(found, Hint):
-                    hints.append(self._confirm(cluster, found, counted))
+                    hints.append(self._confirm(cluster, found, kinds))
                 else:
                     told.append(observe_told(cluster, found, now))
         rang = now.isoformat()
-        self._keep((each, rang) for each in told if each.key.gvk in counted.asked)
-        self._tell_concerned(cluster, ((each.key, rang) for each in told), counted)
+        self._recorder.keep((each, rang) for each in told if each.key.gvk in kinds.asked)
+        with self._recorder.publishing() as changes:
+            for each in told:
+                changes.extend(self._recorder.concern(cluster, each.key, rang, kinds))
         if hints:
             self._publisher.publish(hints)
         taken = len(hints) + len(told)
         return Reply(200, {"taken": taken, "dropped": max(0, len(events) - taken)})
-
-    def _batch(self, cluster: str, data: Mapping[str, Any], counted: Counted) -> Reply:
-        items = _items(data)
-        # All are read before one is kept: a batch is taken or refused as a whole.
-        now = self._records.clock.now()
-        found = [(_observation(cluster, item, now), _rang(item, now), _own(item)) for item in items]
-        counting = [
-            (observation, rang)
-            for observation, rang, own in found
-            if observation.key.gvk in counted.asked.by(own=own)
-        ]
-        others = [(each.key, rang) for each, rang, own in found if not own]
-        self._keep(counting)
-        told = self._tell_concerned(cluster, others, counted)
-        taken = len({each.key for each, _ in counting} | told)
-        return Reply(200, {"taken": taken, "dropped": len(items) - taken})
 
     def _cloud_events(self, request: Request, gate: Gate) -> Reply:
         """Take the CloudEvents of a request, whoever sends them: the cluster is not heard by it."""
@@ -333,101 +314,20 @@ class Ingest:
         events = read_events(request.media, request.attributes, request.body)
         taken = self._arriving.taken(gate.listeners, events)
         kept = self._arriving.observe(request.cluster, taken, now)
-        self._keep((each, now.isoformat()) for each in kept)
+        self._recorder.keep((each, now.isoformat()) for each in kept)
         return Reply(200, {"taken": len(taken), "dropped": len(events) - len(taken)})
 
-    def _keep(self, told: Iterable[tuple[Observation, str]]) -> None:
-        """Keep what was told and, a few at a time, have it evaluated.
-
-        Who dies in between has not answered: the sender tells it again, and it is news again.
-        """
-        each = iter(told)
-        while few := list(islice(each, _FEW)):
-            news: list[tuple[Evaluate, Note]] = []
-            doubtful: list[Confirm] = []
-            try:
-                for observation, rang in few:
-                    if self._records.observations.put(observation):
-                        place = observation.cluster, str(observation.key)
-                        note = Note("gone" if observation.gone else "rang")
-                        news.append((Evaluate(*place, _trace(), rang), note))
-                    elif self._contradicts(observation):
-                        place = observation.cluster, str(observation.key)
-                        doubtful.append(Confirm(*place, observation.uid, 0, rang=rang))
-            finally:
-                # Also of those before one that could not be kept.
-                self._publisher.publish(message for message, _ in news)
-            self._publisher.publish(doubtful)
-            for message, note in news:
-                write(self._records, message, message.cluster, message.object, note)
-
-    def _contradicts(self, seen: Observation) -> bool:
-        """Say whether a sender saw an object alive, no earlier than it is recorded as deleted.
-
-        No uid comes back: either the record is wrong or the message is late. A read of the object
-        decides.
-        """
-        if seen.gone or seen.key.gvk == CLOUD_EVENT:
-            return False
-        head = self._records.observations.head(seen.cluster, seen.key)
-        return (
-            head is not None
-            and head.gone
-            and head.uid == seen.uid
-            and head.resource_version <= seen.resource_version
-        )
-
-    def _tell_concerned(
-        self, cluster: str, touched: Iterable[tuple[ObjectKey, str]], counted: Counted
-    ) -> set[ObjectKey]:
-        """Tell the profiles that have objects that somebody else wrote to these, or deleted them.
-
-        And those whose workloads or templates read them. One look tells whose an object is, and
-        one who reads it; whether anything is to be done, these. Return what may concern any.
-        """
-        found: set[ObjectKey] = set()
-        for key, rang in touched:
-            held, followed = counted.held(key), counted.followed(key)
-            if held or followed:
-                found.add(key)
-            told = concerned(self._records, cluster, key.identity, held=held, followed=followed)
-            self._publisher.publish(replace(each, trace=_trace(), rang=rang) for each in told)
-        return found
-
-    def _confirm(self, cluster: str, hint: Hint, counted: Counted) -> Confirm:
+    def _confirm(self, cluster: str, hint: Hint, kinds: RelevantKinds) -> Confirm:
         return Confirm(
             cluster,
             str(hint.key),
             uid=hint.uid,
             before=hint.before,
-            drift=not hint.own and (counted.held(hint.key) or counted.followed(hint.key)),
-            trace=_trace(),
+            drift=not hint.own and (kinds.held(hint.key) or kinds.followed(hint.key)),
+            trace=trace(),
             rang=self._records.clock.now().isoformat(),
             creates=hint.creates,
         )
-
-
-class Counted:
-    """The kinds that count in a cluster: that sources ask for, profiles hold, or templates read."""
-
-    def __init__(self, gate: Gate) -> None:
-        self.asked = Watched(gate.kinds)
-        self._held, self._followed = Watched(gate.held), Watched(gate.followed)
-        more = [each for each in (*gate.held, *gate.followed) if each.gvk not in self.asked]
-        self.all = Watched([*gate.kinds, *more]) if more else self.asked
-
-    def unasked(self, kinds: Iterable[str]) -> list[str]:
-        """Return those of some kinds, as `str` names them, that do not count in any version."""
-        found = ((kind, *kind.rpartition("/")) for kind in kinds)
-        return [kind for kind, at, _, name in found if not self.all.versions(GVK.parse(at, name))]
-
-    def held(self, key: ObjectKey) -> bool:
-        """Say whether a profile may hold an object of this kind against drift."""
-        return bool(self._held.versions(key.gvk))
-
-    def followed(self, key: ObjectKey) -> bool:
-        """Say whether templates may read an object of this kind."""
-        return bool(self._followed.versions(key.gvk))
 
 
 _ONLY_RINGS = Reply(
@@ -472,10 +372,6 @@ def _digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
-def _trace() -> str:
-    return os.urandom(6).hex()
-
-
 def _is_json(media: str) -> bool:
     essence = media.partition(";")[0].strip().lower()
     return essence == "application/json" or (
@@ -496,34 +392,3 @@ def _items(data: Mapping[str, Any]) -> list[Any]:
     if not isinstance(items, list):
         raise InvalidError(f"cannot read the {data.get('kind')}: it has no list of items")
     return items
-
-
-def _observation(cluster: str, item: Any, now: datetime) -> Observation:
-    if not isinstance(item, Mapping) or not ({"object", "gone"} & set(item)):
-        raise InvalidError(
-            f"cannot read an item of the {BATCH}: it is neither an 'object' nor 'gone'"
-        )
-    if item.get("object") is not None:
-        return observe_told(cluster, item["object"], now)
-    return bury_told(cluster, item.get("gone"), now)
-
-
-def _own(item: Mapping[str, Any]) -> bool:
-    """Say whether we wrote an object ourselves; that it is gone counts whoever wrote it."""
-    return item.get("own") is True and item.get("object") is not None
-
-
-def _rang(item: Mapping[str, Any], now: datetime) -> str:
-    """Read when the cluster noticed; now if it does not say, or names a time that is to come.
-
-    Only people read it, so that no event is refused for a clock that is wrong, be it ours.
-    """
-    text = item.get("rang") or ""
-    try:
-        rang = datetime.fromisoformat(text) if text else now
-        ahead = rang - now
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidError(
-            f"cannot read an item of the {BATCH}: 'rang' is no time with a zone in ISO 8601"
-        ) from error
-    return str(text) if text and ahead <= timedelta(0) else now.isoformat()

@@ -42,16 +42,19 @@ MUTANTS = [
         "A CloudEvent that comes again after its end was forgotten is back.",
     ),
     Mutant(
-        "stages/ingest.py",
-        "                self._publisher.publish(message for message, _ in news)\n",
-        "                pass\n",
+        "stages/recorder.py",
+        "            self._publisher.publish(message for message, _ in changes)\n",
+        "            pass\n",
         "What is observed is told to nobody.",
     ),
     Mutant(
         "stages/ingest.py",
         "                return _ONLY_CLOUD_EVENTS\n",
         "                return self._read(\n"
-        "                    request.cluster, read_json(request.body), Watched(taking.gate.kinds)\n"
+        "                    request.cluster,\n"
+        "                    read_json(request.body),\n"
+        "                    taking.gate,\n"
+        "                    RelevantKinds(taking.gate),\n"
         "                )\n",
         "A sender from outside rings for objects.",
     ),
@@ -104,9 +107,9 @@ MUTANTS = [
         "A sender of a cluster that is not there is judged.",
     ),
     Mutant(
-        "stages/ingest.py",
-        "                    if self._records.observations.put(observation):\n",
-        "                    if self._records.observations.put(observation) or True:\n",
+        "stages/recorder.py",
+        "        if self._records.observations.put(observation):\n",
+        "        if self._records.observations.put(observation) or True:\n",
         "What is no news is evaluated.",
     ),
     Mutant(
@@ -177,10 +180,22 @@ MUTANTS = [
         "What a forwarder subscribed to is no subject of its messages.",
     ),
     Mutant(
-        "stages/ingest.py",
-        "for each, rang, own in found if not own]",
-        "for each, rang, own in found]",
+        "stages/batch.py",
+        "        if own:\n            return asked\n",
+        "",
         "What we write ourselves is looked at.",
+    ),
+    Mutant(
+        "stages/batch.py",
+        "            case TemporaryError():\n                raise error\n",
+        "",
+        "An item is given up while the store is away.",
+    ),
+    Mutant(
+        "stages/batch.py",
+        "            case StaleError():\n",
+        "            case ZeroDivisionError():\n",
+        "An object that others write holds up all that comes with it.",
     ),
     Mutant(
         "stages/consequences.py",

@@ -640,6 +640,19 @@ def test_a_batch_is_taken_or_refused_as_a_whole(listening: Fleet) -> None:
     assert kept(listening) == []
 
 
+def test_takes_events_of_a_forwarder_one_by_one(listening: Fleet) -> None:
+    """Among its other items: one that is no event costs no other."""
+    items = [cloud_event("web"), {**cloud_event("bad"), "id": ""}, cloud_event("db")]
+    other = cloud_event("api", source="other")
+    reply = listening.send("east", *({"event": each} for each in (*items, other)))
+    listening.pump()
+
+    why = "cannot take a CloudEvent: its id is empty"
+    failed = [{"index": 1, "status": 400, "reason": why}]
+    assert reply.body == {"taken": 2, "dropped": 1, "failed": failed}
+    assert held(listening).keys() == {"web", "db"}
+
+
 def test_takes_an_empty_batch(listening: Fleet) -> None:
     """The specification has it."""
     assert listening.tell("east").body == {"taken": 0, "dropped": 0}

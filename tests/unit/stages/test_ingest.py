@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.errors import StaleError
+from bellhop.errors import StaleError, UnreachableError
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import Observation
 from bellhop.settings import Settings
@@ -95,35 +95,6 @@ def test_refuses_a_stranger(watching: Fleet, cluster: str, token: str) -> None:
             "it has no list of items",
             id="a list without items",
         ),
-        pytest.param(
-            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": [{}]}',
-            "neither an 'object' nor 'gone'",
-            id="an empty item",
-        ),
-        pytest.param(
-            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations",'
-            b' "items": [{"object": {"metadata": {}}}]}',
-            "it has no kind or name",
-            id="an object without a name",
-        ),
-        pytest.param(
-            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": [7]}',
-            "neither an 'object' nor 'gone'",
-            id="a number",
-        ),
-        pytest.param(
-            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": [{"rang": "now",'
-            b' "object": {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}}]}',
-            "'rang' is no time with a zone",
-            id="a time that is none",
-        ),
-        pytest.param(
-            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": [{"rang":'
-            b' "2026-01-01T12:00:00",'
-            b' "object": {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}}]}',
-            "'rang' is no time with a zone",
-            id="a time without a zone",
-        ),
     ],
 )
 def test_says_what_is_wrong_with_a_request(watching: Fleet, body: bytes, expected: str) -> None:
@@ -145,13 +116,65 @@ def test_refuses_what_is_too_large(watching: Fleet) -> None:
     )
 
 
+def failing(watching: Fleet, name: str, error: Exception) -> None:
+    """Have the store fail on an object."""
+    put = watching.records.observations.put
+
+    def fail(observation: Observation) -> bool:
+        if observation.key.name == name:
+            raise error
+        return put(observation)
+
+    watching.records.observations.put = fail  # type: ignore[method-assign, assignment]
+
+
+def evaluated(fleet: Fleet) -> list[str]:
+    """Return the objects that are to be evaluated."""
+    queue = fleet.queues["evaluate"]
+    came = [each for _ in range(50) for each in queue.receive(50, wait=_NOW)]
+    return [ObjectKey.parse(each.message.body["object"]).name for each in came]
+
+
+def batch(*names: str) -> list[dict[str, Any]]:
+    return [{"object": service(name)} for name in names]
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        pytest.param({}, "neither an 'object' nor 'gone', and no 'event'", id="an empty item"),
+        pytest.param(7, "neither an 'object' nor 'gone', and no 'event'", id="a number"),
+        pytest.param({"object": {"metadata": {}}}, "it has no kind or name", id="without a name"),
+        pytest.param({"object": 7}, "it is no mapping", id="no object"),
+        pytest.param({"gone": 7}, "it has no key, uid and version", id="no end"),
+        pytest.param({"event": {"id": "1"}}, "it has no specversion", id="no event"),
+        pytest.param(
+            {"object": service("a"), "rang": "now"},
+            "'rang' is no time with a zone",
+            id="a time that is none",
+        ),
+        pytest.param(
+            {"object": service("a"), "rang": "2026-01-01T12:00:00"},
+            "'rang' is no time with a zone",
+            id="a time without a zone",
+        ),
+    ],
+)
+def test_refuses_one_item_of_a_batch(watching: Fleet, item: Any, expected: str) -> None:
+    """All others are taken, and the answer says which one is not, and why."""
+    reply = watching.send("east", *batch("a", "b"), item, *batch("c"))
+
+    assert reply.status == 200
+    [failed] = reply.body["failed"]
+    assert (failed["index"], failed["status"]) == (2, 400)
+    assert expected in failed["reason"]
+    assert (reply.body["taken"], reply.body["dropped"]) == (3, 0)
+    assert evaluated(watching) == ["a", "b", "c"]
+
+
 def test_sends_away_what_cannot_be_kept_now(watching: Fleet) -> None:
-    """A store that fails for now is status 503, so that the sender keeps what it has."""
-
-    def fail(*_: object, **__: object) -> bool:
-        raise StaleError("cannot write: others keep winning")
-
-    watching.records.observations.put = fail  # type: ignore[method-assign]
+    """A store that is away is status 503 for all, so that the sender keeps what it has."""
+    failing(watching, "web", UnreachableError("the store does not answer"))
 
     reply = watching.send("east", {"object": service("web")})
 
@@ -159,33 +182,64 @@ def test_sends_away_what_cannot_be_kept_now(watching: Fleet) -> None:
 
 
 def test_what_was_kept_of_a_batch_is_evaluated(watching: Fleet) -> None:
-    """Though an item behind it cannot be kept now; a few at a time are published as one."""
-    put, kept = watching.records.observations.put, []
+    """Though the store goes away behind it; a few at a time are published as one."""
+    names = [f"web-{n}" for n in range(25)]
+    failing(watching, "web-20", UnreachableError("the store does not answer"))
+    assert watching.send("east", *batch(*names)).status == 503
 
-    def fail(observation: Observation) -> bool:
-        if len(kept) == 20:
-            raise StaleError("cannot write: others keep winning")
-        kept.append(str(observation.key))
-        return put(observation)
+    assert evaluated(watching) == names[:20]
 
-    watching.records.observations.put = fail  # type: ignore[method-assign, assignment]
-    reply = watching.send("east", *({"object": service(f"web-{n}")} for n in range(25)))
-    assert reply.status == 503
 
-    queue = watching.queues["evaluate"]
-    came = [each for _ in kept for each in queue.receive(50, wait=_NOW)]
-    assert [each.message.body["object"] for each in came] == kept
+def test_a_lost_write_concerns_one_item(watching: Fleet) -> None:
+    """It can be sent again for itself; all others are kept and evaluated."""
+    names = [f"web-{n}" for n in range(40)]
+    failing(watching, "web-20", StaleError("cannot write: others keep winning"))
+    reply = watching.send("east", *batch(*names))
+
+    reason = "cannot write: others keep winning"
+    assert reply.status == 200
+    assert reply.body["failed"] == [{"index": 20, "status": 503, "reason": reason}]
+    assert evaluated(watching) == [name for name in names if name != "web-20"]
+
+
+def test_a_defect_that_one_item_meets_concerns_it_alone(watching: Fleet) -> None:
+    """What nobody foresaw is status 500, logged with key and traceback, and told without it."""
+    failing(watching, "web", ZeroDivisionError("secret detail"))
+    reply = watching.send("east", *batch("a", "web", "b"))
+
+    [failed] = reply.body["failed"]
+    assert (reply.status, failed["index"], failed["status"]) == (200, 1, 500)
+    assert "secret detail" not in json.dumps(reply.body)
+    [line] = [json.loads(each) for each in watching.output.getvalue().splitlines()]
+    assert line["object"] == "Service/default/web"
+    assert "ZeroDivisionError" in line["stack_trace"]
+    assert evaluated(watching) == ["a", "b"]
+
+
+def test_a_batch_that_comes_again_changes_nothing(watching: Fleet) -> None:
+    """A sender that died before it settled an answer sends all of it once more."""
+    items = batch("a", "b", "c")
+    watching.send("east", *items)
+    watching.pump()
+    kept = sorted(watching.records.observations.heads("fleet/east"))
+    policies = watching.access.clusters["fleet/east"].objects(_POLICY)
+
+    assert watching.send("east", *items).body == {"taken": 3, "dropped": 0}
+    watching.pump()
+    again = sorted(watching.records.observations.heads("fleet/east"))
+    assert [each[:4] for each in again] == [each[:4] for each in kept]
+    assert watching.access.clusters["fleet/east"].objects(_POLICY) == policies
 
 
 def test_answers_even_when_it_fails(watching: Fleet) -> None:
     """What nobody foresaw is status 500, logged with its traceback, told without it."""
 
-    def fail(*_: object, **__: object) -> bool:
+    def fail(*_: object, **__: object) -> timedelta:
         raise ZeroDivisionError("secret detail")
 
-    watching.records.observations.put = fail  # type: ignore[method-assign]
+    watching.records.looks.ask = fail  # type: ignore[method-assign]
 
-    reply = watching.send("east", {"object": service("web")})
+    reply = watching.post("east", {"apiVersion": "bellhop.dev/v1", "kind": "Missed"})
 
     assert reply.status == 500
     assert "secret detail" not in json.dumps(reply.body)
@@ -390,14 +444,6 @@ def test_takes_stored_objects_from_audit_events(watching: Fleet) -> None:
     watching.clock.advance(_SOON)
     watching.pump()
     assert kube.objects(_POLICY) == []
-
-
-def test_takes_a_batch_as_a_whole_or_not_at_all(watching: Fleet) -> None:
-    """What is sound before an item that is not is not kept: the sender sends it again."""
-    reply = watching.send("east", {"object": service("web")}, {"object": 7})
-
-    assert reply.status == 400
-    assert watching.records.observations.get("fleet/east", WEB) is None
 
 
 def test_takes_the_former_token_until_it_ends(fleet: Fleet) -> None:

@@ -1,4 +1,4 @@
-"""A known sender that sends whatever JSON holds: 400 and nothing kept, or taken as a whole."""
+"""A known sender that sends whatever JSON holds: it is taken, or refused and not kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.stages.entrance import Request
+from bellhop.stages.entrance import Reply, Request
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 
@@ -55,12 +55,18 @@ def kept(fleet: Fleet) -> list[Any]:
     return sorted(each[:4] for each in fleet.records.observations.heads("fleet/east"))
 
 
+def statuses(reply: Reply) -> dict[int, int]:
+    """Return the status of each item that failed, by its place in the batch."""
+    return {each["index"]: each["status"] for each in reply.body.get("failed", ())}
+
+
 BATCH = {
     "apiVersion": "bellhop.dev/v1",
     "kind": "Observations",
     "items": [
         {"object": stored(), "rang": "2026-01-01T00:00:00+00:00"},
         {"gone": {"key": "/v1/Service/default/old", "uid": "u-old", "version": 3}},
+        {"event": {"specversion": "1.0", "id": "1", "source": "ci", "type": "t", "data": {}}},
     ],
 }
 REVIEW = json.loads((PAYLOADS / "admission-create-service.json").read_text())
@@ -117,6 +123,7 @@ def test_answers_whatever_json_holds(body: Any) -> None:
             )
 
             assert reply.status in {200, 400}, (reply, fleet.output.getvalue())
+            assert {*statuses(reply).values()} <= {400}, (reply, fleet.output.getvalue())
             if reply.status != 200:
                 assert kept(fleet) == []
             for key, _, version, _ in kept(fleet):
@@ -136,6 +143,7 @@ def test_answers_each_body_with_any_one_value_odd(watching: Fleet, body: Any, od
         reply = watching.post("east", put(body, path, odd))
 
         assert reply.status in {200, 400}, (path, watching.output.getvalue())
+        assert {*statuses(reply).values()} <= {400}, (path, watching.output.getvalue())
 
 
 @pytest.fixture
@@ -186,14 +194,16 @@ def test_refuses_what_is_nested_too_deep(watching: Fleet, depth: int, pair: str)
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_refuses_a_batch_for_one_item(watching: Fleet, path: tuple[Any, ...], value: Any) -> None:
-    """A batch with one item that nobody could store is refused as a whole."""
+def test_refuses_an_item_that_nobody_could_store(
+    watching: Fleet, path: tuple[Any, ...], value: Any
+) -> None:
+    """It alone of its batch."""
     odd = put({"object": stored("odd"), "rang": "2026-01-01T00:00:00+00:00"}, path, value)
 
-    reply = watching.send("east", {"object": stored()}, odd)
+    reply = watching.send("east", odd, {"object": stored()})
 
-    assert reply.status == 400
-    assert kept(watching) == []
+    assert statuses(reply) == {0: 400}
+    assert [key for key, *_ in kept(watching)] == [WEB]
 
 
 @pytest.mark.parametrize(
@@ -215,17 +225,17 @@ def test_refuses_a_batch_for_one_item(watching: Fleet, path: tuple[Any, ...], va
 )
 def test_refuses_the_end_of_what_cannot_have_been(watching: Fleet, gone: Any) -> None:
     """A tombstone has a name, a uid and a version as objects have them."""
-    reply = watching.send("east", {"object": stored()}, {"gone": gone})
+    reply = watching.send("east", {"gone": gone}, {"object": stored()})
 
-    assert reply.status == 400
-    assert kept(watching) == []
+    assert statuses(reply) == {0: 400}
+    assert [key for key, *_ in kept(watching)] == [WEB]
 
 
 def test_sweeps_go_on_after_a_sender_lied_about_namespaces(watching: Fleet) -> None:
     """A namespace that is a path is refused, so that no later look asks for it."""
     liar = stored(namespace="../..")
 
-    assert watching.send("east", {"object": liar}).status == 400
+    assert statuses(watching.send("east", {"object": liar})) == {0: 400}
     watching.publisher.publish([Sweep("fleet/east")])
     watching.pump()
     assert watching.records.health.get("fleet/east").value.state == "Healthy"

@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from bellhop.engine.cloud_events import BATCH
 from bellhop.errors import BellhopError
+from bellhop.forwarder.batch_sender import BatchSender
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.dispatch import Dispatch, Wording
 from bellhop.forwarder.messaging.shelf import Shelf
 from bellhop.forwarder.outbox import Item, Outbox
 from bellhop.forwarder.uplink import Answer, Uplink
@@ -41,17 +40,7 @@ class Courier:
         # How far the shelf was fetched, and how many of its events are on their way.
         self._fetched = 0
         self._away = 0
-        wording = Wording(
-            lambda items: b"[" + b",".join(item.body for item in items) + b"]",
-            BATCH,
-            refused="Ingest refuses a CloudEvent and takes others; it is kept and sent alone",
-            dropped="Dropped a CloudEvent that ingest refuses",
-            nothing="Ingest takes no CloudEvents; they are kept and tried again",
-            again="Ingest takes CloudEvents again",
-        )
-        self._dispatch = Dispatch(
-            uplink, self._outbox, wording, self._taken, self._dropped, counts, log
-        )
+        self._batches = BatchSender(uplink, self._outbox, self._settle, counts, log)
         self._thread = threading.Thread(target=self._work, name="courier", daemon=True)
 
     def start(self) -> None:
@@ -64,7 +53,7 @@ class Courier:
 
     def nudge(self) -> None:
         """Try again at once, since something changed."""
-        self._dispatch.nudge()
+        self._batches.nudge()
 
     def wake(self) -> None:
         """Have the shelf looked at."""
@@ -79,12 +68,12 @@ class Courier:
         self._number += 1
         key = ObjectKey(CLOUD_EVENT, subject, f"held-{self._number}")
         self._waiting[key] = settled
-        self._outbox.put(Item(key, 0, datetime.now(UTC).isoformat(), body))
+        self._outbox.put(Item(key, 0, datetime.now(UTC).isoformat(), _body(body)))
 
     def close(self, seconds: float) -> None:
         """End after the request that is under way, which may take as long as given."""
         self._outbox.close()
-        self._dispatch.end()
+        self._batches.end()
         self._thread.join(seconds)
 
     def _work(self) -> None:
@@ -92,12 +81,12 @@ class Courier:
             batch: list[Item] = []
             try:
                 self._fetch()
-                batch = self._outbox.take(trying=self._dispatch.taking)
+                batch = self._outbox.take()
                 if batch:
-                    self._dispatch.send(batch)
+                    self._batches.send(batch)
             except Exception as error:  # noqa: BLE001 - nothing may end the only courier
                 self._log.error("Failed to send CloudEvents", error)
-                self._dispatch.failed(batch, [], Answer(0, "internal"))
+                self._batches.fail(batch, Answer(0, "internal"))
 
     def _fetch(self) -> None:
         """Take from the shelf what may be on its way."""
@@ -105,26 +94,24 @@ class Courier:
             return
         for kept in self._shelf.after(self._fetched, SOME - self._away):
             key = ObjectKey(CLOUD_EVENT, kept.subject, f"kept-{kept.number}")
-            self._outbox.put(Item(key, kept.number, kept.came, kept.body))
+            self._outbox.put(Item(key, kept.number, kept.came, _body(kept.body)))
             self._fetched = kept.number
             self._away += 1
 
-    def _taken(self, items: Sequence[Item]) -> None:
-        self._counts.add("batches")
-        self._counts.add("events", len(items))
-        self._settle(items, taken=True)
-
-    def _dropped(self, item: Item) -> None:
-        self._counts.add("events_dropped")
-        self._settle([item], taken=False)
-
-    def _settle(self, items: Sequence[Item], *, taken: bool) -> None:
+    def _settle(self, items: Sequence[Item], taken: bool) -> None:  # noqa: FBT001 - BatchSender calls it
+        if taken:
+            self._counts.add("batches")
+        self._counts.add("events" if taken else "events_dropped", len(items))
         self._outbox.settle(items)
         shelved = [item for item in items if item.serial]
         self._away -= len(shelved)
         # A full disk keeps them there: they are sent again by the next process, which is harmless.
         with suppress(BellhopError):
-            self._shelf.forget((item.serial, len(item.body)) for item in shelved)
+            self._shelf.forget(item.serial for item in shelved)
         for item in items:
             if settled := self._waiting.pop(item.key, None):
                 settled(taken)
+
+
+def _body(event: bytes) -> bytes:
+    return b'{"event":%s}' % event

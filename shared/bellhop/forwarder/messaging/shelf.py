@@ -87,15 +87,18 @@ class Shelf:
         )
         return [Kept(*row) for row in rows]
 
-    def forget(self, done: Iterable[tuple[int, int]]) -> None:
-        """Drop events, each given by its number and the length of its body."""
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Drop events, each given by its number."""
         with self._lock:
-            gone = [*done]
+            sizes: list[int] = []
             with self._database.transaction() as execute:
-                for number, _ in gone:
-                    execute("DELETE FROM event WHERE number = ?", (number,))
-            self._events -= len(gone)
-            self._bytes -= sum(length for _, length in gone)
+                for number in numbers:
+                    gone = execute(
+                        "DELETE FROM event WHERE number = ? RETURNING length(body)", (number,)
+                    )
+                    sizes += [size for (size,) in gone]
+            self._events -= len(sizes)
+            self._bytes -= sum(sizes)
 
     def close(self) -> None:
         """Close the file."""
