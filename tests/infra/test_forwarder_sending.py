@@ -287,7 +287,7 @@ def test_tells_when_it_rang_by_the_clock_of_ingest(office: Office) -> None:
 
 
 def test_tells_which_objects_bellhop_wrote_itself(office: Office) -> None:
-    """Of the others it says nothing, as forwarders of earlier versions do."""
+    """Of the others it says nothing."""
     office.put("theirs")
     office.put("ours", own=True)
     office.sender.start()
@@ -336,19 +336,6 @@ def test_waits_as_long_as_it_is_told_to_ask(office: Office) -> None:
     assert second - first >= 1.0
 
 
-def test_does_not_insist_where_ingest_knows_no_looks(office: Office) -> None:
-    """An older ingest refuses the question; it is not put again, and items go on."""
-    office.ingest.rule = lambda body: 400 if body["kind"] == "Missed" else 200
-    office.sender.ask_for_a_look()
-    office.sender.start()
-    until(lambda: len(office.ingest.asked) == 1)
-    for number in range(3):
-        office.put(f"object-{number}")
-
-    until(lambda: office.desk.owed()[0] == 0)
-    assert len(office.ingest.asked) == 1
-
-
 def test_says_that_it_is_there_and_how_it_is(office: Office) -> None:
     """At once and then now and then, though nothing rings; and until ingest has heard it."""
     answers = iter([503, 401, 200])
@@ -359,8 +346,7 @@ def test_says_that_it_is_there_and_how_it_is(office: Office) -> None:
     until(lambda: len(office.ingest.alive) == 3)
     time.sleep(0.5)
 
-    said = {"owed": 0, "since": "", "problem": "cannot read Service: forbidden"}
-    said["messaging"] = "cannot subscribe to NATS"
+    said: dict[str, Any] = {"owed": 0, "since": "", "messaging": "cannot subscribe to NATS"}
     kind = {"apiVersion": "bellhop.dev/v1", "kind": "Alive"}
     said["refused"] = {"v1/Service": "cannot read Service: forbidden"}
     assert office.ingest.alive == [{**kind, **said, "version": __version__}] * 3
@@ -377,18 +363,6 @@ def test_releases_kinds_that_nobody_asks_for(office: Office) -> None:
     until(lambda: office.released)
 
     assert office.released == [(["v1/Service"], serial)]
-
-
-def test_an_older_ingest_is_not_told_more_often(office: Office) -> None:
-    """It does not know what that is, and items go on."""
-    office.ingest.rule = lambda body: 400 if body["kind"] == "Alive" else 200
-    office.sender.start()
-    until(lambda: len(office.ingest.alive) == 1)
-    office.put("object")
-    until(lambda: office.names() == {"object"})
-    time.sleep(0.5)
-
-    assert len(office.ingest.alive) == 1
 
 
 def test_asks_for_a_look_when_it_cannot_spool(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from bellhop.forwarder.outbox import Item, Outbox
 from bellhop.forwarder.uplink import SKEW, Answer, Uplink
 from bellhop.logs import Log
 
-UNREADABLE = {
+_UNREADABLE = {
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -130,7 +130,7 @@ class BatchSender:
 
 def _failures(answer: Answer, size: int) -> dict[int, tuple[int, str]] | None:
     """Return status and reason of each item that failed; None if the answer is about none."""
-    if answer.status in UNREADABLE:
+    if answer.status in _UNREADABLE:
         return dict.fromkeys(range(size), (answer.status, answer.why))
     if not answer.taken:
         return None

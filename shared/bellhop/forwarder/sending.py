@@ -15,13 +15,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import Any
 
 from bellhop import __version__
 from bellhop.forwarder.account import Account
 from bellhop.forwarder.backoff import pause
-from bellhop.forwarder.batch_sender import UNREADABLE, BatchSender
+from bellhop.forwarder.batch_sender import BatchSender
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.desk import Desk
 from bellhop.forwarder.instructions import Instructions
@@ -34,7 +33,6 @@ ALIVE_SECONDS = 120.0
 
 _MISSED = b'{"apiVersion":"bellhop.dev/v1","kind":"Missed"}'
 _ALIVE = {"apiVersion": "bellhop.dev/v1", "kind": "Alive"}
-_UNKNOWN = UNREADABLE | {HTTPStatus.NOT_FOUND}
 
 
 class Sender:
@@ -125,19 +123,17 @@ class Sender:
             self._say_alive()
 
     def _say_alive(self) -> None:
-        """Tell ingest that we are there; one of an earlier version does not know what that is."""
+        """Tell ingest that we are there, and how we are, until it has heard it."""
         owed, since = self._desk.owed()
         serial, refused = self._desk.serial, self._unreadable()
         said: dict[str, Any] = {"version": __version__, "owed": owed, "since": since}
-        # An ingest of an earlier version reads the first of them alone.
-        said["problem"] = next(iter(refused.values()), "")
         said["messaging"] = self._messaging()
         if refused:
             said["refused"] = refused
         answer = self._uplink.post(json.dumps({**_ALIVE, **said}).encode())
         if refused and answer.taken:
             self._release(_unasked(answer.body), serial)
-        self._unheard = 0 if answer.taken or answer.status in _UNKNOWN else self._unheard + 1
+        self._unheard = 0 if answer.taken else self._unheard + 1
         wait = pause(self._unheard, at_least=answer.wait) if self._unheard else ALIVE_SECONDS
         self._alive_at = time.monotonic() + wait
 
@@ -148,8 +144,6 @@ class Sender:
         if answer.taken:
             self._counts.add("looks_asked")
             self._asked = 0
-        elif answer.status in _UNKNOWN:
-            self._log.warning("Ingest does not look at clusters when asked", status=answer.status)
         else:
             self._asked += 1
             self._ask_at = time.monotonic() + pause(self._asked, at_least=answer.wait)
@@ -167,7 +161,7 @@ class Sender:
 
 
 def _unasked(body: bytes) -> list[str]:
-    """Read which kinds nobody asks for from an answer; an earlier ingest says nothing of them."""
+    """Read which kinds nobody asks for from an answer."""
     try:
         return [str(kind) for kind in json.loads(body).get("unasked", ())]
     except (AttributeError, TypeError, ValueError, RecursionError):

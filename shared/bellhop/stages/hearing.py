@@ -76,7 +76,7 @@ def read_alive(data: Mapping[str, Any], heard: Heard, unasked: Collection[str] =
             owed=max(0, int(data.get("owed") or 0)),
             since=datetime.fromisoformat(since).astimezone(heard.at.tzinfo) if since else None,
             version=str(data.get("version") or "")[:_VERSION],
-            problem=(problem if refused else str(data.get("problem") or ""))[:_SENTENCE],
+            problem=problem[:_SENTENCE],
             messaging=str(data.get("messaging") or "")[:_SENTENCE],
         )
     except (TypeError, ValueError, OverflowError) as error:

@@ -44,12 +44,13 @@ def test_a_cluster_is_noted_as_heard_once_a_minute(fleet: Fleet) -> None:
 
 def test_what_a_forwarder_says_of_itself_is_kept(fleet: Fleet) -> None:
     """At once when it is new, and until it says something else; rings between change nothing."""
-    fleet.register("east")
+    fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
+    fleet.pump()
     fleet.send("east")
     since = fleet.clock.now()
-    reply = fleet.post(
-        "east", alive(owed=2, since=since.isoformat(), problem="cannot read Service")
-    )
+    refused = {"v1/Service": "cannot read Service"}
+    reply = fleet.post("east", alive(owed=2, since=since.isoformat(), refused=refused))
     told = Heard(since, 0.0, "0.1.0", 2, since, "cannot read Service")
     assert (reply.status, heard(fleet)) == (200, told)
     fleet.clock.advance(MINUTE)
@@ -66,12 +67,12 @@ def test_a_kind_that_nobody_asks_for_is_no_problem(fleet: Fleet) -> None:
     fleet.apply_example("network-policy")
     fleet.pump()
     refused = {"apps/v1/Deployment": "may not get Deployments", "odd": "?"}
-    reply = fleet.post("east", alive(problem="may not get Deployments", refused=refused))
+    reply = fleet.post("east", alive(refused=refused))
     assert reply.body["unasked"] == ["apps/v1/Deployment", "odd"]
     assert heard(fleet).problem == ""
 
     refused["v1/Service"] = "may not get Services"
-    reply = fleet.post("east", alive(problem="may not get Deployments", refused=refused))
+    reply = fleet.post("east", alive(refused=refused))
 
     assert reply.body["unasked"] == ["apps/v1/Deployment", "odd"]
     assert heard(fleet).problem == "may not get Services"

@@ -79,7 +79,6 @@ ALIVE = {
     "version": "0.1.0",
     "owed": 1,
     "since": "2026-01-01T00:00:00+00:00",
-    "problem": "no right",
     "messaging": "",
     "refused": {"v1/Service": "no right"},
 }
