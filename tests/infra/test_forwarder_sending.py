@@ -16,14 +16,11 @@ from bellhop import __version__
 from bellhop.engine.hints import Hint
 from bellhop.errors import TemporaryError
 from bellhop.forwarder import backoff, outbox
-from bellhop.forwarder.account import Account
 from bellhop.forwarder.debt import Debt
 from bellhop.forwarder.desk import Desk
 from bellhop.forwarder.spool import Spool
 from bellhop.logs import Log
 from bellhop.model.gvk import ObjectKey
-from tests.fakes.clock import START
-from tests.fakes.tokens import Signer
 from tests.infra.sender_rig import CONFIG, Office, name_of, until
 
 
@@ -382,48 +379,3 @@ def test_asks_for_a_look_when_it_cannot_spool(tmp_path: Path) -> None:
 
     assert called == [True]
     spool.close()
-
-
-def test_sends_as_its_account(office: Office, tmp_path: Path) -> None:
-    """As the file says it each time; by the Secret, for a minute, if ingest does not take that."""
-    mounted = tmp_path / "token"
-    office.sender._uplink._account = Account(mounted)
-    signer = Signer("a", "P-256")
-    audience = office.ingest.server.url
-    one, other = (signer.token(datetime.now(UTC), aud=audience, sub=each) for each in ("1", "2"))
-    # It says at once that it is there.
-    mounted.write_text(one)
-    office.sender.start()
-    said: list[list[str]] = []
-    for number, token in enumerate((one, other, "", one, one, other)):
-        # In one step, as a kubelet does it: the sender may be reading.
-        fresh = tmp_path / "fresh"
-        fresh.write_text(token)
-        fresh.replace(mounted)
-        if number == 3:
-            office.ingest.denied = {one}
-        office.ingest.tokens.clear()
-        office.put(f"a{number}")
-        until(lambda: f"a{number}" in office.names())  # noqa: B023 - it is asked at once
-        said.append([*dict.fromkeys(office.ingest.tokens)])
-
-    assert said == [[one], [other], ["t"], [one, "t"], ["t"], [other]]
-    assert office.refused == []
-
-
-@pytest.mark.parametrize(
-    "token",
-    [
-        pytest.param(Signer("a", "P-256").token(START), id="for another ingest"),
-        pytest.param("a.b.c", id="no token"),
-        pytest.param("x" * 100_000, id="very long"),
-        pytest.param("é.é.é", id="no ASCII"),
-        pytest.param(None, id="no file"),
-    ],
-)
-def test_sends_no_token_that_is_not_for_its_ingest(tmp_path: Path, token: str | None) -> None:
-    """It would be good for whoever gets it there."""
-    if token is not None:
-        (tmp_path / "token").write_text(token)
-
-    assert Account(tmp_path / "token").token("https://ingest.other") == ""
