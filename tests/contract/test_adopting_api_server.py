@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.adapters.kube.errors import Call
+from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
 from bellhop.model.gvk import GVK
 from bellhop.model.marks import LAST_APPLIED

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.adapters.kube.errors import Call
+from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
 from bellhop.errors import BellhopError, InvalidError, StaleError
 from bellhop.ports.kube import Manifest

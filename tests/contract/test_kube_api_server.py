@@ -17,7 +17,7 @@ from bellhop.adapters.kube import wire
 from bellhop.adapters.kube.builtin import BUILT_IN
 from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.adapters.kube.discovery import group_path, resources
-from bellhop.adapters.kube.errors import Call
+from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.errors import (
     BellhopError,

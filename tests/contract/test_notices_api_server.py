@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.adapters.kube.errors import Call
+from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
 from bellhop.cli.story import Story
 from bellhop.cli.views.health_checks import VIEWS

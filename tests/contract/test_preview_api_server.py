@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.adapters.kube.errors import Call
+from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
 from bellhop.fleet.previewing import noted, now
 from bellhop.model.gvk import GVK

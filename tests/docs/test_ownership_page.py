@@ -8,7 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.adapters.kube.errors import Call
+from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
 from bellhop.cli.main import cli
 from bellhop.model.kubeconfig import sanitise

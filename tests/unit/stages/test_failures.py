@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.adapters.kube.errors import Call, Refusal, refusal_error
+from bellhop.adapters.kube.errors import refusal_error
+from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.errors import ConflictError, InvalidError, MissingError
 from bellhop.messages import Instantiate
 from bellhop.model.gvk import GVK, ObjectKey

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from bellhop.adapters.kube.errors import Call, Refusal, refusal_error
+from bellhop.adapters.kube.errors import refusal_error
+from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.cli import telling
 from bellhop.cli.main import cli
 from bellhop.model.gvk import GVK

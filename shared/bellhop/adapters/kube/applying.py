@@ -1,4 +1,4 @@
-"""Server-side apply to just what is meant, and how to get past two kinds of API servers.
+"""Server-side apply to just what is meant, and how to get past API servers that refuse that.
 
 One life of an object is meant by its uid, which an API server takes for a change of it wherever
 another is there. Where none is to be there it is given a resourceVersion that none can have: what
@@ -15,29 +15,21 @@ refused looks, and tries once more without what was refused:
 
 Only there may what somebody makes between the read and the second try be written over. Of a kind
 that was refused so, and then taken, the next new object is looked for at once.
-
-Up to 1.20 an apply that drops the last key of a map of a custom resource leaves `null` where the
-map was, and is refused with `must be of type object: "null"`. Only keys of ours were in that map
-(another's would have kept it alive), so that it is taken out whole. The API server would still
-make a `null` of what it remembers as applied by us and finds gone; that memory goes too.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from bellhop.adapters.kube.errors import Call, Refusal
-from bellhop.adapters.kube.transport import Request, Sends
+from bellhop.adapters.kube.old_servers import Server, clear_nulls
+from bellhop.adapters.kube.refusal import Call, Refusal
+from bellhop.adapters.kube.transport import MERGE, Request, Sends
 from bellhop.model.identity import MANAGER
 from bellhop.ports.kube import Manifest
 
 _APPLY = "application/apply-patch+yaml"
-MERGE = "application/merge-patch+json"
-_CLEARINGS = 3
-_UNPROCESSABLE = 422
 _NO_VERSION = "1"
 """A resourceVersion that no object has: etcd counts from one, before anything is written."""
 _CONDITIONS = ("uid", "resourceVersion")
@@ -51,14 +43,11 @@ _DOUBTED = frozenset(
     }
 )
 """With what servers refuse a condition that they cannot take, beside ones that do not hold."""
-_LEFT_NULL = 'must be of type object: "null"'
 # Written by the API server alone: refused in an apply, or turning it into an optimistic write.
 _STRIPPED = {"managedFields", "resourceVersion", "uid", "creationTimestamp"}
 
 _SOME = "unknown"
 _ANOTHER = Refusal(HTTPStatus.CONFLICT, "Conflict", "what is there is not what was known of it")
-
-Path = list[str]
 
 
 class Life(NamedTuple):
@@ -80,22 +69,17 @@ def apply(
     What it learns of the server is added to `doubted`.
     """
     answer, body = _to_one_life(transport, path, body, call, doubted, dry_run=dry_run)
-    for _ in range(_CLEARINGS):
-        fields = _left_null(answer) if isinstance(answer, Refusal) else []
-        if not fields:
-            break
-        live = transport.send(Request("GET", path), call)
-        paths = _paths(live, fields) if _is_clearable(live) else []
-        if not paths:
-            break
-        if dry_run:
-            return _preview(transport, path, body, call, live=live, paths=paths)
-        query = {"fieldManager": MANAGER}
-        cleared = transport.ask(Request("PATCH", path, query, _clearing(live, paths), MERGE), call)
-        if isinstance(cleared, Refusal):
-            break
-        answer = _send(transport, path, body, call, dry_run=False)
-    return answer
+
+    def merge(patch: Manifest) -> Any:
+        request = Request("PATCH", path, {"fieldManager": MANAGER}, patch, MERGE)
+        return transport.ask(request, call)
+
+    server = Server(
+        read=lambda: transport.send(Request("GET", path), call),
+        merge=merge,
+        apply=lambda manifest: _send(transport, path, manifest, call, dry_run=dry_run),
+    )
+    return clear_nulls(server, answer, body, dry_run=dry_run)
 
 
 def _to_one_life(
@@ -175,95 +159,3 @@ def _is_meant(there: Life, metadata: Manifest) -> bool:
 
 def _without(metadata: Manifest, fields: Collection[str]) -> Manifest:
     return {key: value for key, value in metadata.items() if key not in fields}
-
-
-def _left_null(refusal: Refusal) -> list[str]:
-    """Return the fields that the defect left null; none if anything else is wrong as well."""
-    causes = refusal.causes() if refusal.code == _UNPROCESSABLE else []
-    if not all(str(cause.get("message", "")).endswith(_LEFT_NULL) for cause in causes):
-        return []
-    return [str(cause["field"]) for cause in causes if cause.get("field")]
-
-
-def _is_clearable(live: Any) -> bool:
-    """Say if it has what an API server writes in every object."""
-    metadata = live.get("metadata") if isinstance(live, dict) else None
-    if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
-        return False
-    owners = metadata.get("managedFields") or []
-    return isinstance(owners, list) and all(isinstance(owner, dict) for owner in owners)
-
-
-def _paths(live: Manifest, fields: list[str]) -> list[Path]:
-    """Find the fields; none if one is not a map of maps, as below a list: no merge reaches it."""
-    paths = [_path(live, field) for field in fields]
-    return [path for path in paths if path] if all(paths) else []
-
-
-def _path(live: Any, field: str) -> Path:
-    """Split a dotted field name by the keys that are there, which may have dots of their own."""
-    if not isinstance(live, dict):
-        return []
-    if isinstance(live.get(field), dict):
-        return [field]
-    for key, value in live.items():
-        below = _path(value, field[len(key) + 1 :]) if field.startswith(f"{key}.") else []
-        if below:
-            return [key, *below]
-    return []
-
-
-def _clearing(live: Manifest, paths: list[Path]) -> Manifest:
-    """Make the merge patch that takes these maps out of exactly this state of the object."""
-    metadata = live["metadata"]
-    owners = copy.deepcopy(metadata.get("managedFields") or [])
-    patch: Manifest = {}
-    for path in paths:
-        _put(patch, path, None)
-        for owner in owners:
-            if owner.get("manager") == MANAGER and owner.get("operation") == "Apply":
-                _drop(owner.get("fieldsV1") or {}, [f"f:{key}" for key in path])
-    patch["metadata"] = {"resourceVersion": metadata["resourceVersion"], "managedFields": owners}
-    return patch
-
-
-def _preview(
-    transport: Sends,
-    path: str,
-    body: Manifest,
-    call: Call,
-    *,
-    live: Manifest,
-    paths: list[Path],
-) -> Any:
-    """Dry-run the apply with those maps as they are, then show them as they would be."""
-    padded = copy.deepcopy(body)
-    for field in paths:
-        _put(padded, field, _at(live, field))
-    answer = _send(transport, path, padded, call, dry_run=True)
-    if not isinstance(answer, Refusal):
-        for field in paths:
-            _drop(answer, field)
-            wanted = _at(body, field)
-            if wanted is not None:
-                _put(answer, field, wanted)
-    return answer
-
-
-def _at(tree: Any, path: Path) -> Any:
-    for key in path:
-        tree = tree.get(key) if isinstance(tree, dict) else None
-    return tree
-
-
-def _put(tree: Manifest, path: Path, value: Any) -> None:
-    for key in path[:-1]:
-        tree = tree.setdefault(key, {})
-    tree[path[-1]] = value
-
-
-def _drop(tree: Manifest, path: Path) -> None:
-    for key in path[:-1]:
-        tree = (tree.get(key) if isinstance(tree, dict) else None) or {}
-    if isinstance(tree, dict):
-        tree.pop(path[-1], None)

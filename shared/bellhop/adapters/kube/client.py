@@ -17,8 +17,10 @@ from urllib.parse import quote
 
 from bellhop.adapters.kube import applying
 from bellhop.adapters.kube.discovery import Discovery, group_path
-from bellhop.adapters.kube.errors import Call, LateError, Refusal, refusal_error
+from bellhop.adapters.kube.errors import LateError, refusal_error
+from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import (
+    MERGE,
     Acting,
     Renew,
     Request,
@@ -192,7 +194,7 @@ class KubeClient:
         call = self._call(doing, key.gvk, _home(resource, key.namespace), key.name)
         path = f"{_path(resource, call, key.name)}/{_STATUS}"
         patch = {"metadata": {"uid": uid}, "status": manifest["status"]}
-        request = Request("PATCH", path, {"fieldManager": MANAGER}, patch, applying.MERGE)
+        request = Request("PATCH", path, {"fieldManager": MANAGER}, patch, MERGE)
         answer = self._transport.ask(request, call)
         if isinstance(answer, Refusal):
             if answer.code == HTTPStatus.NOT_FOUND:
@@ -203,7 +205,7 @@ class KubeClient:
         """Merge a patch into one object, in which None takes a field away; say if it was there."""
         call = self._call("change", gvk, namespace, name)
         query = {"fieldManager": MANAGER}
-        request = Request("PATCH", "", query, patch, applying.MERGE)
+        request = Request("PATCH", "", query, patch, MERGE)
         return not isinstance(self._asked(request, gvk, name, call), Refusal)
 
     def knock(self, gvk: GVK, namespace: str, name: str, *, manager: str) -> str:
@@ -213,7 +215,7 @@ class KubeClient:
         """
         call = self._call("knock at the webhooks with", gvk, namespace, name)
         query = {"fieldManager": manager, "dryRun": "All"}
-        request = Request("PATCH", "", query, {}, applying.MERGE, warns=True)
+        request = Request("PATCH", "", query, {}, MERGE, warns=True)
         answer = self._asked(request, gvk, name, call)
         return "" if isinstance(answer, Refusal) else str(answer)
 

@@ -17,7 +17,8 @@ from typing import Any
 from urllib.parse import quote
 
 from bellhop.adapters.kube.builtin import BUILT_IN
-from bellhop.adapters.kube.errors import Call, Refusal, refusal_error
+from bellhop.adapters.kube.errors import refusal_error
+from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.errors import UnreachableError
 from bellhop.model.gvk import GVK, Resource

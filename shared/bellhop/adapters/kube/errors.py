@@ -6,16 +6,13 @@ who wrote the manifest and are kept, cut short, except for Secrets: there they m
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from dataclasses import field
-from datetime import timedelta
 from http import HTTPStatus
-from typing import Any
 
 import urllib3.exceptions as http
 
+from bellhop.adapters.kube.old_servers import is_refused_manifest
+from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.errors import (
     BellhopError,
     ConflictError,
@@ -28,10 +25,8 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bellhop.frozen import frozen
 
 _WORDS_AT_MOST = 512
-_LONGEST_DELAY = 3600
 # Of Secrets only this sentence is repeated: it names a right and nothing of the object.
 _MISSING_RIGHT = re.compile(
     r"User \"[^\"]*\" cannot [a-z]+ resource \"[^\"]*\" in API group \"[^\"]*\""
@@ -95,61 +90,6 @@ TRANSPORT: dict[type[Exception], tuple[type[BellhopError], str]] = {
 }
 
 
-@frozen
-class Call:
-    """What is being done, for messages: `cannot apply Service 'default/web' on cluster 'a/b'`."""
-
-    cluster: str
-    doing: str
-    namespace: str = ""
-    private: bool = False
-    """Whether the API server's words may quote what nobody should see."""
-
-    def __str__(self) -> str:
-        return f"cannot {self.doing} on cluster '{self.cluster}'"
-
-
-@frozen
-class Refusal:
-    """An answer that is no success: the `Status` of an API server, or what stands for one."""
-
-    code: int
-    reason: str = ""
-    message: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
-    retry_after: timedelta | None = None
-    account: str = ""
-    """The service account as which it was asked for."""
-
-    @classmethod
-    def read(cls, code: int, body: bytes | str | None, headers: Mapping[str, str]) -> Refusal:
-        """Read the answer; a body that is no Status (a proxy's page) leaves its code alone."""
-        status = _status(body)
-        details = status.get("details")
-        details = details if isinstance(details, dict) else {}
-        return cls(
-            code=code,
-            reason=str(status.get("reason") or ""),
-            message=_printable(str(status.get("message") or "")),
-            details=details,
-            retry_after=_delay(headers.get("Retry-After") or details.get("retryAfterSeconds")),
-        )
-
-    def names(self, plural: str, kind: str, name: str) -> bool:
-        """Say if it is a NotFound of this very object, and not of its kind or namespace."""
-        return (
-            self.code == HTTPStatus.NOT_FOUND
-            and self.reason == "NotFound"
-            and self.details.get("name") == name
-            and str(self.details.get("kind", "")).lower() in {plural.lower(), kind.lower()}
-        )
-
-    def causes(self) -> list[Mapping[str, Any]]:
-        """Return the single causes that the API server lists."""
-        causes = self.details.get("causes")
-        return [c for c in causes if isinstance(c, dict)] if isinstance(causes, list) else []
-
-
 def transport_error(exc: Exception, call: Call) -> BellhopError:
     """Map a failure that no API server answered."""
     error = _unanswered(exc, call)
@@ -202,35 +142,13 @@ def _mapped(refusal: Refusal, call: Call, words: str) -> BellhopError:
         return ThrottledError(f"{call}: it asks to slow down", delay=refusal.retry_after)
     if code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or _exceeds_etcd(refusal):
         return TooLargeError(f"{call}: it is larger than the API server takes")
-    if code == HTTPStatus.REQUEST_TIMEOUT or (_fails(code) and not _is_about_the_object(refusal)):
+    if code == HTTPStatus.REQUEST_TIMEOUT or (_fails(code) and not is_refused_manifest(refusal)):
         return UnreachableError(
             f"{call}: it answers {code}{words}", delay=refusal.retry_after, status=code
         )
     if any(cause.get("field") == "metadata.uid" for cause in refusal.causes()):
         return StaleError(f"{call}: another object of its name is there by now")
     return InvalidError(f"{call}: it is refused{words}", status=code)
-
-
-def _status(body: bytes | str | None) -> dict[str, Any]:
-    try:
-        status = json.loads(body or b"")
-    except (ValueError, RecursionError):
-        return {}
-    return status if isinstance(status, dict) and status.get("kind") == "Status" else {}
-
-
-def _printable(words: str) -> str:
-    """Leave out what would act on the terminal, or the log, that shows a stranger's words."""
-    return "".join(letter if letter.isprintable() else " " for letter in words)
-
-
-def _delay(seconds: object) -> timedelta | None:
-    text = str(seconds or "")
-    if not (
-        text.isascii() and text.isdigit()
-    ):  # A date is allowed too, and no API server sends it.
-        return None
-    return timedelta(seconds=min(int(text), _LONGEST_DELAY))
 
 
 def _words(refusal: Refusal, call: Call) -> str:
@@ -308,8 +226,3 @@ def _exceeds_etcd(refusal: Refusal) -> bool:
         words in refusal.message
         for words in ("larger than max", "request is too large", "request too large")
     )
-
-
-def _is_about_the_object(refusal: Refusal) -> bool:
-    """Tell the 500s that are a refusal: up to 1.20 a manifest's wrong field is answered so."""
-    return refusal.message.startswith(("failed to create typed patch object", "failed to convert"))

@@ -26,13 +26,9 @@ from urllib.parse import urlsplit
 
 import urllib3
 
-from bellhop.adapters.kube.errors import (
-    Call,
-    Refusal,
-    refusal_error,
-    transport_error,
-)
+from bellhop.adapters.kube.errors import refusal_error, transport_error
 from bellhop.adapters.kube.greeting import Greeting
+from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.shallow import read_shallow
 from bellhop.adapters.kube.tls import CONTEXTS
 from bellhop.adapters.kube.wire import Breach, Wire
@@ -46,6 +42,8 @@ CONNECT_SECONDS = 3
 READ_SECONDS = 15
 GREETING_SECONDS = 3
 """How long the answer to a greeting may take: it is in the server's memory."""
+
+MERGE = "application/merge-patch+json"
 
 THREADS = 16
 # A connection that the other side had closed while it lay idle fails at once; later than this

@@ -11,13 +11,8 @@ from typing import Any
 import pytest
 import urllib3.exceptions
 
-from bellhop.adapters.kube.errors import (
-    TRANSPORT,
-    Call,
-    Refusal,
-    refusal_error,
-    transport_error,
-)
+from bellhop.adapters.kube.errors import TRANSPORT, refusal_error, transport_error
+from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.errors import (
     BellhopError,
     ConflictError,

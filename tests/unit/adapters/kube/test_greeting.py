@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bellhop.adapters.kube import transport
-from bellhop.adapters.kube.errors import Call
 from bellhop.adapters.kube.greeting import QUIET_SECONDS, Greeting
+from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.errors import UnreachableError
 from bellhop.model.kubeconfig import sanitise

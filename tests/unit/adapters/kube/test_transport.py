@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube import transport
-from bellhop.adapters.kube.errors import Call
+from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Acting, Request, Transport
 from bellhop.errors import DeniedError, InvalidError, MissingError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig

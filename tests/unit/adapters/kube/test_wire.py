@@ -17,7 +17,7 @@ import pytest
 
 from bellhop.adapters.kube import wire
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.adapters.kube.errors import Call, Refusal
+from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
 from bellhop.lookups import Lookups

@@ -1,0 +1,141 @@
+"""What only API servers up to Kubernetes 1.20 need; with the last of them this module goes.
+
+Up to 1.20 an apply that drops the last key of a map of a custom resource leaves `null` where the
+map was, and is refused with `must be of type object: "null"`. Only keys of ours were in that map
+(another's would have kept it alive), so that it is taken out whole. The API server would still
+make a `null` of what it remembers as applied by us and finds gone; that memory goes too.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from bellhop.adapters.kube.refusal import Refusal
+from bellhop.model.identity import MANAGER
+from bellhop.ports.kube import Manifest
+
+_CLEARINGS = 3
+_UNPROCESSABLE = 422
+_LEFT_NULL = 'must be of type object: "null"'
+
+Path = list[str]
+
+
+class Server(NamedTuple):
+    """What an API server does with one object: read it, merge a patch into it, apply it."""
+
+    read: Callable[[], Any]
+    merge: Callable[[Manifest], Any]
+    apply: Callable[[Manifest], Any]
+
+
+def is_refused_manifest(refusal: Refusal) -> bool:
+    """Tell the 500s that are a refusal: up to 1.20 a manifest's wrong field is answered so."""
+    return refusal.message.startswith(("failed to create typed patch object", "failed to convert"))
+
+
+def clear_nulls(server: Server, answer: Any, body: Manifest, *, dry_run: bool) -> Any:
+    """Return the answer to an apply, made again without the maps that it left null.
+
+    Any other answer is returned as it is.
+    """
+    for _ in range(_CLEARINGS):
+        fields = _left_null(answer) if isinstance(answer, Refusal) else []
+        if not fields:
+            break
+        live = server.read()
+        paths = _paths(live, fields) if _is_clearable(live) else []
+        if not paths:
+            break
+        if dry_run:
+            return _preview(server, body, live=live, paths=paths)
+        if isinstance(server.merge(_clearing(live, paths)), Refusal):
+            break
+        answer = server.apply(body)
+    return answer
+
+
+def _left_null(refusal: Refusal) -> list[str]:
+    """Return the fields that the defect left null; none if anything else is wrong as well."""
+    causes = refusal.causes() if refusal.code == _UNPROCESSABLE else []
+    if not all(str(cause.get("message", "")).endswith(_LEFT_NULL) for cause in causes):
+        return []
+    return [str(cause["field"]) for cause in causes if cause.get("field")]
+
+
+def _is_clearable(live: Any) -> bool:
+    """Say if it has what an API server writes in every object."""
+    metadata = live.get("metadata") if isinstance(live, dict) else None
+    if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
+        return False
+    owners = metadata.get("managedFields") or []
+    return isinstance(owners, list) and all(isinstance(owner, dict) for owner in owners)
+
+
+def _paths(live: Manifest, fields: list[str]) -> list[Path]:
+    """Find the fields; none if one is not a map of maps, as below a list: no merge reaches it."""
+    paths = [_path(live, field) for field in fields]
+    return [path for path in paths if path] if all(paths) else []
+
+
+def _path(live: Any, field: str) -> Path:
+    """Split a dotted field name by the keys that are there, which may have dots of their own."""
+    if not isinstance(live, dict):
+        return []
+    if isinstance(live.get(field), dict):
+        return [field]
+    for key, value in live.items():
+        below = _path(value, field[len(key) + 1 :]) if field.startswith(f"{key}.") else []
+        if below:
+            return [key, *below]
+    return []
+
+
+def _clearing(live: Manifest, paths: list[Path]) -> Manifest:
+    """Make the merge patch that takes these maps out of exactly this state of the object."""
+    metadata = live["metadata"]
+    owners = copy.deepcopy(metadata.get("managedFields") or [])
+    patch: Manifest = {}
+    for path in paths:
+        _put(patch, path, None)
+        for owner in owners:
+            if owner.get("manager") == MANAGER and owner.get("operation") == "Apply":
+                _drop(owner.get("fieldsV1") or {}, [f"f:{key}" for key in path])
+    patch["metadata"] = {"resourceVersion": metadata["resourceVersion"], "managedFields": owners}
+    return patch
+
+
+def _preview(server: Server, body: Manifest, *, live: Manifest, paths: list[Path]) -> Any:
+    """Dry-run the apply with those maps as they are, then show them as they would be."""
+    padded = copy.deepcopy(body)
+    for field in paths:
+        _put(padded, field, _at(live, field))
+    answer = server.apply(padded)
+    if not isinstance(answer, Refusal):
+        for field in paths:
+            _drop(answer, field)
+            wanted = _at(body, field)
+            if wanted is not None:
+                _put(answer, field, wanted)
+    return answer
+
+
+def _at(tree: Any, path: Path) -> Any:
+    for key in path:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree
+
+
+def _put(tree: Manifest, path: Path, value: Any) -> None:
+    for key in path[:-1]:
+        tree = tree.setdefault(key, {})
+    tree[path[-1]] = value
+
+
+def _drop(tree: Manifest, path: Path) -> None:
+    for key in path[:-1]:
+        tree = (tree.get(key) if isinstance(tree, dict) else None) or {}
+    if isinstance(tree, dict):
+        tree.pop(path[-1], None)
