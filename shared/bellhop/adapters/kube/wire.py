@@ -49,8 +49,6 @@ _PIECE = 64 << 10
 _SEND = 16 << 10
 _GZIP = 31
 
-"""What a thread does around what it waits for: connecting, and each piece of an answer."""
-
 
 class Breach(Exception):  # noqa: N818 - it becomes an error where it is known what was being done
     """The other side went beyond what is taken; `error` is ours for it, `words` what happened."""
