@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube import client as kube_client
-from bellhop.adapters.kube import wire
 from bellhop.adapters.kube.builtin import BUILT_IN
 from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.adapters.kube.discovery import group_path, resources
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request, Transport
+from bellhop.egress import client as egress
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -462,7 +462,7 @@ def test_a_page_that_is_too_large_comes_in_parts(
     kube: KubeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kind of large objects is listed as whole as any, packed or not."""
-    monkeypatch.setattr(wire, "LARGEST", 1 << 20)
+    monkeypatch.setattr(egress, "LARGEST", 1 << 20)
     for index in range(6):
         kube.apply(config_map(f"of-{index}", text=f"{index}" * 300_000))
 
@@ -482,7 +482,7 @@ def test_objects_that_cannot_be_read_are_named_beside_the_others(
     kube.apply(widget(deep))
     kube.apply({**widget({"a": 1}), "metadata": {"name": "x", "namespace": "default"}})
 
-    monkeypatch.setattr(wire, "LARGEST", 1 << 20)
+    monkeypatch.setattr(egress, "LARGEST", 1 << 20)
     found, unread, after = [], [], ""
     while page := kube.page(CONFIG_MAP, limit=5, after=after, namespace="default"):
         found += names(page.items)

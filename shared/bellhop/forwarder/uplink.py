@@ -18,12 +18,15 @@ from typing import Any, NamedTuple
 
 import urllib3
 
+from bellhop.egress.client import HttpClient, HttpError, LimitError
 from bellhop.forwarder.account import Account
 from bellhop.forwarder.instructions import Instructions
 from bellhop.logs import Log
+from bellhop.model.reach import HERE
 
 CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = 15.0
+_TIMEOUT = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
 PATIENCE_SECONDS = 60.0
 """The longest Retry-After that is honoured."""
 
@@ -107,13 +110,8 @@ class _Connection:
         if instructions.ingest_url.startswith("https:"):
             authority = instructions.ingest_ca or None
             options["ssl_context"] = ssl.create_default_context(cadata=authority)
-        self._pool = urllib3.PoolManager(
-            num_pools=1,
-            maxsize=1,
-            retries=False,
-            timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS),
-            **options,
-        )
+        # Whoever writes the Secret says where ingest is; on one machine that is this machine.
+        self._client = HttpClient(instructions.ingest_url, reach=HERE, threads=1, **options)
 
     def post(self, body: bytes) -> Answer:
         """Send, as our account or, where ingest does not take that one, by the Secret."""
@@ -135,20 +133,16 @@ class _Connection:
             "Date": formatdate(usegmt=True),
         }
         try:
-            response = self._pool.request(
-                "POST",
-                self.instructions.ingest_url,
-                body=body,
-                headers=headers,
-                redirect=False,
-            )
-        except (urllib3.exceptions.HTTPError, OSError) as error:
+            response = self._client.request("POST", body=body, headers=headers, timeout=_TIMEOUT)
+        except LimitError as error:
+            return Answer(0, error.words)
+        except (HttpError, OSError) as error:
             return Answer(0, type(error).__name__)
         wait = response.headers.get("Retry-After", "")
         seconds = float(wait) if wait.isascii() and wait.isdigit() else 0.0
         wait_at_most = min(seconds, PATIENCE_SECONDS)
         ahead = _ahead(response.headers.get("Date", ""))
-        return Answer(response.status, response.reason or "", wait_at_most, ahead, response.data)
+        return Answer(response.status, response.reason, wait_at_most, ahead, response.data)
 
 
 def _ahead(date: str) -> timedelta | None:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from bellhop.adapters.kube import applying
 from bellhop.adapters.kube.discovery import Discovery, group_path
-from bellhop.adapters.kube.errors import LateError, refusal_error
+from bellhop.adapters.kube.errors import refusal_error
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import (
     MERGE,
@@ -28,7 +28,7 @@ from bellhop.adapters.kube.transport import (
     Transport,
     read_answer,
 )
-from bellhop.adapters.kube.wire import LARGEST
+from bellhop.egress.client import LARGEST, LateError
 from bellhop.engine.nesting import DEEPEST, exceeds_depth
 from bellhop.errors import (
     InvalidError,

@@ -55,10 +55,6 @@ _FIELD = re.compile(
 )
 
 
-class LateError(UnreachableError):
-    """An answer took longer than one may as a whole."""
-
-
 class UntrustedError(UnreachableError):
     """A server's certificate is not one that the stored kubeconfig trusts."""
 

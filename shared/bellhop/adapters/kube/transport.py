@@ -3,7 +3,7 @@
 The connections are our own because the credentials stay in memory, because nothing of the machine
 may change where a call goes (no proxy and no certificate bundle of the environment is honoured, no
 redirect is followed, no retry outlives the timeouts), and because the other side is not trusted:
-`wire` holds it to addresses, sizes and times.
+`egress` holds it to addresses, sizes and times.
 
 Of a client library nothing would be left but a status and a body: the official one took 70 ms of a
 cold stage's 250 to load for it, and a dozen packages.
@@ -31,10 +31,10 @@ from bellhop.adapters.kube.greeting import Greeting
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.shallow import read_shallow
 from bellhop.adapters.kube.tls import CONTEXTS
-from bellhop.adapters.kube.wire import Breach, Wire
+from bellhop.egress.client import HttpClient, LimitError
+from bellhop.egress.lookups import LOOKUPS, Lookups
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.frozen import frozen
-from bellhop.lookups import LOOKUPS, Lookups
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.reach import ABROAD, Reach
 
@@ -195,7 +195,7 @@ Sends = Transport | Acting
 class _Session:
     """One set of credentials with its connections."""
 
-    def __init__(self, kubeconfig: Kubeconfig, wire: Wire) -> None:
+    def __init__(self, kubeconfig: Kubeconfig, wire: HttpClient) -> None:
         self.kubeconfig = kubeconfig
         self.wire = wire
         self._dated = ("", datetime.now(UTC))
@@ -247,7 +247,7 @@ class _Session:
                 body=body,
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=patience or READ_SECONDS),
             )
-        except Breach as exc:
+        except LimitError as exc:
             words = f"{call}: {exc.words}"
             raise exc.error(words, plain=words) from exc
         except urllib3.exceptions.ProtocolError:
@@ -322,11 +322,11 @@ def read_answer(text: bytes, call: Call) -> Any:
     )
 
 
-def _wire(cluster: str, kubeconfig: Kubeconfig, *, reach: Reach, lookups: Lookups) -> Wire:
+def _wire(cluster: str, kubeconfig: Kubeconfig, *, reach: Reach, lookups: Lookups) -> HttpClient:
     """Make connections that fail at once rather than retry or wait for a free one."""
     tls: dict[str, Any] = {}
     if urlsplit(kubeconfig.server).scheme != "http":
         tls["ssl_context"] = CONTEXTS.of(cluster, kubeconfig)
         if kubeconfig.tls_server_name:
             tls["server_hostname"] = kubeconfig.tls_server_name
-    return Wire(kubeconfig.server, threads=THREADS, reach=reach, lookups=lookups, **tls)
+    return HttpClient(kubeconfig.server, threads=THREADS, reach=reach, lookups=lookups, **tls)

@@ -10,7 +10,8 @@ from email.errors import MessageError
 from email.message import EmailMessage
 from email.utils import getaddresses, make_msgid
 
-from bellhop.adapters.notices.dialling import SECONDS, WHOLE_SECONDS, Deadline, dial
+from bellhop.adapters.notices.mail_connection import Deadline, dial
+from bellhop.adapters.notices.posting import SECONDS, WHOLE_SECONDS
 from bellhop.errors import BellhopError, DeniedError, InvalidError, UnreachableError
 from bellhop.frozen import frozen
 from bellhop.model.reach import Reach

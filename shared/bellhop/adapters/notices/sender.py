@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from bellhop.adapters.notices.dialling import WHOLE_SECONDS, post
+from bellhop.adapters.notices.posting import WHOLE_SECONDS, post
 from bellhop.errors import DeniedError, InvalidError
 from bellhop.model.reach import ABROAD, Reach
 

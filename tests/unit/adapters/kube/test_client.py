@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube import client as kube_client
-from bellhop.adapters.kube import wire
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.egress import client as egress
 from bellhop.errors import (
     DeniedError,
     InvalidError,
@@ -368,7 +368,7 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(
     api: ScriptedApi, kube: KubeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It halves until a page fits, and begins there the next time."""
-    monkeypatch.setattr(wire, "LARGEST", 300_000)
+    monkeypatch.setattr(egress, "LARGEST", 300_000)
     api.script = [_sized] * 4
 
     first = kube.page(CONFIG_MAP, limit=10)
@@ -407,7 +407,7 @@ def test_one_object_that_is_too_large_is_named_and_left_out(
     api: ScriptedApi, kube: KubeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All others are read, and pages grow again after it."""
-    monkeypatch.setattr(wire, "LARGEST", 50_000)
+    monkeypatch.setattr(egress, "LARGEST", 50_000)
     api.script = [_one_large(3, 40)] * 14
     after, names, unread = "", [], []
     for _ in range(40):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from bellhop.adapters.kube.idle import Idle
-from bellhop.adapters.kube.wire import Wire
-from bellhop.lookups import LOOKUPS
+from bellhop.egress.client import HttpClient
+from bellhop.egress.idle import Idle
+from bellhop.egress.lookups import LOOKUPS
 from bellhop.model.reach import HERE
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 
@@ -79,9 +79,11 @@ def test_clients_share_the_bound(api: ScriptedApi, most: int, connections: int) 
     """Three clients in turn, twice: each keeps its connection, or each finds it closed."""
     idle = Idle(most)
     api.script = [Answer() for _ in range(6)]
-    wires = [Wire(api.url, reach=HERE, threads=4, lookups=LOOKUPS, idle=idle) for _ in range(3)]
+    clients = [
+        HttpClient(api.url, reach=HERE, threads=4, lookups=LOOKUPS, idle=idle) for _ in range(3)
+    ]
 
-    for wire in [*wires, *wires]:
-        assert wire.request("GET", "/x", headers={}, timeout=5).status == 200
+    for client in [*clients, *clients]:
+        assert client.request("GET", "/x", headers={}, timeout=5).status == 200
 
     assert api.open == connections

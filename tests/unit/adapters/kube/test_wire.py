@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from bellhop.adapters.kube import wire
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import Request, Transport
+from bellhop.egress import client as egress
+from bellhop.egress.lookups import Lookups
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
-from bellhop.lookups import Lookups
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.reach import ABROAD, HERE, Reach
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
@@ -85,12 +85,12 @@ def packed(content: bytes, status: bytes = b"200 OK", encoding: bytes = b"gzip")
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give an answer half a second as a whole."""
-    monkeypatch.setattr(wire, "WHOLE_SECONDS", 0.5)
+    monkeypatch.setattr(egress, "WHOLE_SECONDS", 0.5)
 
 
 def test_a_gzip_bomb_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """256 MiB in 256 KB are unpacked no further than to the limit."""
-    monkeypatch.setattr(wire, "LARGEST", 4 * MIB)
+    monkeypatch.setattr(egress, "LARGEST", 4 * MIB)
     tracemalloc.start()
     try:
         with serving(sending([packed(bomb(256))])) as url, pytest.raises(TooLargeError) as caught:
@@ -198,8 +198,8 @@ def test_an_answer_without_end_ends(
     start: bytes, more: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However it is made endless, it is cut off after so many bytes."""
-    monkeypatch.setattr(wire, "LARGEST", MIB)
-    monkeypatch.setattr(wire, "_WIRE", 2 * MIB)
+    monkeypatch.setattr(egress, "LARGEST", MIB)
+    monkeypatch.setattr(egress, "_WIRE", 2 * MIB)
     sent = itertools.chain([start] if start else [], itertools.repeat(more, 4000))
     tracemalloc.start()
     try:
@@ -357,7 +357,7 @@ def test_a_server_of_many_dead_addresses_ends_in_time(
     names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name with a hundred addresses has no more time than one."""
-    monkeypatch.setattr(wire, "WHOLE_SECONDS", 0.0)
+    monkeypatch.setattr(egress, "WHOLE_SECONDS", 0.0)
     names.answers = [[f"127.1.1.{each}" for each in range(1, 101)]]
 
     with pytest.raises(UnreachableError, match="it took longer"):
@@ -377,7 +377,7 @@ def test_a_name_that_is_never_found_costs_its_time(
     scheme: str, hanging: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A DNS server that keeps its clients waiting keeps no request."""
-    monkeypatch.setattr(wire, "LOOKUP_SECONDS", 0.2)
+    monkeypatch.setattr(egress, "LOOKUP_SECONDS", 0.2)
     begun = time.monotonic()
 
     with pytest.raises(UnreachableError, match=r"looking its host name up took longer"):
@@ -388,7 +388,7 @@ def test_a_name_that_is_never_found_costs_its_time(
 
 def test_looking_up_is_a_part_of_the_time_of_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow name and a slow answer have one time together."""
-    monkeypatch.setattr(wire, "WHOLE_SECONDS", 2.0)
+    monkeypatch.setattr(egress, "WHOLE_SECONDS", 2.0)
 
     def find(_: str) -> list[str]:
         time.sleep(1.0)

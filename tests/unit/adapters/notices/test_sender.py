@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from bellhop.adapters.notices import Sender
-from bellhop.adapters.notices.dialling import Deadline, dial
 from bellhop.adapters.notices.mail import Mail, secure
+from bellhop.adapters.notices.mail_connection import Deadline, dial
 from bellhop.adapters.notices.sender import ENDPOINTS
+from bellhop.egress.lookups import Lookups
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -19,7 +20,6 @@ from bellhop.errors import (
     ThrottledError,
     UnreachableError,
 )
-from bellhop.lookups import Lookups
 from bellhop.model.reach import ABROAD, HERE
 from tests.fakes.chat import Chat, Post, chat, dripping, mail_server
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bellhop.lookups import CrowdedError, Lookups
+from bellhop.egress.lookups import CrowdedError, Lookups
 
 
 class Slow:

@@ -1,16 +1,15 @@
-"""What an API server may do to us: bounded in bytes, in time and in where it is.
+"""The guarded HTTP client: bounded in bytes, in time and in where it connects.
 
-Nobody vouches for the server behind a stored kubeconfig. Its answer may be a few kilobytes that
-unpack to gigabytes, a byte every few seconds, or headers without end; its name may lead to another
-address tomorrow, or never be found. So a connection goes to an address that was checked, and an
-answer ends: after so many bytes on the wire, so many unpacked, and so many seconds as a whole, from
-looking its name up to its last byte.
+Nobody vouches for the server behind a stored kubeconfig, or behind a webhook in a Secret. Its
+answer may be a few kilobytes that unpack to gigabytes, a byte every few seconds, or headers without
+end; its name may lead to another address tomorrow, or never be found. So a connection goes to an
+address that was checked, and an answer ends: after so many bytes on the wire, so many unpacked, and
+so many seconds as a whole, from looking its name up to its last byte. No redirect is followed.
 """
 
 from __future__ import annotations
 
 import io
-import ipaddress
 import socket
 import time
 import zlib
@@ -26,10 +25,10 @@ import urllib3.exceptions as http
 from urllib3 import connection, connectionpool
 from urllib3.util.connection import create_connection
 
-from bellhop.adapters.kube.errors import LateError
-from bellhop.adapters.kube.idle import IDLE, Idle
+from bellhop.egress.addresses import ForbiddenAddressError, allowed_addresses, is_address
+from bellhop.egress.idle import IDLE, Idle
+from bellhop.egress.lookups import LOOKUPS, CrowdedError, Lookups
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
-from bellhop.lookups import LOOKUPS, CrowdedError, Lookups
 from bellhop.model.reach import Reach
 
 WHOLE_SECONDS = 30.0
@@ -50,8 +49,16 @@ _SEND = 16 << 10
 _GZIP = 31
 
 
-class Breach(Exception):  # noqa: N818 - it becomes an error where it is known what was being done
-    """The other side went beyond what is taken; `error` is ours for it, `words` what happened."""
+HttpError = http.HTTPError
+"""What an exchange that failed raises."""
+
+
+class LateError(UnreachableError):
+    """An answer took longer than one may as a whole."""
+
+
+class LimitError(Exception):
+    """The other side went beyond a limit; `error` is ours for it, `words` what happened."""
 
     def __init__(self, error: type[BellhopError], words: str) -> None:
         super().__init__(words)
@@ -65,6 +72,7 @@ class Answer(NamedTuple):
     status: int
     data: bytes
     headers: Mapping[str, str]
+    reason: str = ""
 
     @property
     def succeeded(self) -> bool:
@@ -72,8 +80,12 @@ class Answer(NamedTuple):
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
 
-class Wire:
-    """The connections to one server."""
+class HttpClient:
+    """The connections to one server, shared between threads.
+
+    `reach` says where they may go; each exchange takes at most `whole` seconds, or as
+    long as one may.
+    """
 
     def __init__(
         self,
@@ -83,12 +95,15 @@ class Wire:
         threads: int,
         lookups: Lookups = LOOKUPS,
         idle: Idle = IDLE,
+        whole: float | None = None,
         **tls: Any,
     ) -> None:
-        self._prefix = urlsplit(server).path.rstrip("/")
+        parts = urlsplit(server)
+        self._prefix, self._query = parts.path.rstrip("/"), parts.query
         self._server = server
         self._pools = urllib3.PoolManager(num_pools=1, maxsize=threads, retries=False, **tls)
-        how: dict[str, Any] = {"reach": reach, "lookups": lookups}
+        seconds = WHOLE_SECONDS if whole is None else whole
+        how: dict[str, Any] = {"reach": reach, "lookups": lookups, "whole": seconds}
         makers: dict[str, Any] = {
             "http": partial(_pool, _PlainPool, partial(_Plain, **how), idle),
             "https": partial(_pool, _SecurePool, partial(_Secure, **how), idle),
@@ -98,20 +113,21 @@ class Wire:
     def request(
         self,
         method: str,
-        path: str,
+        path: str = "",
         *,
         headers: Mapping[str, str],
-        timeout: urllib3.Timeout,
+        timeout: urllib3.Timeout | float,
         body: bytes | None = None,
         query: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send a request and read its answer whole; `path` is below the server's.
+        """Send a request and read its answer whole; `path` is below the server's address.
 
         Raises:
-            Breach: the server is where no call may go, or its answer goes on and on.
+            LimitError: the server is where no call may go, or its answer goes on and on.
             urllib3.exceptions.HTTPError: the exchange failed.
         """
-        target = f"{self._prefix}{path}" + (f"?{urlencode(query)}" if query else "")
+        asked = urlencode(query) if query else self._query
+        target = (f"{self._prefix}{path}" or "/") + (f"?{asked}" if asked else "")
         response = self._pools.connection_from_url(self._server).urlopen(
             method,
             target,
@@ -168,12 +184,23 @@ def _pool(kind: type[_Pool], connecting: Any, idle: Idle, *args: Any, **kwargs: 
 class _Bounded(connection.HTTPConnection):
     """A connection to a checked address, with one deadline for each request and its answer."""
 
-    def __init__(self, *args: Any, reach: Reach, lookups: Lookups, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, reach: Reach, lookups: Lookups, whole: float, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._reach = reach
         self._lookups = lookups
-        # Of the request under way; 0 between two.
-        self._deadline = 0.0
+        self._whole = whole
+        # Of the request under way; none between two.
+        self._deadline: _Deadline | None = None
+
+    def connect(self) -> None:
+        """Connect and shake hands, which is part of the exchange's time."""
+        try:
+            super().connect()
+        except TimeoutError:
+            self._begin().left()
+            raise
 
     def request(self, *args: Any, **kwargs: Any) -> None:
         """Send a request; its time began with connecting, if that was needed."""
@@ -181,8 +208,8 @@ class _Bounded(connection.HTTPConnection):
         super().request(*args, **kwargs)
 
     def close(self) -> None:
-        """Close the connection; another request's time begins anew."""
-        self._deadline = 0.0
+        """Close the connection; another request has its own deadline."""
+        self._deadline = None
         super().close()
 
     def send(self, data: Any) -> None:
@@ -190,28 +217,30 @@ class _Bounded(connection.HTTPConnection):
         if not isinstance(data, bytes):
             super().send(data)
             return
+        deadline = self._begin()
         for start in range(0, len(data), _SEND):
-            _left(self._deadline)
+            deadline.left()
             super().send(data[start : start + _SEND])
 
     def getresponse(self) -> Any:
         """Read the head of the answer."""
-        answer: Any = partial(_Response, deadline=self._deadline)
+        answer: Any = partial(_Response, deadline=self._begin())
         self.response_class = answer
-        self._deadline = 0.0
+        self._deadline = None
         return super().getresponse()
 
-    def _begin(self) -> None:
-        self._deadline = self._deadline or time.monotonic() + WHOLE_SECONDS
+    def _begin(self) -> _Deadline:
+        self._deadline = self._deadline or _Deadline(self._whole)
+        return self._deadline
 
     def _new_conn(self) -> socket.socket:
-        self._begin()
+        deadline = self._begin()
         failure: Exception = http.NewConnectionError(self, "it has no address")
-        for address in self._addresses():
+        for address in self._addresses(deadline):
             try:
                 return create_connection(
                     (address, self.port),
-                    min(float(self.timeout or WHOLE_SECONDS), _left(self._deadline)),
+                    min(float(self.timeout or self._whole), deadline.left()),
                     socket_options=self.socket_options,
                 )
             except TimeoutError:
@@ -220,24 +249,15 @@ class _Bounded(connection.HTTPConnection):
                 failure = http.NewConnectionError(self, str(error))
         raise failure
 
-    def _addresses(self) -> list[str]:
+    def _addresses(self, deadline: _Deadline) -> list[str]:
         """Look the host up and check what is found: what is called is what was checked."""
-        addresses = [self._dns_host] if _is_address(self._dns_host) else self._looked_up()
-        refusals = {each: self._reach.refusal_of(ipaddress.ip_address(each)) for each in addresses}
-        taken = [each for each, refusal in refusals.items() if not refusal]
-        if taken or not refusals:
-            return taken
-        address, refusal = next(iter(refusals.items()))
-        raise Breach(
-            # A name may lead elsewhere tomorrow.
-            InvalidError if address == self._dns_host else UnreachableError,
-            f"its address {address} {refusal}; nothing is called there",
-        )
-
-    def _looked_up(self) -> list[str]:
-        seconds = min(LOOKUP_SECONDS, _left(self._deadline))
+        host, seconds = self._dns_host, min(LOOKUP_SECONDS, deadline.left())
         try:
-            return self._lookups.addresses(self._dns_host, seconds)
+            return allowed_addresses(host, self._reach, self._lookups, seconds)
+        except ForbiddenAddressError as error:
+            # A name may lead elsewhere tomorrow.
+            kind = InvalidError if is_address(host) else UnreachableError
+            raise LimitError(kind, f"{error}; nothing is called there") from error
         except TimeoutError:
             words = f"looking its host name up took longer than {seconds:.3g} s"
         except CrowdedError:
@@ -246,7 +266,7 @@ class _Bounded(connection.HTTPConnection):
             raise http.NameResolutionError(self.host, self, error) from error  # type: ignore[arg-type]
         except UnicodeError as error:
             raise http.LocationValueError(str(error)) from error
-        raise Breach(UnreachableError, words)
+        raise LimitError(UnreachableError, words)
 
 
 class _Plain(_Bounded):
@@ -257,23 +277,22 @@ class _Secure(_Bounded, connection.HTTPSConnection):
     """With TLS."""
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+class _Deadline:
+    """The end of one exchange."""
 
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
 
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise _late()
-    return left
+    def left(self) -> float:
+        """Return the seconds that are left; raise if none are."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise self.passed()
+        return left
 
-
-def _late() -> Breach:
-    return Breach(LateError, f"it took longer than {WHOLE_SECONDS:g} s")
+    def passed(self) -> LimitError:
+        return LimitError(LateError, f"it took longer than {self._seconds:g} s")
 
 
 # How much, and how long -------------------------------------------------------------------------
@@ -286,10 +305,11 @@ class _Response(HTTPResponse):
         self,
         sock: socket.socket,
         *args: Any,
-        deadline: float = 0.0,
+        deadline: _Deadline | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(sock, *args, **kwargs)
+        assert deadline
         self._metered = _Metered(self.fp.detach(), sock, deadline)
         self.fp = io.BufferedReader(self._metered)
 
@@ -303,7 +323,7 @@ class _Response(HTTPResponse):
 class _Metered(io.RawIOBase):
     """A socket's bytes until a budget is spent or time is up."""
 
-    def __init__(self, raw: Any, sock: socket.socket, deadline: float) -> None:
+    def __init__(self, raw: Any, sock: socket.socket, deadline: _Deadline) -> None:
         super().__init__()
         self._raw = raw
         self._sock = sock
@@ -317,7 +337,7 @@ class _Metered(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int | None:
         """Read once, waiting for no longer than there is time."""
-        left = _left(self._deadline)
+        left = self._deadline.left()
         pause = left if self._pause is None else min(self._pause, left)
         self._sock.settimeout(pause)
         try:
@@ -325,10 +345,10 @@ class _Metered(io.RawIOBase):
         except TimeoutError:
             if pause < left:
                 raise
-            raise _late() from None
+            raise self._deadline.passed() from None
         self.budget -= count
         if self.budget < 0:
-            raise Breach(TooLargeError, "the answer is larger than what is taken")
+            raise LimitError(TooLargeError, "the answer is larger than what is taken")
         return count
 
     def close(self) -> None:
@@ -346,14 +366,14 @@ def _whole(response: urllib3.BaseHTTPResponse) -> Answer:
             pieces.append(piece)
             size += len(piece)
             if size > limit:
-                raise Breach(TooLargeError, f"the answer has more than {limit} bytes")  # noqa: TRY301
-    except Breach:
+                raise LimitError(TooLargeError, f"the answer has more than {limit} bytes")  # noqa: TRY301
+    except LimitError:
         response.close()
         if success:
             raise
         # Its code says enough: no refusal of an API server is so long.
         pieces = []
-    return Answer(response.status, b"".join(pieces), response.headers)
+    return Answer(response.status, b"".join(pieces), response.headers, response.reason or "")
 
 
 def _unpacked(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
@@ -364,7 +384,7 @@ def _unpacked(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         yield from pieces
         return
     if encoding != "gzip":
-        raise Breach(UnreachableError, "the answer is packed in a way that was not asked for")
+        raise LimitError(UnreachableError, "the answer is packed in a way that was not asked for")
     unpack = zlib.decompressobj(_GZIP)
     try:
         for packed in pieces:
