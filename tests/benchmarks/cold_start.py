@@ -65,7 +65,7 @@ queues = {name: SqliteQueue(state / "queue.db", name, clock=clock) for name in I
 publisher = Publisher(queues)
 """
 _FRONT = """
-from bellhop.adapters.local.wsgi import run
+from bellhop.adapters.local.http_app import run
 from bellhop.embedded.front import Front
 from bellhop.stages.ingest import Ingest
 """

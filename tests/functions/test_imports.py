@@ -74,7 +74,7 @@ HEAVY = {
 }
 """What each function must not load, as its package is not to hold it."""
 
-EVERYWHERE = ["boto3", "rich", "h11", "moto", "bellhop.adapters.local.server", "infra"]
+EVERYWHERE = ["boto3", "rich", "h11", "uvicorn", "moto", "bellhop.adapters.local.server", "infra"]
 CLOUDS = {
     "aws": [
         "click",

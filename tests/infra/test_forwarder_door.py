@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellhop import __version__
-from bellhop.adapters.local.wsgi import Admission, Answer
+from bellhop.adapters.local.http_app import Admission, Answer
 from bellhop.engine.hints import KNOCKER, Hint, changes_nothing
 from bellhop.engine.wiring import NAME
 from bellhop.forwarder.counts import Counts

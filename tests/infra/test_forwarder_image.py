@@ -83,7 +83,7 @@ def test_holds_the_pinned_packages_and_no_others(image: Image) -> None:
     """What is in the image is what was copied and pinned; none of the stages' weight is."""
     inside = {path.name for path in image.inside("/app").iterdir()}
 
-    assert {"bellhop", "requirements.txt", "h11", "nats", "urllib3", "yaml"} <= inside
+    assert {"bellhop", "requirements.txt", "h11", "uvicorn", "nats", "urllib3", "yaml"} <= inside
     assert not inside & {*HEAVY}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from bellhop.adapters.local.wsgi import Admission, Answer, Environ
+from bellhop.adapters.local.http_app import Admission, Answer, Environ
 from bellhop.engine.cloud_events import attributes
 from bellhop.stages.entrance import Caller, Reply, caller, too_large
 from bellhop.stages.ingest import Ingest

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any, BinaryIO
 
 from bellhop import __version__
-from bellhop.adapters.local.wsgi import Admission, Answer, Environ
+from bellhop.adapters.local.http_app import Admission, Answer, Environ
 from bellhop.engine.hints import AnyKind, Hint, admission, changes_nothing, is_knock
 from bellhop.engine.wiring import NAME
 from bellhop.errors import InvalidError

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.adapters.local.wsgi import Admission, Answer, run
+from bellhop.adapters.local.http_app import Admission, Answer, run
 from bellhop.embedded.front import Front
 from bellhop.engine.cloud_events import STRUCTURED
 from tests.fakes.fleet import Fleet, cloud_event

@@ -12,22 +12,16 @@ _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 def make_context(certificate_pem: bytes, key_pem: bytes) -> ssl.SSLContext:
-    """Make the context of a server that speaks TLS 1.2 and 1.3."""
+    """Return the context of a server that speaks TLS 1.2 and 1.3.
+
+    Raises:
+        InvalidError: certificate and key are not PEM, or do not belong together.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(_CIPHERS)
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols(["http/1.1"])
-    load(context, certificate_pem, key_pem)
-    return context
-
-
-def load(context: ssl.SSLContext, certificate_pem: bytes, key_pem: bytes) -> None:
-    """Have a context use a certificate, with its chain, from its next connection on.
-
-    Raises:
-        InvalidError: they are not PEM, or do not belong together.
-    """
     # OpenSSL reads files alone; this one is in memory, so that the key meets no disk.
     descriptor = os.memfd_create("bellhop-certificate", os.MFD_CLOEXEC)
     with os.fdopen(descriptor, "wb") as file:
@@ -40,3 +34,4 @@ def load(context: ssl.SSLContext, certificate_pem: bytes, key_pem: bytes) -> Non
                 "cannot use the server's certificate: it or its key is not PEM, or they do not"
                 " belong together"
             ) from error
+    return context

@@ -1,132 +1,142 @@
-"""Between HTTP and an app: WSGI, and who is let in before a byte of a body is read."""
+"""The ASGI app around a WSGI app: it admits by the head, limits each sender, and works in threads.
+
+A thread is taken only for what has arrived: to look at a head, and to serve a whole request.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import io
-import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
-import h11
+from bellhop.adapters.local.http_app import Admission, Answer, App, Environ, Guarded, run
+from bellhop.adapters.local.limiters import SenderLimiter
+from bellhop.adapters.local.protocol import ANSWER_SECONDS, HardenedProtocol
 
-from bellhop.frozen import frozen
+BODY_SECONDS = 30.0
+"""How long the body of a request that was admitted may take: 4 MiB at 140 KB/s."""
 
-Environ = dict[str, Any]
-App = Callable[[Environ, Any], Iterable[bytes]]
-"""A WSGI application. One that is `Guarded`, too, says who is let in."""
-
-BODY_BYTES = 4 * 1024 * 1024
-"""The longest body for an app that is not guarded."""
-
-_QUOTED_SLASH = re.compile(rb"%2f", re.IGNORECASE)
+T = TypeVar("T")
 
 
-@frozen
-class Admission:
-    """Who is let in, and how long its body may be; a `sender` with a name waits for its turn."""
+class WsgiAdapter:
+    """What uvicorn calls for each request of a `HardenedProtocol`."""
 
-    sender: str = ""
-    limit: int = BODY_BYTES
+    def __init__(self, app: App, threads: int) -> None:
+        self.senders = SenderLimiter()
+        self._app = app
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="bellhop-request")
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one request."""
+        connection: HardenedProtocol = scope["state"]["connection"]
+        connection.hold()
+        environ = environ_of(scope)
+        found = await self._in_thread(self._admit, environ)
+        if not connection.busy:
+            return
+        if isinstance(found, Answer):
+            connection.close_with(found)
+        elif int(environ.get("CONTENT_LENGTH", "0")) > found.limit:
+            _refuse_length(connection, found.limit)
+        else:
+            answer = await self._serve(connection, found, environ, receive)
+            if answer is not None:
+                await _send(connection, answer, send)
+
+    def close(self) -> None:
+        """Let the threads finish what they are at."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def _admit(self, environ: Environ) -> Admission | Answer:
+        return self._app.admit(environ) if isinstance(self._app, Guarded) else Admission()
+
+    async def _serve(
+        self, connection: HardenedProtocol, admission: Admission, environ: Environ, receive: Any
+    ) -> Answer | None:
+        """Return the answer to an admitted request; None where it never became whole."""
+        try:
+            connection.waiting = asyncio.current_task()
+            async with self.senders.of(admission.sender):
+                connection.waiting = None
+                body = await _read(connection, admission.limit, receive)
+                if body is None:
+                    return None
+                answer = await self._in_thread(run, self._app, environ, body)
+        except asyncio.CancelledError:
+            # The client has left the line.
+            return None
+        # Some can be authenticated only with their body: a refused one has proved nothing.
+        if admission.sender and connection.busy and answer.code != HTTPStatus.UNAUTHORIZED:
+            connection.prove()
+        return answer
+
+    async def _in_thread(self, act: Callable[..., T], *given: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, act, *given)
 
 
-@frozen
-class Answer:
-    """What an app has to say."""
-
-    status: str
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
-
-    @property
-    def code(self) -> int:
-        """Return the status as a number."""
-        return int(self.status[:3])
-
-
-@runtime_checkable
-class Guarded(Protocol):
-    """An app that looks at a request's head before its body is read."""
-
-    def admit(self, environ: Environ) -> Admission | Answer:
-        """Let a request in, or answer it at once; what it adds to `environ` the app will find."""
-        ...
+async def _read(connection: HardenedProtocol, limit: int, receive: Any) -> bytes | None:
+    body, more = bytearray(), True
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while more and len(body) <= limit:
+                message = await receive()
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+    except TimeoutError:
+        connection.refuse(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time")
+    # `receive` reads on after the last byte: pipelined requests would fill our memory.
+    connection.hold()
+    if len(body) > limit:
+        _refuse_length(connection, limit)
+    return bytes(body) if connection.busy else None
 
 
-def guard_of(app: App) -> Callable[[Environ], Admission | Answer]:
-    """Return who is asked for admission: the app, or else everybody is let in."""
-    return app.admit if isinstance(app, Guarded) else lambda _: Admission()
+async def _send(connection: HardenedProtocol, answer: Answer, send: Any) -> None:
+    headers = answer.raw_headers(last=not connection.cycle.keep_alive)
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await send({"type": "http.response.start", "status": answer.code, "headers": headers})
+            await send({"type": "http.response.body", "body": answer.body})
+    except TimeoutError:
+        connection.drop()
 
 
-def refusal(status: HTTPStatus, why: str) -> Answer:
-    """Return an answer that is one sentence."""
-    body = why.encode() + b"\n"
-    headers = (("Content-Type", "text/plain"), ("Content-Length", str(len(body))))
-    return Answer(f"{status.value} {status.phrase}", headers, body)
+def _refuse_length(connection: HardenedProtocol, limit: int) -> None:
+    why = f"a body has at most {limit} bytes here; send less at once"
+    connection.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
 
 
-def path_of(target: bytes) -> str | None:
-    """Return the path of a request's target as WSGI has it; None where it is not a plain one.
-
-    A quoted slash has no meaning here, and hides where a path's parts end.
-    """
-    path = target.partition(b"?")[0]
-    if not path.startswith(b"/") or _QUOTED_SLASH.search(path):
-        return None
-    return unquote_to_bytes(path).decode("latin-1")
-
-
-def environ_of(request: h11.Request, path: str, scheme: str, peer: str, port: int) -> Environ:
-    """Return a request's head as WSGI has it; the input is empty until there is a body."""
+def environ_of(scope: Any) -> Environ:
+    """Return an ASGI request's head as WSGI has it; the input is empty until there is a body."""
     environ: Environ = {
-        "REQUEST_METHOD": request.method.decode("latin-1"),
+        "REQUEST_METHOD": scope["method"],
         "SCRIPT_NAME": "",
-        "PATH_INFO": path,
-        "QUERY_STRING": request.target.partition(b"?")[2].decode("latin-1"),
-        "REMOTE_ADDR": peer,
+        "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "REMOTE_ADDR": scope["client"][0] if scope["client"] else "",
         "SERVER_NAME": "bellhop",
-        "SERVER_PORT": str(port),
-        "SERVER_PROTOCOL": f"HTTP/{request.http_version.decode('latin-1')}",
+        "SERVER_PORT": str(scope["server"][1]),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
         "wsgi.version": (1, 0),
-        "wsgi.url_scheme": scheme,
+        "wsgi.url_scheme": scope["scheme"],
         "wsgi.input": io.BytesIO(),
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": True,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
     }
-    for name, value in request.headers:
+    for raw, value in scope["headers"]:
+        name, text = raw.decode("latin-1").upper(), value.decode("latin-1")
         # `X_Y` and `X-Y` would be one name in here: the odd one is nobody's.
-        if b"_" not in name and name not in {b"content-length", b"transfer-encoding"}:
-            key = name.decode("latin-1").upper().replace("-", "_")
-            key = key if key == "CONTENT_TYPE" else f"HTTP_{key}"
-            text = value.decode("latin-1")
-            environ[key] = f"{environ[key]}, {text}" if key in environ else text
-        elif name == b"content-length":
-            environ["CONTENT_LENGTH"] = value.decode("latin-1")
+        if "_" in name or name == "TRANSFER-ENCODING":
+            continue
+        key = name.replace("-", "_")
+        key = key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"
+        environ[key] = f"{environ[key]}, {text}" if key in environ else text
     return environ
-
-
-def run(app: App, environ: Environ, body: bytes) -> Answer:
-    """Have an app answer; what it raises is the caller's to answer."""
-    environ["wsgi.input"] = io.BytesIO(body)
-    environ["CONTENT_LENGTH"] = str(len(body))
-    begun: list[tuple[str, tuple[tuple[str, str], ...]]] = []
-    pieces: list[bytes] = []
-
-    def start_response(
-        status: str, headers: list[tuple[str, str]], _: Any = None
-    ) -> Callable[[bytes], None]:
-        begun.append((status, tuple(headers)))
-        return pieces.append
-
-    answer = app(environ, start_response)
-    try:
-        pieces += answer
-    finally:
-        if hasattr(answer, "close"):
-            answer.close()
-    status, headers = begun[-1]
-    return Answer(status, headers, b"".join(pieces))

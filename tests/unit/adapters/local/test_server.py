@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from typing import Any
 
 import pytest
 
-from bellhop.adapters.local import connection as rules
+from bellhop.adapters.local import protocol as rules
+from bellhop.adapters.local import strict_http
 from bellhop.adapters.local.certificates import Authority, issue, make_authority
+from bellhop.adapters.local.http_app import App
 from bellhop.adapters.local.server import Server
-from bellhop.adapters.local.wsgi import App
 from bellhop.errors import ConflictError, InvalidError
 from bellhop.logs import Log
 
@@ -112,9 +112,8 @@ def test_answers_are_sent_at_once(serve: Serve, trust: ssl.SSLContext, *, plain:
         else http.client.HTTPSConnection("localhost", server.port, context=trust)
     )
     ask(connection)
-    crowd = server._house.crowd
-    [guest] = [*crowd._proven, *chain(*crowd._unproven.values())]
-    theirs = guest._transport.get_extra_info("socket")
+    [guest] = server._shared.limiter.all()
+    theirs = guest.transport.get_extra_info("socket")
     option = theirs.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
     connection.close()
 
@@ -259,7 +258,7 @@ def test_a_client_that_drips_its_head_is_cut_off(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A head that does not arrive in its time ends the connection, however often a byte comes."""
-    monkeypatch.setattr(rules, "STRANGER_SECONDS", 1.0)
+    monkeypatch.setattr(rules, "HEAD_SECONDS", 1.0)
     server = serve(plain=True)
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
@@ -277,7 +276,7 @@ def test_a_client_that_stops_in_its_head_is_told(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A head that does not come to its end is answered with 408 and the end of the connection."""
-    monkeypatch.setattr(rules, "STRANGER_SECONDS", 0.5)
+    monkeypatch.setattr(rules, "HEAD_SECONDS", 0.5)
     server = serve(plain=True)
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(b"GET / HTTP/1.1\r\n")
@@ -297,7 +296,7 @@ def test_a_head_that_is_too_long_is_refused(serve: Serve) -> None:
 
     server = serve(app, plain=True)
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
-    connection.request("GET", "/", headers={"X-Long": "x" * rules.HEAD_BYTES})
+    connection.request("GET", "/", headers={"X-Long": "x" * strict_http.HEAD_BYTES})
 
     assert connection.getresponse().status in (413, 431)
     assert asked == []

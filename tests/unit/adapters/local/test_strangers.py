@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
-from bellhop.adapters.local import connection as rules
-from bellhop.adapters.local import crowd
+from bellhop.adapters.local import limiters, strict_http, wsgi
+from bellhop.adapters.local import protocol as rules
 from bellhop.adapters.local.certificates import issue, make_authority
+from bellhop.adapters.local.http_app import Admission, Answer, Environ, refusal
 from bellhop.adapters.local.server import Server
-from bellhop.adapters.local.wsgi import Admission, Answer, Environ, refusal
 from bellhop.logs import Log
 
 SOON = 5.0
@@ -121,7 +121,20 @@ class House:
 
     @property
     def inside(self) -> Any:
-        return self.server._house
+        return self.server._shared.limiter
+
+    @property
+    def busy(self) -> dict[str, int]:
+        """Return how many requests of each sender are read and served."""
+        found = dict(self.server._app.senders._semaphores)
+        used = {sender: limiters.AT_ONCE - each._value for sender, each in found.items()}
+        return {sender: count for sender, count in used.items() if count}
+
+    @property
+    def waiting(self) -> dict[str, Any]:
+        """Return what waits for requests of the same sender."""
+        found = dict(self.server._app.senders._semaphores)
+        return {sender: each._waiters for sender, each in found.items() if each._waiters}
 
     def close(self) -> None:
         self.front.open.set()
@@ -208,8 +221,8 @@ def test_half_handshakes_hold_up_nobody(secure: House, count: int) -> None:
 
 def test_a_known_sender_that_drips_holds_up_itself_alone(house: House) -> None:
     """Of one sender's requests only so many are read at once, and the others get their turn."""
-    slow = [house.knock(post("/in/evil", "Content-Length: 9")) for _ in range(crowd.AT_ONCE)]
-    house.until(lambda: house.inside.turns._busy == {"/in/evil": crowd.AT_ONCE})
+    slow = [house.knock(post("/in/evil", "Content-Length: 9")) for _ in range(limiters.AT_ONCE)]
+    house.until(lambda: house.busy == {"/in/evil": limiters.AT_ONCE})
     waiting = house.knock(post("/in/evil", "Content-Length: 2", body=b"{}"))
 
     assert house.ask() < SOON
@@ -225,7 +238,7 @@ def test_many_requests_of_one_sender_leave_threads_for_others(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Work that takes long takes its sender's turns, not everybody's threads."""
-    monkeypatch.setattr(crowd, "AT_ONCE", THREADS - 1)
+    monkeypatch.setattr(limiters, "AT_ONCE", THREADS - 1)
     house.front.open.clear()
     slow = [
         house.knock(post("/in/slow", "Content-Length: 2", body=b"{}")) for _ in range(3 * THREADS)
@@ -242,8 +255,8 @@ def test_who_is_refused_by_its_body_has_proved_nothing(house: House) -> None:
         client = house.knock(post(path, "Content-Length: 2", body=b"{}"))
 
         assert client.recv(1000).startswith(b"HTTP/1.1 " + status)
-        house.until(lambda: not house.inside.turns._busy)
-        assert len(house.inside.crowd._proven) == proven
+        house.until(lambda: not house.busy)
+        assert len(house.inside._proven) == proven
 
 
 @pytest.mark.parametrize(
@@ -362,8 +375,8 @@ def test_every_request_has_an_end(
     house: House, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     """A client that sends a byte now and then is told 408 when its time is over."""
-    monkeypatch.setattr(rules, "STRANGER_SECONDS", 1.0)
-    monkeypatch.setattr(rules, "BODY_SECONDS", 1.0)
+    monkeypatch.setattr(rules, "HEAD_SECONDS", 1.0)
+    monkeypatch.setattr(wsgi, "BODY_SECONDS", 1.0)
     client = house.knock(sent)
     client.settimeout(0.1)
     answer = b""
@@ -378,7 +391,7 @@ def test_every_request_has_an_end(
 
 def test_a_half_handshake_has_an_end(secure: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection is closed when its time is over."""
-    monkeypatch.setattr(rules, "STRANGER_SECONDS", 0.5)
+    monkeypatch.setattr(rules, "HEAD_SECONDS", 0.5)
 
     assert secure.answer_to(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03") == b""
 
@@ -387,7 +400,7 @@ def test_who_does_not_read_its_answers_is_cut_off(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Requests without end, one after the other, whose answers nobody takes, come to an end."""
-    monkeypatch.setattr(rules, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(wsgi, "ANSWER_SECONDS", 1.0)
     client = house.knock()
     client.settimeout(2.0)
     one = post("/in/friend", "Content-Length: 2", body=b"{}") * 1000
@@ -402,7 +415,7 @@ def test_who_does_not_read_its_answers_is_cut_off(
 
 def test_makes_room_by_letting_strangers_go(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where too many of one address wait, the oldest of them go; known senders stay."""
-    monkeypatch.setattr(crowd, "UNPROVEN", 10)
+    monkeypatch.setattr(limiters, "UNPROVEN", 10)
     known = http.client.HTTPConnection("127.0.0.1", house.server.port, timeout=30)
     known.request("POST", "/in/friend", b"{}")
     known.getresponse().read()
@@ -437,6 +450,27 @@ def test_answers_requests_that_come_together(house: House) -> None:
     assert everything(client).count(b"HTTP/1.1 200") == 3
 
 
+@pytest.mark.parametrize(
+    ("path", "rest"),
+    [
+        pytest.param("/in/friend", b"zz\r\n", id="no chunk"),
+        pytest.param("/in/friend", b"0\r\n\r\nnonsense\r\n\r\n", id="no second request"),
+        pytest.param("/in/friend", b"5\r\nhello\r\n", id="a late body"),
+        pytest.param("/nobody", b"5\r\nhello\r\n", id="no right to send"),
+    ],
+)
+def test_a_refused_client_that_stays_is_closed(
+    house: House, monkeypatch: pytest.MonkeyPatch, path: str, rest: bytes
+) -> None:
+    """Its answer ends the connection, whether the client closes its side or not."""
+    monkeypatch.setattr(wsgi, "BODY_SECONDS", 0.5)
+    monkeypatch.setattr(rules, "LINGER_SECONDS", 0.5)
+    client = house.knock(chunked(path, rest))
+    client.recv(1000)
+
+    house.until(lambda: not house.inside.all())
+
+
 def test_says_misbehaviour_seldom(house: House) -> None:
     """Hundreds of bad requests are one line, so that nobody can fill our disk."""
     for _ in range(100):
@@ -469,26 +503,26 @@ def test_counts_nothing_that_has_ended(house: House) -> None:
         house.knock(kinds[number % len(kinds)]())
     house.sockets.close()
 
-    house.until(lambda: not (len(house.inside.crowd) or house.inside.turns._busy))
-    assert house.inside.turns._waiting == {}
+    house.until(lambda: not (house.inside.all() or house.busy))
+    assert house.waiting == {}
 
 
 def test_who_breaks_off_or_is_let_go_leaves_no_turn_taken(house: House) -> None:
     """Connections reset in a body give their turn back; those dropped in the line lose theirs."""
     unread = post("/in/evil", "Content-Length: 9", body=b"abc")
-    reading = [house.knock(unread) for _ in range(crowd.AT_ONCE)]
-    house.until(lambda: house.inside.turns._busy == {"/in/evil": crowd.AT_ONCE})
+    reading = [house.knock(unread) for _ in range(limiters.AT_ONCE)]
+    house.until(lambda: house.busy == {"/in/evil": limiters.AT_ONCE})
     for _ in range(3):
         house.knock(post("/in/evil", "Content-Length: 2", body=b"{}"))
-    house.until(lambda: len(house.inside.turns._waiting.get("/in/evil", ())) == 3)
+    house.until(lambda: len(house.waiting.get("/in/evil", ())) == 3)
     for client in reading[1:]:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    waiting = list(house.inside.crowd.everybody())[crowd.AT_ONCE :]
-    house.inside.loop.call_soon_threadsafe(lambda: [each.drop() for each in waiting])
-    house.until(lambda: not house.inside.turns._waiting)
+    waiting = list(house.inside.all())[limiters.AT_ONCE :]
+    waiting[0].loop.call_soon_threadsafe(lambda: [each.drop() for each in waiting])
+    house.until(lambda: not house.waiting)
     for client in reading[1:]:
         client.close()
-    house.until(lambda: house.inside.turns._busy == {"/in/evil": 1})
+    house.until(lambda: house.busy == {"/in/evil": 1})
 
     assert house.front.served == []
     assert house.ask("/in/evil") < SOON
@@ -500,7 +534,7 @@ def test_who_breaks_off_or_is_let_go_leaves_no_turn_taken(house: House) -> None:
     [
         pytest.param(b"", id="as it should be"),
         pytest.param(b"Content-Length: 2\r\n", id="with the length of a body"),
-        pytest.param(b"X: " + b"y" * (rules.HEAD_BYTES + 1000) + b"\r\n", id="too long"),
+        pytest.param(b"X: " + b"y" * (strict_http.HEAD_BYTES + 1000) + b"\r\n", id="too long"),
     ],
 )
 def test_a_head_is_answered_without_a_body(house: House, target: str, rest: bytes) -> None:
