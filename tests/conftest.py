@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import coverage
 import pytest
 
+from bellhop import logs
 from bellhop.adapters.gcp.services import EMULATORS
 from tests import live, live_google
 
@@ -162,3 +164,15 @@ def _scrubbed_environment(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.
     if not live_google.chosen(pytestconfig):
         for name, value in live_google.SILENCE.items():
             monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(autouse=True)
+def _unconfigured_logging() -> Iterator[None]:
+    """Undo the configuration of an entry point that a test called in this process."""
+    root, raises = logging.getLogger(), logging.raiseExceptions
+    handlers, level = root.handlers[:], root.level
+    yield
+    logging.raiseExceptions, root.handlers[:] = raises, handlers
+    root.setLevel(level)
+    for name in (logs._NAME, *logs._LIBRARIES):
+        logging.getLogger(name).setLevel(logging.NOTSET)

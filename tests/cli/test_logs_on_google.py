@@ -16,7 +16,8 @@ from bellhop.adapters.gcp.logs import CloudLogs
 from bellhop.adapters.gcp.services import Services
 from bellhop.cloud.told import ToldLedger
 from bellhop.following import LATE
-from bellhop.gcp.lines import CloudLog
+from bellhop.gcp.lines import CloudFormatter
+from bellhop.logs import Log
 from bellhop.model.record import Entry
 from bellhop.records.ledger import Bounds
 from infra.lab.google_logging import Logging
@@ -31,7 +32,8 @@ _ALL_TRIES = 5
 def told(entries: list[Entry]) -> list[str]:
     """The lines that functions write for entries of the ledger."""
     stream = io.StringIO()
-    ledger = ToldLedger(Nothing(), Bounds(), CloudLog("lab-7", stream))  # type: ignore[arg-type]
+    log = Log(stream, CloudFormatter("lab-7"))
+    ledger = ToldLedger(Nothing(), Bounds(), log)  # type: ignore[arg-type]
     ledger.gather()
     for entry in entries:
         ledger.note(entry)

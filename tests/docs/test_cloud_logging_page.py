@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from bellhop.cloud.told import ToldLedger
-from bellhop.gcp.lines import LABELS, CloudLog
+from bellhop.gcp.lines import LABELS, CloudFormatter
+from bellhop.logs import Log
 from bellhop.records.ledger import Bounds
 from infra.lab.google_logging import Logging
 from tests.unit.cli import fleet
@@ -32,7 +33,7 @@ class Nothing:
 def logging() -> Iterator[Logging]:
     """What functions have logged of a day, as their own classes write it."""
     stream = io.StringIO()
-    told = CloudLog("lab-7", stream)
+    told = Log(stream, CloudFormatter("lab-7"))
     ledger = ToldLedger(Nothing(), Bounds(), told)  # type: ignore[arg-type]
     ledger.gather()
     about = {"source": "web", "profile": "p", "since_ring_ms": 2500.0}

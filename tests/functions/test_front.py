@@ -167,7 +167,7 @@ def test_is_healthy_without_asking_anybody(account: Account) -> None:
 
 
 def test_sends_away_until_it_can_be_opened(
-    account: Account, capsys: pytest.CaptureFixture[str]
+    account: Account, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A key that cannot be read now is asked for again by the next request."""
     User(account).register("east", {}, env="production")
@@ -176,20 +176,19 @@ def test_sends_away_until_it_can_be_opened(
 
     status, body = ask(fresh)
     assert (status, body["error"]["code"]) == (503, "Temporary")
-    assert json.loads(capsys.readouterr().out)["severity"] == "WARNING"
+    assert [each.levelname for each in caplog.records] == ["WARNING"]
     assert ask(fresh)[0] == 200
 
 
 def test_says_that_a_variable_is_missing(
-    account: Account, capsys: pytest.CaptureFixture[str]
+    account: Account, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An installation that is not whole is an error for its operator, and 503 for a sender."""
     del account.environment["BELLHOP_TABLE"]
 
     assert ask(Front(aws._stage, account.open))[0] == 503
-    line = json.loads(capsys.readouterr().out)
-    assert line["severity"] == "ERROR"
-    assert "the variable BELLHOP_TABLE is not set" in line["stack_trace"]
+    assert caplog.messages == ["Cannot open the installation"]
+    assert "the variable BELLHOP_TABLE is not set" in caplog.text
 
 
 def test_takes_events_only_from_where_they_may_come(moto: Moto) -> None:

@@ -205,7 +205,7 @@ def test_is_healthy_without_asking_anybody() -> None:
 
 @pytest.mark.parametrize("missing", ["BELLHOP_DATABASE", "BELLHOP_KEY_SECRET", "BELLHOP_TOPICS"])
 def test_sends_away_until_it_can_be_opened(
-    project: Project, missing: str, capsys: pytest.CaptureFixture[str]
+    project: Project, missing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An installation that is not whole is an error for its operator, and 503 for a sender."""
     project.owner().register("east", {}, env="production")
@@ -213,8 +213,7 @@ def test_sends_away_until_it_can_be_opened(
     front = Front(gcp._stage, project.open)
 
     assert ask(front)[0] == 503
-    line = json.loads(capsys.readouterr().out)
-    assert line["severity"] == "ERROR"
-    assert f"the variable {missing} is not set" in line["stack_trace"]
+    assert caplog.messages == ["Cannot open the installation"]
+    assert f"the variable {missing} is not set" in caplog.text
     project.environment[missing] = kept
     assert ask(front)[0] == 200

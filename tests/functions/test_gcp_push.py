@@ -159,9 +159,7 @@ def test_what_is_no_push_is_refused(
     assert stand.project.lines()[-1]["severity"] == "ERROR"
 
 
-def test_what_cannot_be_opened_comes_again(
-    stand: Stand, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_opened_comes_again(stand: Stand, caplog: pytest.LogCaptureFixture) -> None:
     """No message is lost to a key that cannot be read, and the next one tries again."""
     broken = [TemporaryError("cannot read the sealing key"), KeyError("a variable")]
 
@@ -177,8 +175,7 @@ def test_what_cannot_be_opened_comes_again(
     push(stand.event("one"))
 
     assert stand.stage.seen == ["one"]
-    said = [json.loads(each)["severity"] for each in capsys.readouterr().out.splitlines()]
-    assert said == ["ERROR", "WARNING"]
+    assert [each.levelname for each in caplog.records] == ["ERROR", "WARNING"]
 
 
 def test_threads_share_one_installation_and_work_at_once(stand: Stand) -> None:

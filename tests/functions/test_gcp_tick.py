@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from bellhop import __version__
@@ -62,13 +60,13 @@ def test_terraform_cannot_destroy_what_clusters_are_registered_in(
 
 
 def test_a_tick_that_fails_says_so_and_is_made_good(
-    project: Project, tick: Tick, capsys: pytest.CaptureFixture[str]
+    project: Project, tick: Tick, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Google counts what is no success, the log says why, and the next tick does it all."""
     kept = project.environment.pop("BELLHOP_DATABASE")
 
     assert tick()[1] == 500
-    assert json.loads(capsys.readouterr().out)["severity"] == "ERROR"
+    assert [each.levelname for each in caplog.records] == ["ERROR"]
     project.environment["BELLHOP_DATABASE"] = kept
     assert tick() == ({"published": 1}, 200)
 

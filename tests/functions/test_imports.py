@@ -40,7 +40,7 @@ module = __import__(f"functions.{sys.argv[1]}.{sys.argv[3]}", fromlist=["handle"
 assert callable(module.handle)
 forbidden = {"BaseClient", "Session", "Services", "Sealer", "Ledger", "ToldLedger", "Records",
              "Log", "KubeClient", "KubeAccess", "ThreadPoolExecutor", "SqsQueue", "DynamoStore",
-             "CloudLog", "PubsubQueue", "FirestoreStore", "Channel", "AuthorizedSession"}
+             "CloudFormatter", "PubsubQueue", "FirestoreStore", "Channel", "AuthorizedSession"}
 collected, kept = gc.isenabled(), gc.get_freeze_count()
 gc.unfreeze()  # Or nobody could see what was made.
 made = [type(each).__name__ for each in gc.get_objects() if type(each).__name__ in forbidden]

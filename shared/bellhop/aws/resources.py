@@ -31,7 +31,7 @@ from bellhop.cloud.environment import (
     sealing_key,
 )
 from bellhop.frozen import frozen
-from bellhop.logs import Log
+from bellhop.logs import Log, configure
 from bellhop.messages import Publisher
 from bellhop.model.reach import ABROAD, Reach
 from bellhop.settings import read
@@ -57,7 +57,8 @@ class Resources(cloud.Resources):
 
 
 def from_environment() -> Resources:
-    """Open the installation that the environment names."""
+    """Configure logging, and open the installation that the environment names."""
+    configure()
     reach = reach_where(os.environ.get("AWS_ENDPOINT_URL", ""))
     return open_resources(os.environ, Services(), Log(), reach=reach)
 

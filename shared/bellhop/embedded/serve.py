@@ -28,7 +28,7 @@ from bellhop.embedded.warming import WarmUp
 from bellhop.embedded.workers import Workers, make_stages
 from bellhop.errors import MissingError
 from bellhop.fleet.installation import Inbound, Installation
-from bellhop.logs import Log
+from bellhop.logs import Log, configure
 from bellhop.settings import Settings, read
 from bellhop.stages.ingest import Ingest
 from bellhop.stages.lease import Peers
@@ -48,6 +48,7 @@ def serve(state: Path, *, host: str, port: int, advertise: str = "") -> None:
         InvalidError: the folder, the port or a setting cannot be used.
         MissingError: the folder was deleted or replaced meanwhile.
     """
+    configure()
     settings = read(os.environ)
     log = Log()
     sys.setswitchinterval(_SWITCH_SECONDS)

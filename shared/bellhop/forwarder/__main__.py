@@ -12,12 +12,13 @@ from bellhop.engine.pods import MOUNTED
 from bellhop.errors import BellhopError
 from bellhop.forwarder.forwarder import Forwarder, Options
 from bellhop.forwarder.home import connect
-from bellhop.logs import Log
+from bellhop.logs import Log, configure
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the forwarder until SIGTERM; returns the exit status."""
     given = _parser().parse_args(arguments)
+    configure()
     log = Log()
     options = Options(
         listen=given.listen,

@@ -12,11 +12,11 @@ says the same in both clouds.
 from __future__ import annotations
 
 import hashlib
-import sys
+import logging
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any
 
-from bellhop.logs import Log, as_json
+from bellhop.logs import JsonFormatter, as_json
 
 LABELS: Mapping[str, str] = {
     "cluster": "cluster",
@@ -33,27 +33,26 @@ _LABEL_LIMIT = 1024
 """Characters of a label's value that are kept, well below what an entry may have."""
 
 
-class CloudLog(Log):
-    """Writes lines for a project's logs."""
+class CloudFormatter(JsonFormatter):
+    """Writes records for a project's logs."""
 
-    def __init__(self, project: str, stream: TextIO | None = None, **always: Any) -> None:
-        # functions-framework puts another stream before it for as long as a request takes.
-        super().__init__(stream if stream is not None else sys.__stdout__, **always)
+    def __init__(self, project: str) -> None:
+        super().__init__()
         self._project = project
 
-    def line(self, told: dict[str, Any]) -> dict[str, Any]:
-        """Return what is told, and beside it what Cloud Logging looks for."""
+    def entry(self, record: logging.LogRecord) -> dict[str, Any]:
+        """Return the fields of a record, and beside them what Cloud Logging looks for."""
+        entry = super().entry(record)
+        digest = hashlib.sha256(as_json(entry).encode()).hexdigest()
+        more: dict[str, Any] = {_GOOGLES + "insertId": digest[:_TRACE_DIGITS]}
         labels = {
-            label: str(told[field])[:_LABEL_LIMIT]
+            label: str(entry[field])[:_LABEL_LIMIT]
             for field, label in LABELS.items()
-            if told.get(field)
+            if entry.get(field)
         }
-        whole = dict(told)
         if labels:
-            whole[_GOOGLES + "labels"] = labels
-        if trace := told.get("trace"):
+            more[_GOOGLES + "labels"] = labels
+        if trace := entry.get("trace"):
             number = str(trace).rjust(_TRACE_DIGITS, "0")
-            whole[_GOOGLES + "trace"] = f"projects/{self._project}/traces/{number}"
-        digest = hashlib.sha256(as_json(told).encode()).hexdigest()
-        whole[_GOOGLES + "insertId"] = digest[:_TRACE_DIGITS]
-        return whole
+            more[_GOOGLES + "trace"] = f"projects/{self._project}/traces/{number}"
+        return {**entry, **more}

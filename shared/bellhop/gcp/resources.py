@@ -17,6 +17,7 @@ Terraform sets the environment that is read here, beside the settings:
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 
 from bellhop.adapters.gcp.blobs import CloudBlobs
@@ -29,8 +30,8 @@ from bellhop.cloud import resources as cloud
 from bellhop.cloud.environment import by_inbox, given, ranges, reach_where, sealing_key
 from bellhop.errors import InvalidError
 from bellhop.frozen import frozen
-from bellhop.gcp.lines import CloudLog
-from bellhop.logs import Log
+from bellhop.gcp.lines import CloudFormatter
+from bellhop.logs import Log, configure
 from bellhop.messages import Publisher
 from bellhop.model.reach import ABROAD, Reach
 from bellhop.settings import read
@@ -70,11 +71,13 @@ class Resources(cloud.Resources):
 
 
 def from_environment() -> Resources:
-    """Open the installation that the environment names."""
+    """Configure logging, and open the installation that the environment names."""
+    # functions-framework puts another stream before stdout for as long as a request takes.
+    configure(sys.__stdout__, CloudFormatter(os.environ.get("BELLHOP_PROJECT", "")))
     project = given(os.environ, "BELLHOP_PROJECT")
     # An emulator's address has no scheme.
     reach = reach_where(f"//{os.environ.get('FIRESTORE_EMULATOR_HOST', '')}")
-    return open_resources(os.environ, Services(project), CloudLog(project), reach=reach)
+    return open_resources(os.environ, Services(project), Log(), reach=reach)
 
 
 def open_resources(

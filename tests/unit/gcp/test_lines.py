@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bellhop.cloud.told import ToldLedger, read_line
-from bellhop.gcp.lines import LABELS, CloudLog
+from bellhop.gcp.lines import LABELS, CloudFormatter
+from bellhop.logs import Log
 from bellhop.model.record import Entry
 from bellhop.records.ledger import Bounds
 from tests.unit.cli import fleet
@@ -27,10 +28,15 @@ APPLIED = fleet.entry(
 )
 
 
+def cloud_log(stream: io.StringIO) -> Log:
+    """What functions of a project write with."""
+    return Log(stream, CloudFormatter("a-project"))
+
+
 def told(*entries: Entry) -> list[dict[str, Any]]:
     """The lines that functions on Google Cloud write for entries of the ledger."""
     stream = io.StringIO()
-    ledger = ToldLedger(None, Bounds(), CloudLog("a-project", stream))  # type: ignore[arg-type]
+    ledger = ToldLedger(None, Bounds(), cloud_log(stream))  # type: ignore[arg-type]
     ledger.gather()
     for entry in entries:
         ledger.note(entry)
@@ -85,7 +91,7 @@ def test_the_payload_is_the_same_in_every_cloud() -> None:
 def test_a_label_is_text_and_no_longer_than_google_takes(field: str) -> None:
     """Whatever the field holds; one that says nothing makes none."""
     stream = io.StringIO()
-    log = CloudLog("a-project", stream)
+    log = cloud_log(stream)
     log.info("Long", **{field: "x" * 5000})
     log.info("Number", **{field: 7})
     log.info("Empty", **{field: ""})
@@ -102,7 +108,7 @@ def test_a_label_is_text_and_no_longer_than_google_takes(field: str) -> None:
 def test_an_error_is_one_line_with_its_traceback() -> None:
     """Error Reporting looks for `stack_trace`."""
     stream = io.StringIO()
-    CloudLog("a-project", stream).error("Failed on a message", ValueError("no"), stage="apply")
+    cloud_log(stream).error("Failed on a message", ValueError("no"), stage="apply")
     [line] = stream.getvalue().splitlines()
 
     assert json.loads(line)["severity"] == "ERROR"

@@ -177,8 +177,6 @@ def _config(app: WsgiAdapter, shared: Listener) -> uvicorn.Config:
         date_header=False,
         access_log=False,
         log_config=None,
-        # The protocol has a logger of its own; the rest of uvicorn reports its start and end.
-        log_level="critical",
         backlog=_BACKLOG,
         timeout_graceful_shutdown=STOP_SECONDS,
     )

@@ -7,6 +7,7 @@ load than most commands take.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, cast
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from bellhop.cli.contexts import KINDS, Context
 from bellhop.errors import InvalidError
 from bellhop.frozen import frozen
+from bellhop.logs import configure
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
@@ -102,7 +104,8 @@ class Place(Protocol):
 
 
 def place_of(context: Context) -> Place:
-    """Return the way into an installation."""
+    """Return the way into an installation; what is logged on it goes to standard error."""
+    configure(sys.stderr)
     return cast("Place", importlib.import_module(_MODULES[context.kind]))
 
 
