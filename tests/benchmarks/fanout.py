@@ -33,7 +33,7 @@ from infra.lab.processes import Nursery
 from tests.benchmarks.apply import THREADS, config_map, declare, register, seconds
 from tests.benchmarks.figures import in_turns, lab, run, spread, table
 
-SMALLEST = (3, 1, 2)
+SMALLEST = (3, 1)
 OBJECTS = 2
 HOLDER = {
     "apiVersion": "v1",
