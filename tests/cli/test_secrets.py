@@ -137,7 +137,7 @@ def test_no_secret_gets_out(
     )
     someone.close()
     ring(functions, {"items": [{"object": stored}]})
-    ring(functions, {"items": [{"object": {**stored, "data": DATA}}, {"strange": BEARER}]})
+    ring(functions, {"items": [{"object": {**stored, "metadata": DATA}}, {"strange": BEARER}]})
     house.here.publisher.publish([Sweep("fleet/east"), Sweep(f"fleet/{DELIVERED}")])
 
     def failed() -> set[str]:
