@@ -103,7 +103,7 @@ MUTANTS = [
         "Nobody looks whether a cluster is well.",
     ),
     Mutant(
-        "adapters/notices/dialling.py",
+        "adapters/notices/mail_connection.py",
         "        if refused := reach.refusal_of(ip_address(address)):\n",
         '        if refused := "":\n',
         "A name that leads to the function itself is called.",
