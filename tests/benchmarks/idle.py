@@ -19,7 +19,7 @@ from tests.benchmarks.figures import lab, run, table
 from tests.benchmarks.latency import EXAMPLE
 
 SMALLEST = (1,)
-AIM = 0.5
+AIM = 1.0
 """Percent of a core, for each process."""
 
 _SETTLE_SECONDS = 3.0
