@@ -92,7 +92,7 @@ def configure(stream: TextIO | None = None, formatter: logging.Formatter | None 
     for name in _LIBRARIES:
         library = logging.getLogger(name)
         library.setLevel(logging.WARNING)
-        # Google's libraries keep their records from the root logger unless they are told.
+        # Google's libraries keep their records from the root logger by default.
         library.propagate = True
 
 

@@ -71,8 +71,8 @@ class Settings:
     or wherever a profile names it (`always`), as Sveltos does."""
 
     workers: int = 8
-    """Threads of each process that apply profiles, and how many of all together one cluster may
-    keep busy; those that wait for a cluster are replaced, by up to 64 others."""
+    """How many workers one cluster may keep busy at once with applying, and with each other work
+    that calls clusters; all clusters together have 32, and 16 of each other."""
 
     deletion_share: float = 0.5
     """A sweep that finds more than this share of a kind's objects gone waits for agreement."""

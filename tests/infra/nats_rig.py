@@ -31,6 +31,7 @@ from infra.lab.nats import PROGRAM, Nats, beside
 from infra.lab.processes import Nursery
 from tests.fakes.kube import FakeKube
 from tests.infra.forwarder_rig import failures
+from tests.infra.sender_rig import counted
 
 SECRET = GVK("", "v1", "Secret")
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MESSAGING_NAMESPACE}}
@@ -178,12 +179,7 @@ class Bridge:
         return self.written.getvalue().count(sentence)
 
     def count(self, name: str) -> int:
-        [line] = [
-            each
-            for each in self.counts.text({}).splitlines()
-            if each.startswith(f"bellhop_forwarder_{name}_total ")
-        ]
-        return int(line.rsplit(" ", 1)[1])
+        return counted(self.counts, name)
 
     def publish(self, *bodies: bytes, subject: str = "logins", **options: Any) -> None:
         """Publish by core NATS; what a stream is for, it keeps."""

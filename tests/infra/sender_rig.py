@@ -141,12 +141,7 @@ class Office:
         return [line for line in lines if line["message"].startswith(sentence)]
 
     def count(self, name: str) -> int:
-        [line] = [
-            each
-            for each in self.counts.text({}).splitlines()
-            if each.startswith(f"bellhop_forwarder_{name}_total ")
-        ]
-        return int(line.rsplit(" ", 1)[1])
+        return counted(self.counts, name)
 
     def close(self) -> None:
         self.sender.close(10)
@@ -163,3 +158,13 @@ def until(done: Callable[[], bool]) -> None:
 
 def name_of(item: dict[str, Any]) -> str:
     return str(item["object"]["metadata"]["name"])
+
+
+def counted(counts: Counts, name: str) -> int:
+    """Return what a forwarder's metrics say of one counter."""
+    [line] = [
+        each
+        for each in counts.text({}).splitlines()
+        if each.startswith(f"bellhop_forwarder_{name}_total ")
+    ]
+    return int(line.rsplit(" ", 1)[1])

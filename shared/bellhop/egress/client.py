@@ -48,7 +48,6 @@ _PIECE = 64 << 10
 _SEND = 16 << 10
 _GZIP = 31
 
-
 HttpError = http.HTTPError
 """What an exchange that failed raises."""
 
@@ -83,8 +82,8 @@ class Answer(NamedTuple):
 class HttpClient:
     """The connections to one server, shared between threads.
 
-    `reach` says where they may go; each exchange takes at most `whole` seconds, or as
-    long as one may.
+    `reach` says where they may go; each exchange takes at most `whole` seconds, WHOLE_SECONDS if
+    none are given.
     """
 
     def __init__(

@@ -88,6 +88,7 @@ class Consumer:
     def _ready(self) -> tuple[Collection[str], float | None]:
         with self._lock:
             free = [name for name, count in self._free.items() if count]
+        # All are in one file, so that any of them can tell.
         return next(iter(self._sources.values())).queue.ready(free)
 
     def _begin(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""`bellhop serve`: the HTTP function and every stage in one process, until it is told to stop."""
+"""`bellhop serve`: the HTTP function and every stage in one process, until a signal stops them."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class _Connection:
         if instructions.ingest_url.startswith("https:"):
             authority = instructions.ingest_ca or None
             options["ssl_context"] = ssl.create_default_context(cadata=authority)
-        # Whoever writes the Secret says where ingest is; on one machine that is this machine.
+        # The Secret names the address of ingest; on one machine that is loopback.
         self._client = HttpClient(instructions.ingest_url, reach=HERE, threads=1, **options)
 
     def post(self, body: bytes) -> Answer:

@@ -52,7 +52,7 @@ class _Entry:
 class KubeAccess:
     """Opens clusters by name; shared between threads.
 
-    `reach` says where calls may go, .
+    `reach` says where calls may go.
     """
 
     def __init__(

@@ -94,9 +94,9 @@ class Transport:
         lookups: Lookups = LOOKUPS,
     ) -> None:
         self._renew = renew
-        self._wire = partial(_wire, cluster, reach=reach, lookups=lookups)
+        self._make_client = partial(_client, cluster, reach=reach, lookups=lookups)
         self._renewing = threading.Lock()
-        self._session = _Session(kubeconfig, self._wire(kubeconfig))
+        self._session = _Session(kubeconfig, self._make_client(kubeconfig))
         self._greeting = Greeting()
 
     def send(self, request: Request, call: Call) -> Any:
@@ -132,7 +132,7 @@ class Transport:
 
     def close(self) -> None:
         """Close the idle connections."""
-        self._session.wire.close()
+        self._session.client.close()
 
     @property
     def skew(self) -> timedelta | None:
@@ -151,7 +151,7 @@ class Transport:
             kubeconfig = self._renew(refused.kubeconfig)
             if kubeconfig is None or kubeconfig == refused.kubeconfig:
                 return None
-            self._session = _Session(kubeconfig, self._wire(kubeconfig))
+            self._session = _Session(kubeconfig, self._make_client(kubeconfig))
             return self._session
 
 
@@ -195,9 +195,9 @@ Sends = Transport | Acting
 class _Session:
     """One set of credentials with its connections."""
 
-    def __init__(self, kubeconfig: Kubeconfig, wire: HttpClient) -> None:
+    def __init__(self, kubeconfig: Kubeconfig, client: HttpClient) -> None:
         self.kubeconfig = kubeconfig
-        self.wire = wire
+        self.client = client
         self._dated = ("", datetime.now(UTC))
         self._headers = {"User-Agent": "bellhop"}
         # API servers compress only from 128 KiB on.
@@ -239,7 +239,7 @@ class _Session:
         if request.account:
             headers["Impersonate-User"] = _user(request.account)
         try:
-            answer = self.wire.request(
+            answer = self.client.request(
                 request.method,
                 request.path,
                 query=request.query,
@@ -322,7 +322,7 @@ def read_answer(text: bytes, call: Call) -> Any:
     )
 
 
-def _wire(cluster: str, kubeconfig: Kubeconfig, *, reach: Reach, lookups: Lookups) -> HttpClient:
+def _client(cluster: str, kubeconfig: Kubeconfig, *, reach: Reach, lookups: Lookups) -> HttpClient:
     """Make connections that fail at once rather than retry or wait for a free one."""
     tls: dict[str, Any] = {}
     if urlsplit(kubeconfig.server).scheme != "http":

@@ -25,7 +25,7 @@ from bellhop.adapters.local.strict_http import StrictConnection
 
 HEAD_SECONDS = 10.0  # for handshake and head, and for each further head
 ANSWER_SECONDS = 10.0  # to read an answer
-IDLE_SECONDS = 120.0  # between requests of an authenticated sender; API servers let go after 90
+IDLE_SECONDS = 120.0  # between requests of an authenticated sender; API servers close after 90
 
 # For how long, and how much of, what a refused client still sends is thrown away.
 LINGER_SECONDS = 1.0

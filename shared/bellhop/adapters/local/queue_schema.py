@@ -7,7 +7,8 @@ from bellhop.adapters.local.database import Schema
 
 SCHEMA = Schema(
     noun="queue",
-    application=0x42454C51,
+    # Another one than that of the layout before, whose versions went up to 4.
+    application=0x42454C52,
     migrations=(
         (
             """CREATE TABLE shares (

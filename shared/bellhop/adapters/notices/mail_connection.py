@@ -73,7 +73,7 @@ def dial(
     deadline: Deadline,
     resolve: Callable[[str, float], list[str]] = LOOKUPS.addresses,
 ) -> socket.socket:
-    """Connect to a host that may be called, at an address that was judged.
+    """Connect to a host that may be called, at an address that was checked.
 
     Raises:
         InvalidError: it may not be, or one of its addresses may not.
