@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -161,7 +161,8 @@ def register(here: Installation, spec: Registration, *, pause: Pause = time.slee
         BusyError: it is being registered by somebody else.
         MissingError: what it renews is not registered any more; nothing is changed.
     """
-    with _as_given(spec):
+    # A renewal uses the stored one, and the kubeconfig of a cloud's cluster is no user's file.
+    with nullcontext() if spec.renews is not None or spec.managed else as_given():
         return _register(here, spec, pause)
 
 
@@ -182,16 +183,13 @@ def _register(here: Installation, spec: Registration, pause: Pause) -> Registere
 
 
 @contextmanager
-def _as_given(spec: Registration) -> Iterator[None]:
-    """Word errors for a kubeconfig that was given now, and is not stored yet.
-
-    A renewal uses the stored one, and the kubeconfig of a cloud's cluster is no user's file.
-    """
+def as_given() -> Iterator[None]:
+    """Word errors for a kubeconfig that was given now, and is not stored yet."""
     try:
         yield
     except BellhopError as error:
         given = error.context.get("given")
-        if not given or spec.renews is not None or spec.managed:
+        if not given:
             raise
         raise type(error)(str(given)) from error
 
