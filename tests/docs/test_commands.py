@@ -219,7 +219,7 @@ def test_the_way_to_register_runs_as_it_is_written(stand: Stand, tmp_path: Path)
     told = page.replace("\\\n", "").splitlines()
     ours = [line for line in told if line.startswith("bellhop ") and "serve" not in line]
     verbs = [shlex.split(line)[1] for line in ours]
-    ways = ["register", "rotate", "register", "register", "rotate", "register"]
+    ways = ["register", "register", "rotate", "register", "register", "rotate", "register"]
     assert verbs == [*ways, "get", "describe", "deregister"]
     # What has no forwarder comes last: nobody here ends a namespace, which is needed until then.
     for line in [each for each in ours[: len(ways)] if "--direct" in each or "--audit" in each]:

@@ -1,4 +1,7 @@
-"""A kubeconfig from a user's machine: its certificate files embedded, everything else refused."""
+"""A kubeconfig from a user's machine: its certificate files embedded, its owner logged in.
+
+What else would act on the machine that reads it is refused, before a program runs.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ import base64
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from bellhop.adapters.local.files import bounded, read_at_most, read_regular
+from bellhop.adapters.local.files import bounded, read_at_most, read_regular, write_whole
 from bellhop.cli.files import explained
-from bellhop.errors import InvalidError
+from bellhop.errors import BellhopError, InvalidError
+from bellhop.model.document import dump
 from bellhop.model.kubeconfig import LARGEST, Kubeconfig, parse, refuse_passing, sanitise
 from bellhop.model.reach import HERE
 
@@ -21,16 +27,32 @@ _FILES = {
     "users": ("user", ("client-certificate", "client-key")),
 }
 
+PATIENCE = timedelta(seconds=60)
+"""How long a login may take."""
 
-def read_kubeconfig(path: Path, context: str | None) -> Kubeconfig:
-    """Read address and credentials of one context.
+_LOGINS = ("exec", "auth-provider")
+_PROVIDER = "auth-provider"
+_NONE_YET = "none-yet"
+
+
+class Given(NamedTuple):
+    """What a user gives; by `login` its credentials are a person's, and end before long."""
+
+    kubeconfig: Kubeconfig
+    login: bool
+
+
+def read_kubeconfig(path: Path, context: str | None, *, patience: timedelta = PATIENCE) -> Given:
+    """Read address and credentials of one context, and log in where it says how.
 
     Certificate files that the context's cluster and user name are embedded, as `kubectl config
-    view --flatten` does; other files and programs are refused. The path `-` is standard input.
+    view --flatten` does; other files are refused. The path `-` is standard input.
 
     Raises:
-        MissingError: the file is not there.
+        MissingError: the file is not there, or the program that logs in.
         InvalidError: it cannot be read, or holds what is refused; or its token ends before long.
+        DeniedError: the login fails.
+        UnreachableError: the login takes longer than `patience`.
     """
     piped = path == _STANDARD_INPUT
     name = "standard input" if piped else str(path)
@@ -39,14 +61,72 @@ def read_kubeconfig(path: Path, context: str | None) -> Kubeconfig:
         text = content.decode()
     with _about(name):
         document = parse(text)
-    if isinstance(document, dict):
-        _embed(document, context, path.parent)
+    entries = _entries(document, context)
+    _embed(entries, path.parent)
+    user = entries.get("users", {})
+    taken = document if isinstance(document, dict) else text
+    login = {key: user.pop(key) for key in _LOGINS if user.get(key)}
+    if login:
+        # What is refused anyway is refused before a program runs; this token is never sent.
+        user["token"] = _NONE_YET
+        with _about(name):
+            sanitise(taken, context=context, reach=HERE)
+        del user["token"]
+        with _cannot_log_in(name):
+            user |= _log_in(login, entries["clusters"], None if piped else path, context, patience)
     with _about(name):
         # Which of this machine's clusters an installation calls, it says itself.
-        taken = document if isinstance(document, dict) else text
         found = sanitise(taken, context=context, reach=HERE)
-        refuse_passing(found)
-    return found
+        if not login:
+            refuse_passing(found)
+    return Given(found, bool(login))
+
+
+def _log_in(
+    login: Mapping[str, Any],
+    cluster: Mapping[str, Any],
+    path: Path | None,
+    context: str | None,
+    patience: timedelta,
+) -> dict[str, str]:
+    """Return what the user of a context logs in with; both modules load the official client."""
+    if len(login) > 1:
+        raise InvalidError("`exec` and `auth-provider` are two ways to log in; keep one of them")
+    if _PROVIDER in login:
+        from bellhop.cli.oidc import refresh
+
+        keep = partial(_keep_tokens, path, context)
+        return {"token": refresh(_mapping(login[_PROVIDER], _PROVIDER), keep, patience=patience)}
+    from bellhop.cli.exec_plugin import run_plugin
+
+    terminal = path is not None and sys.stdin.isatty()
+    folder = path.resolve().parent if path else None
+    entry = _mapping(login["exec"], "exec")
+    return run_plugin(entry, cluster, folder, terminal=terminal, patience=patience)
+
+
+def _mapping(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidError(f"`{name}` is not a mapping")
+    return value
+
+
+def _keep_tokens(path: Path | None, context: str | None, tokens: Mapping[str, str]) -> None:
+    """Write refreshed tokens into the kubeconfig, as kubectl does: the former may have ended."""
+    if path is None or not path.is_file():
+        return
+    document = parse(read_at_most(path, LARGEST))
+    _entries(document, context)["users"][_PROVIDER]["config"].update(tokens)
+    # A link stays one.
+    write_whole(path.resolve(), dump(document).encode())
+
+
+@contextmanager
+def _cannot_log_in(name: str) -> Iterator[None]:
+    try:
+        yield
+    except BellhopError as error:
+        raise type(error)(f"cannot log in by the kubeconfig '{name}': {error}") from error
 
 
 @contextmanager
@@ -57,15 +137,23 @@ def _about(name: str) -> Iterator[None]:
         raise InvalidError(str(error), where=name) from error
 
 
-def _embed(document: dict[str, Any], context: str | None, folder: Path) -> None:
-    chosen = _entry(document, "contexts", context or document.get("current-context"), "context")
-    if chosen is None:
-        return
-    for plural, (singular, keys) in _FILES.items():
-        entry = _entry(document, plural, chosen.get(singular), singular)
-        if not isinstance(entry, dict):
-            continue
-        for key in keys:
+def _entries(document: Any, context: str | None) -> dict[str, dict[str, Any]]:
+    """Return the cluster and the user of a context, as far as they are there."""
+    if not isinstance(document, dict):
+        return {}
+    wanted = context or document.get("current-context")
+    chosen = _entry(document, "contexts", wanted, "context") or {}
+    found = {
+        plural: _entry(document, plural, chosen.get(singular), singular)
+        for plural, (singular, _) in _FILES.items()
+        if chosen
+    }
+    return {plural: entry for plural, entry in found.items() if entry}
+
+
+def _embed(entries: Mapping[str, dict[str, Any]], folder: Path) -> None:
+    for plural, entry in entries.items():
+        for key in _FILES[plural][1]:
             name = entry.get(key)
             if isinstance(name, str) and name:
                 # A file goes before data, as kubectl has it.

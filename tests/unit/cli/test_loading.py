@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bellhop.fleet.installation import Installation
-from tests.unit.cli import fleet
+from tests.unit.cli import fleet, logins
 
 HEAVY = {
     "bellhop.adapters.kube.client": "the Kubernetes client",
@@ -22,6 +23,7 @@ HEAVY = {
     "cryptography": "sealing",
     "functions_framework": "the server",
     "jinja2": "Jinja",
+    "kubernetes": "the official client",
     "lupa": "Lua",
     "pydantic": "kinds",
     "sqlite3": "the store",
@@ -63,6 +65,7 @@ def loaded(state: Path, arguments: str) -> set[str]:
     [
         ("--help", set()),
         ("get --help", set()),
+        ("register cluster --help", set()),
         ("get clusters", STORE),
         ("get clusters -n default -o wide", STORE),
         ("show events", STORE),
@@ -90,3 +93,22 @@ def test_what_a_command_needs_is_there_though_it_was_not_loaded(
     fleet.populate(here)
 
     assert "declaring" in loaded(state, "label cluster default/workload a=b")
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize(("user", "expected"), [({"token": "t"}, False), (None, True)])
+def test_only_a_login_loads_the_official_client(
+    tmp_path: Path, user: dict[str, Any] | None, *, expected: bool
+) -> None:
+    """It takes two seconds, which a kubeconfig with a token does not pay for."""
+    path = logins.write(tmp_path, user or logins.plugin(tmp_path, logins.answer(token="t")))
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from bellhop.cli.credentials import read_kubeconfig\n"
+        "read_kubeconfig(Path(sys.argv[1]), None); print('kubernetes' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, path], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == str(expected)

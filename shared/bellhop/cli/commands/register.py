@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -192,8 +193,8 @@ def _wishes(command: F) -> F:
     required=True,
     type=click.Path(path_type=Path),
     shell_complete=complete_file,
-    help="Address and credentials, `-` for standard input; programs, proxies and impersonation in"
-    " it are refused.",
+    help="Address and credentials, `-` for standard input; an exec plugin or OIDC login in it logs"
+    " you in. Proxies and impersonation are refused.",
 )
 @click.option("--context", "kube_context", help="Context of the kubeconfig; else its current one.")
 @_wishes
@@ -207,6 +208,9 @@ def cluster(
     **asked: Any,
 ) -> None:
     """Add a cluster to the fleet, or renew one that is in it.
+
+    Where the kubeconfig has you log in, as those of EKS, GKE and AKS do, a service account is made
+    for Bellhop in the cluster, and its token is stored in place of your login.
 
     The cluster is asked for its version and for the rights that the credentials have. Then the
     forwarder's namespace, account and Secret are applied to it, the kubeconfig is stored, and
@@ -223,7 +227,8 @@ def cluster(
     wishes, place = _Wishes(**asked), _place(key, namespace, cluster)
     wishes.refuse_contradictions()
     given = read_kubeconfig(kubeconfig, kube_context)
-    _register(session.installation(create=True), place, given, wishes)
+    here = session.installation(create=True)
+    _register(here, place, given.kubeconfig, wishes, login=given.login)
 
 
 @command.command("cluster-eks", cls=Command, examples=(_EKS,))
@@ -308,8 +313,9 @@ def _register(
     wishes: _Wishes,
     *,
     managed: str = "",
+    login: bool = False,
 ) -> None:
-    """Register a cluster, and tell what came of it."""
+    """Register a cluster, and tell what came of it; after a `login`, by an account of Bellhop's."""
     from bellhop.cli.holding import say_held
     from bellhop.cli.labels import read_labels
     from bellhop.fleet.registration import Registration, register
@@ -339,6 +345,8 @@ def _register(
     )
     # An image that is none is refused before anything is changed.
     spec.manifests()
+    if login:
+        spec = _with_account(here, spec, err=wishes.print_manifests)
     done = register(here, spec)
     if wishes.print_manifests:
         secret = [done.secret] if wishes.show_secrets and done.secret else []
@@ -351,6 +359,15 @@ def _register(
             " meanwhile",
             err=True,
         )
+
+
+def _with_account(here: Installation, spec: Registration, *, err: bool) -> Registration:
+    """Replace a person's credentials by those of Bellhop's own account in the cluster."""
+    from bellhop.fleet.service_account import ACCOUNT, create_account
+
+    own = create_account(here, spec.key, spec.kubeconfig)
+    say(f"Service account '{ACCOUNT}' is in the cluster; your own login is not stored.", err=err)
+    return replace(spec, kubeconfig=own)
 
 
 def _pauses(here: Installation, wishes: _Wishes) -> Mapping[str, Any]:
