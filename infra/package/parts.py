@@ -1,7 +1,7 @@
 """What of others' distributions goes into a package, and why the rest does not.
 
 A distribution travels whole, with its licences, less what is left out here; so a later version
-brings what it needs without a look at it. botocore travels as well, though Lambda has one: AWS
+brings what it needs without a look at it. boto3 travels as well, though Lambda has one: AWS
 changes that one when it likes, while this one is what the adapters' errors were mapped for, and
 the models of the few services that are called weigh less than a hundredth of all of them.
 """
@@ -22,6 +22,7 @@ from infra.package.wheels import PYTHON
 
 DISTRIBUTIONS: Mapping[str, str] = {
     "bcrypt": "bcrypt",
+    "boto3": "boto3",
     "botocore": "botocore",
     "cloudevents": "cloudevents",
     "cronsim": "cronsim",
@@ -75,6 +76,8 @@ _LEFT_OUT: Mapping[str, str] = {
     "*.dist-info/*": "is for installers; licences stay",
     "bazel-project/*": "is for its authors",
     "cel_expr_python/ext/*": "is another of CEL's extensions; that of strings stays",
+    "boto3/data/*": "describes resources, of which none is made",
+    "boto3/examples/*": "is a manual",
     "botocore/data/*": "describes services; those that are called stay",
     "lupa/*": "is another Lua; 5.1 stays",
     "pydantic/mypy.py": "is for type checkers",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+import boto3.session
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -115,7 +116,7 @@ class Services:
                 service,
                 "v4",
                 self._session.get_credentials(),
-                self._session.get_component("event_emitter"),
+                self._session.events,
             )
             request: dict[str, Any] = {
                 "method": "GET",
@@ -167,7 +168,7 @@ class Services:
             s3={"addressing_style": "path" if self._endpoint else "auto"},
             user_agent_extra="bellhop",
         )
-        return self._session.create_client(
+        return self._session.client(
             service,
             region_name=region or None,
             endpoint_url=self._endpoint or None,
@@ -176,14 +177,14 @@ class Services:
 
     def _begun(self) -> Any:
         """Begin a session of the SDK, by the credentials that count."""
-        session = botocore.session.Session(profile=self._profile or None)
-        models = session.get_config_variable("data_path")
-        session.register_component("data_loader", _loader_of(models))
+        core = botocore.session.Session(profile=self._profile or None)
+        models = core.get_config_variable("data_path")
+        core.register_component("data_loader", _loader_of(models))
         if self._role:
-            session.register_component("credential_provider", provider_of(self._role, self._assume))
+            core.register_component("credential_provider", provider_of(self._role, self._assume))
         elif self._keys:
-            session.set_credentials(*self._keys)
-        return session
+            core.set_credentials(*self._keys)
+        return boto3.session.Session(botocore_session=core)
 
     def _assume(self, request: Request) -> dict[str, Any]:
         """Have STS give the credentials of the role, by those that count without it."""
