@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import ssl
-import tempfile
 import threading
 from collections.abc import Iterable
 from weakref import WeakValueDictionary
 
 from bellhop.errors import InvalidError
+from bellhop.key_pair import load_key_pair
 from bellhop.model.kubeconfig import Kubeconfig
 
 
@@ -71,7 +71,11 @@ def _made(cluster: str, kubeconfig: Kubeconfig) -> ssl.SSLContext:
             context.load_default_certs()
         if kubeconfig.client_certificate_data:
             part = "client-certificate-data or client-key-data"
-            _login(context, kubeconfig)
+            load_key_pair(
+                context,
+                base64.b64decode(kubeconfig.client_certificate_data),
+                base64.b64decode(kubeconfig.client_key_data),
+            )
     except (ssl.SSLError, ValueError) as exc:
         said = f"cannot use the kubeconfig of cluster '{cluster}': {part} is damaged"
         raise InvalidError(
@@ -79,13 +83,3 @@ def _made(cluster: str, kubeconfig: Kubeconfig) -> ssl.SSLContext:
             given=f"{said}; give a kubeconfig in which it is whole",
         ) from exc
     return context
-
-
-def _login(context: ssl.SSLContext, kubeconfig: Kubeconfig) -> None:
-    """Load the client's key pair, which OpenSSL takes from files: a private one, gone at once."""
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(base64.b64decode(kubeconfig.client_certificate_data) + b"\n")
-        file.write(base64.b64decode(kubeconfig.client_key_data))
-        file.flush()
-        # An empty password: an encrypted key fails instead of asking on the terminal.
-        context.load_cert_chain(file.name, password="")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 
 from bellhop.errors import InvalidError
+from bellhop.key_pair import load_key_pair
 
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """For TLS 1.2: forward secrecy and authenticated encryption only; 1.3 has nothing else."""
@@ -22,16 +22,11 @@ def make_context(certificate_pem: bytes, key_pem: bytes) -> ssl.SSLContext:
     context.set_ciphers(_CIPHERS)
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols(["http/1.1"])
-    # OpenSSL reads files alone; this one is in memory, so that the key meets no disk.
-    descriptor = os.memfd_create("bellhop-certificate", os.MFD_CLOEXEC)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(certificate_pem.strip() + b"\n" + key_pem)
-        file.flush()
-        try:
-            context.load_cert_chain(f"/proc/self/fd/{descriptor}")
-        except (ssl.SSLError, OSError) as error:
-            raise InvalidError(
-                "cannot use the server's certificate: it or its key is not PEM, or they do not"
-                " belong together"
-            ) from error
+    try:
+        load_key_pair(context, certificate_pem, key_pem)
+    except OSError as error:
+        raise InvalidError(
+            "cannot use the server's certificate: it or its key is not PEM, or they do not belong"
+            " together"
+        ) from error
     return context

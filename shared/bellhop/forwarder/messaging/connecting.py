@@ -7,7 +7,6 @@ memory that it takes.
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 
 from bellhop.errors import InvalidError
 from bellhop.forwarder.messaging.secret import Server
+from bellhop.key_pair import load_key_pair
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -110,13 +110,7 @@ def _tls(server: Server) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=server.authority or None)
         if server.certificate:
-            # Python reads a key from files alone: from one that lies in memory.
-            file = os.memfd_create("pair")
-            try:
-                os.write(file, f"{server.certificate}\n{server.key}\n".encode())
-                context.load_cert_chain(f"/proc/self/fd/{file}")
-            finally:
-                os.close(file)
+            load_key_pair(context, server.certificate.encode(), server.key.encode())
     except (OSError, ValueError) as error:
         raise InvalidError(
             "cannot subscribe to NATS: the certificates of its Secret cannot be read"
