@@ -86,19 +86,22 @@ def state_folder() -> Path:
 def answers(inbound: Inbound) -> bool:
     """Ask whether something listens where clusters are told to send their events."""
     import ssl
-    import urllib.error
-    import urllib.request
 
-    if not inbound.url:
+    from bellhop.egress.client import HttpClient, HttpError, LimitError
+    from bellhop.model.reach import HERE
+
+    if not inbound.url.lower().startswith("https://"):
         return False
-    trust = ssl.create_default_context(cadata=inbound.ca or None)
-    url = f"{inbound.url.rstrip('/')}/healthz"
-    if not url.startswith("https://"):
-        return False
+    client = None
     try:
-        with urllib.request.urlopen(url, timeout=_PROBE_SECONDS, context=trust):  # noqa: S310 - https alone
-            return True
-    except urllib.error.HTTPError:
-        return True
-    except (OSError, ValueError):
+        trust = ssl.create_default_context(cadata=inbound.ca or None)
+        client = HttpClient(
+            inbound.url, reach=HERE, threads=1, whole=_PROBE_SECONDS, ssl_context=trust
+        )
+        client.request("GET", "/healthz", headers={}, timeout=_PROBE_SECONDS)
+    except (HttpError, LimitError, OSError, ValueError):
         return False
+    finally:
+        if client:
+            client.close()
+    return True
