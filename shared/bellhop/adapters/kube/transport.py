@@ -12,6 +12,7 @@ cold stage's 250 to load for it, and a dozen packages.
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -50,6 +51,9 @@ THREADS = 16
 # the request may have been at work, and sending it again would double the wait.
 _AT_ONCE_SECONDS = 1
 _REPEATABLE = {"GET", "PATCH"}
+_ESCAPED = re.compile("[\x7f-\uffff]")
+"""What a body has escaped. An apply is read as YAML, which knows no pair of escapes for a character
+beyond U+FFFF, as JSON has, and takes such a character as it is; of the others it refuses some."""
 
 _SHORTEST_TOKEN = 16
 """Bytes; what is shorter is found in words that mean nothing by it."""
@@ -298,9 +302,10 @@ def _silent(call: Call) -> UnreachableError:
 
 def _body(manifest: Any, call: Call) -> bytes | None:
     try:
-        return None if manifest is None else json.dumps(manifest).encode()
+        text = "" if manifest is None else json.dumps(manifest, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as exc:
         raise InvalidError(f"{call}: it holds what JSON cannot, such as a date") from exc
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() or None
 
 
 def read_answer(text: bytes, call: Call) -> Any:
