@@ -113,9 +113,10 @@ fuzz: oracle ## Play 5,000 histories, and fuzz the template engine, for some min
 mutants: install ## Break the stages in each listed way, and tell who notices; MUTANTS=word for some
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
-golden: install ## Make the golden files anew with real Go and real Lua
+golden: install ## Make the golden files again with real Go, real Lua and kubectl 1.32 or newer
 	$(BIN)/python -m tests.golden.gotemplate.regenerate
 	$(BIN)/python -m tests.golden.lua.make
+	$(BIN)/python -m tests.golden.patches.make
 
 lock: install ## Lock the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile -q pyproject.toml --extra all --extra aws --extra cel --extra gcp --extra nats --group dev --universal \
