@@ -47,7 +47,10 @@ def moto(live_account: live.Live | None, request: pytest.FixtureRequest) -> Iter
 
 @pytest.fixture
 def moto_place(live_account: live.Live | None, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The place of an installation that nobody else uses."""
+    """The place of an installation that nobody else uses.
+
+    It takes seconds on a busy machine: moto makes each resource by a request of its own.
+    """
     if live_account is None:
         yield install(request.getfixturevalue("moto").url)
         return

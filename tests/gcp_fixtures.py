@@ -56,14 +56,20 @@ def _started(program: Program, folders: pytest.TempPathFactory) -> Iterator[Emul
 
 @pytest.fixture(scope="session")
 def firestore(lab_alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
-    """The session's Firestore."""
+    """The session's Firestore.
+
+    The first test that wants it waits until the emulator has booted.
+    """
     del lab_alone
     yield from _started(FIRESTORE, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def pubsub(lab_alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
-    """The session's Pub/Sub."""
+    """The session's Pub/Sub.
+
+    The first test that wants it waits until the emulator has booted.
+    """
     del lab_alone
     yield from _started(PUBSUB, tmp_path_factory)
 

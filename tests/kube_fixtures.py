@@ -33,14 +33,20 @@ def control_plane_binaries() -> Binaries:
 def control_plane(
     control_plane_binaries: Binaries, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
-    """The session's control plane, without clusters of its own."""
+    """The session's control plane, without clusters of its own.
+
+    The first test that wants it waits until etcd has started.
+    """
     with ControlPlane(control_plane_binaries, tmp_path_factory.mktemp("lab") / "state") as plane:
         yield plane
 
 
 @pytest.fixture(scope="session")
 def two_clusters(control_plane: ControlPlane) -> tuple[Cluster, Cluster]:
-    """Two clusters, as the last test left them."""
+    """Two clusters, as the last test left them.
+
+    The first test that wants them waits until their API servers have booted.
+    """
     source, destination = control_plane.start_clusters("source", "destination")
     return source, destination
 
@@ -76,7 +82,10 @@ def governed_cluster(_governed: Cluster) -> Cluster:
 
 
 def as_after_boot(cluster: Cluster) -> Cluster:
-    """Have a cluster run, and be as it was after boot."""
+    """Have a cluster run, and be as it was after boot.
+
+    One that an earlier test has stopped boots once more, which takes seconds.
+    """
     cluster.start()
     cluster.reset()
     return cluster

@@ -29,7 +29,10 @@ def interpreter() -> Path:
 
 @pytest.fixture(scope="session")
 def packages(interpreter: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:  # noqa: ARG001
-    """The zips of all stages for the architecture of this machine, by stage; layers lie beside."""
+    """The zips of all stages for the architecture of this machine, by stage; layers lie beside.
+
+    The first test that wants them waits until all are built, and what is in them is compiled.
+    """
     here = machine_architecture()
     made = build(tmp_path_factory.mktemp("packages"), layers=LAYERS, architectures=[here])
     return {stage: made[f"{stage}-{here}.zip"] for stage in STAGES}

@@ -15,7 +15,10 @@ from tests.benchmarks.figures import benchmarks, percentile, spread, wants_clust
 def test_runs(
     name: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A benchmark prints figures; whether they are good is nobody's business here."""
+    """A benchmark prints figures; whether they are good is nobody's business here.
+
+    It takes over a minute: each benchmark plays its load to the end, also at its smallest sizes.
+    """
     module = importlib.import_module(f"tests.benchmarks.{name}")
     shared: dict[str, ControlPlane] = {}
     if wants_clusters(module.main):

@@ -169,7 +169,10 @@ def built(_moto: Moto, google: Google) -> Iterator[Built]:
 
 @pytest.fixture(scope="module")
 def houses(tmp_path_factory: pytest.TempPathFactory, built: Built) -> Iterator[list[House]]:
-    """The same fleet in an installation of each kind, for commands that change nothing."""
+    """The same fleet in an installation of each kind, for commands that change nothing.
+
+    The first test that wants it waits until all three are filled, two of them on emulators.
+    """
     made = [built(kind, tmp_path_factory.mktemp(kind)) for kind in KINDS]
     for house in made:
         house.here.records.pulses.put(Pulse(fleet.now(), fleet.now() + timedelta(minutes=1)))
@@ -188,7 +191,10 @@ def test_reads_the_same(houses: list[House], line: str) -> None:
 
 
 def test_changes_the_same(tmp_path: Path, built: Built) -> None:
-    """What is said of each change, and what there is after it, is that of the embedded mode."""
+    """What is said of each change, and what there is after it, is that of the embedded mode.
+
+    It takes long: every changing command runs in three installations, two of them on emulators.
+    """
     houses = []
     for kind in KINDS:
         (tmp_path / kind).mkdir()
@@ -256,7 +262,10 @@ def tell_of_waiting(house: House, inbox: str, count: int) -> None:
 
 @clouds
 def test_status_tells_what_waits(house: House) -> None:
-    """Queues, dead letters, whether the schedule ticks, and the version of who works."""
+    """Queues, dead letters, whether the schedule ticks, and the version of who works.
+
+    It takes seconds: the emulator of a cloud is filled with an example and asked for every queue.
+    """
     populate(house)
     house.bury({"kind": "sweep", "cluster": "a/b"}, "it killed its workers")
     now = fleet.now()
@@ -302,7 +311,10 @@ def test_serves_from_no_cloud(house: House) -> None:
 
 @clouds
 def test_moves_into_a_cloud_and_back(house: House, tmp_path: Path) -> None:
-    """What one machine has is what a cloud has, and another machine after that."""
+    """What one machine has is what a cloud has, and another machine after that.
+
+    It takes seconds: an installation on an emulator is filled and read, record by record.
+    """
     (tmp_path / "one").mkdir()
     (tmp_path / "other").mkdir()
     (tmp_path / "secret.txt").write_text("a passphrase of several words\n")

@@ -102,7 +102,10 @@ def groups(prod: House) -> Groups:
 
 
 def test_shows_what_show_events_shows(prod: House, groups: Groups) -> None:
-    """The same decisions, told by functions and kept in the ledger, are the same blocks."""
+    """The same decisions, told by functions and kept in the ledger, are the same blocks.
+
+    It takes seconds: ten commands run, of which five read all log groups of moto.
+    """
     prod.here.declare.register(fleet.cluster())
     for entry, line in zip(STORY, told(STORY), strict=True):
         prod.here.records.ledger.note(entry)
@@ -205,7 +208,10 @@ def test_shows_what_no_event_caused(
 
 
 def test_reads_page_by_page_and_group_by_group(prod: House, groups: Groups) -> None:
-    """More than one answer holds; all groups by time, or one; only since when it is asked for."""
+    """More than one answer holds; all groups by time, or one; only since when it is asked for.
+
+    It takes seconds: it writes and reads more than 10,000 lines, as one page holds so many.
+    """
     entry, at = STORY[0], NOW - timedelta(minutes=1)
     line = told([entry])[0]
     for first in range(0, 10_500, 5_250):

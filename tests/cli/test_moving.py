@@ -40,7 +40,10 @@ def register(house: House, arn: str) -> None:
 def test_goes_to_another_one_on_aws(
     prod: House, moto: Moto, tmp_path: Path, archive: str, told: tuple[str, str]
 ) -> None:
-    """In the same account a cluster of EKS is to let new roles in, in another nothing helps."""
+    """In the same account a cluster of EKS is to let new roles in, in another nothing helps.
+
+    It takes long: three installations on moto are filled, and moto checks IAM at each call.
+    """
     populate(prod)
     arn = prod.services.client("eks").describe_cluster(name=eks(prod))["cluster"]["arn"]
     register(prod, arn)

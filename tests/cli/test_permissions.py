@@ -88,7 +88,10 @@ CALLING = ("doctor", "explain", "remove-strays")
 
 
 def test_who_reads_needs_the_read_only_policy(crowded: House, moto: Moto) -> None:
-    """Commands that look ask for what it allows, and it allows nothing that none asks for."""
+    """Commands that look ask for what it allows, and it allows nothing that none asks for.
+
+    It takes long: all reading commands of the CLI run once.
+    """
     crowded.bury({"kind": "sweep", "cluster": "a/b"}, "why")
     needed = asked(moto, crowded, *LOOKING)
 
@@ -98,7 +101,10 @@ def test_who_reads_needs_the_read_only_policy(crowded: House, moto: Moto) -> Non
 def test_who_changes_things_needs_the_operator_policy(
     crowded: House, moto: Moto, tmp_path: Path, source_cluster: Cluster
 ) -> None:
-    """All commands together ask for what it allows, and it allows nothing that none asks for."""
+    """All commands together ask for what it allows, and it allows nothing that none asks for.
+
+    It takes long: all commands of the CLI run once.
+    """
     letters = [crowded.bury({"kind": "sweep", "cluster": "a/b"}, "why") for _ in range(1)]
     source_cluster.kubeconfig(tmp_path / "kubeconfig")
     large = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}}
@@ -161,7 +167,10 @@ def test_the_page_names_every_right() -> None:
 
 @pytest.mark.parametrize("name", ["read-only", "operator"])
 def test_commands_work_under_the_policy(crowded: House, name: str) -> None:
-    """Where AWS holds callers to it, resource by resource: nobody is denied anything."""
+    """Where AWS holds callers to it, resource by resource: nobody is denied anything.
+
+    It takes long: all commands run, and moto checks IAM at each of their calls.
+    """
     may(crowded, policy(name, crowded))
     lines = [line for line in LOOKING if not line.startswith(CALLING)]
     if name == "operator":
@@ -202,7 +211,10 @@ TAKING = {
 
 
 def test_no_right_of_who_reads_is_one_too_many(crowded: House, moto: Moto) -> None:
-    """Without each of them a command says that it is denied, or less than it would."""
+    """Without each of them a command says that it is denied, or less than it would.
+
+    It takes long: each right is taken away once, and a command runs before and after.
+    """
     whole = policy("read-only", crowded)
     assert allowed(whole) - NOT_ASKED.keys() == TAKING.keys()
     crowded.bury({"kind": "sweep", "cluster": "a/b"}, "why")

@@ -106,7 +106,10 @@ def crowded(project: Project, tmp_path: Path) -> Iterator[House]:
 
 
 def test_who_reads_needs_the_read_only_role(crowded: House, access: Access) -> None:
-    """Commands that look are denied nothing, and ask for all that is granted."""
+    """Commands that look are denied nothing, and ask for all that is granted.
+
+    It takes seconds: all reading commands of the CLI run once.
+    """
     given = granted("read-only", crowded)
     for line in LOOKING:
         access.may(None if line.startswith(CALLING) else given)
@@ -125,7 +128,10 @@ def test_who_changes_things_needs_the_operator_role(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All others are denied nothing, and ask for all that is granted beside a reader's rights."""
+    """All others are denied nothing, and ask for all that is granted beside a reader's rights.
+
+    It takes seconds: all commands of the CLI run once.
+    """
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(gke.key_file(tmp_path)))
     describe(gke, crowded, source_cluster)
     letter = crowded.bury({"kind": "sweep", "cluster": "a/b"}, "why")

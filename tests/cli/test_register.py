@@ -38,7 +38,10 @@ def eks(_moto: Moto) -> Iterator[Eks]:
 def _eks_cluster(
     eks: Eks, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Cluster:
-    """A cluster whose API server asks EKS who has sent a token."""
+    """A cluster whose API server asks EKS who has sent a token.
+
+    The first test that wants it waits until its API server has booted.
+    """
     trusts = eks.trusted_by(tmp_path_factory.mktemp("eks"))
     cluster = control_plane.start_cluster("eks", extra_args=trusts)
     eks.describe(cluster)
@@ -69,7 +72,10 @@ def registered(house: House, name: str) -> Any:
 
 
 def test_registers_by_a_kubeconfig(house: House, source_cluster: Cluster, tmp_path: Path) -> None:
-    """The kubeconfig is in Secrets Manager, and the forwarder is told where ingest is."""
+    """The kubeconfig is in Secrets Manager, and the forwarder is told where ingest is.
+
+    It takes long: it registers twice, rotates, examines and deregisters on moto.
+    """
     source_cluster.kubeconfig(tmp_path / "kubeconfig")
     words = f"register cluster prod/eu-1 --labels env=prod --kubeconfig {tmp_path / 'kubeconfig'}"
     done = house(*words.split())
@@ -96,7 +102,10 @@ def test_registers_by_a_kubeconfig(house: House, source_cluster: Cluster, tmp_pa
 
 @pytest.mark.usefixtures("eks_cluster")
 def test_registers_an_eks_cluster(house: House, eks: Eks) -> None:
-    """The API server takes the token for who STS says; nothing that opens it is stored."""
+    """The API server takes the token for who STS says; nothing that opens it is stored.
+
+    It takes long: it registers twice, rotates, examines and deregisters on moto.
+    """
     words = f"register cluster-eks prod/eu-1 --eks {NAME} --labels env=prod".split()
     done = house(*words)
     cluster = registered(house, "prod/eu-1")
@@ -122,7 +131,11 @@ def test_registers_an_eks_cluster(house: House, eks: Eks) -> None:
 
 @pytest.mark.usefixtures("eks_cluster")
 def test_a_token_that_is_refused_is_made_anew_at_once(house: House, eks: Eks) -> None:
-    """Nobody notices: of two that are refused together one signs."""
+    """Nobody notices: of two that are refused together one signs.
+
+    It takes seconds: it registers on moto, and waits for another second twice: in one second all
+    tokens are the same.
+    """
     register = f"register cluster-eks prod/eu-1 --no-forwarder --eks {NAME}"
     assert house(*register.split()).exit_code == 0
     time.sleep(1)  # Of one second all signatures are the same, and who was taken is remembered.
@@ -140,7 +153,10 @@ def test_a_token_that_is_refused_is_made_anew_at_once(house: House, eks: Eks) ->
 def test_leaves_a_kubeconfig_for_roles_and_comes_back(
     house: House, eks_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """What was stored is deleted, and stored again; one cluster keeps its name all the while."""
+    """What was stored is deleted, and stored again; one cluster keeps its name all the while.
+
+    It takes seconds: a registration takes seconds on moto, and there are four.
+    """
     eks_cluster.kubeconfig(tmp_path / "kubeconfig")
     by_file = f"register cluster prod/eu-1 --no-forwarder --kubeconfig {tmp_path / 'kubeconfig'}"
     by_role = f"register cluster-eks prod/eu-1 --no-forwarder --eks {NAME}"
@@ -162,7 +178,10 @@ def test_leaves_a_kubeconfig_for_roles_and_comes_back(
 def test_gives_a_name_to_another_cluster(
     house: House, source_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """From one that has a kubeconfig to one that has none, and back: nothing stays behind."""
+    """From one that has a kubeconfig to one that has none, and back: nothing stays behind.
+
+    It takes seconds: a registration takes seconds on moto, and there are three.
+    """
     source_cluster.kubeconfig(tmp_path / "kubeconfig")
     by_file = f"register cluster prod/eu-1 --no-forwarder --kubeconfig {tmp_path / 'kubeconfig'}"
     by_role = f"register cluster-eks prod/eu-1 --no-forwarder --eks {NAME}"

@@ -79,7 +79,10 @@ def place(
 
 
 def test_registers_a_gke_cluster(place: Place) -> None:
-    """The API server takes the token for who Google says; nothing that opens it is stored."""
+    """The API server takes the token for who Google says; nothing that opens it is stored.
+
+    It takes seconds: it registers twice, rotates and deregisters on emulators.
+    """
     house = place.house
     words = ["register", "cluster-gke", "prod/eu-1", "--gke", "own", "--labels", "env=prod"]
     done = house(*words)
@@ -123,7 +126,10 @@ def test_registers_a_private_cluster_over_the_gateway(place: Place, gke: Gke) ->
 def test_a_cluster_is_reached_over_the_gateway_for_as_long_as_it_is_hidden(
     place: Place, gke: Gke
 ) -> None:
-    """Registered by it, registered again, and renewed; once it is shown nobody registers anew."""
+    """Registered by it, registered again, and renewed; once it is shown nobody registers anew.
+
+    It takes seconds: a registration takes seconds on emulators, and there are several.
+    """
     place.hide()
     house, by_gateway = place.house, []
     words = "register cluster-gke prod/eu-1 --gke europe-west1/own"
@@ -163,7 +169,10 @@ def test_a_token_that_is_refused_is_made_anew_at_once(place: Place, gke: Gke) ->
 
 
 def test_a_renewal_makes_a_refused_token_anew(place: Place, gke: Gke) -> None:
-    """It registers with what is made, and nobody has called the cluster since."""
+    """It registers with what is made, and nobody has called the cluster since.
+
+    It takes seconds: it registers and renews on emulators.
+    """
     house = place.house
     assert house("register", "cluster-gke", "prod/eu-1", "--gke", "own").exit_code == 0
     house.here.access.open("prod/eu-1")

@@ -118,7 +118,10 @@ def enrol(here: Installation, name: str, kubeconfig: Mapping[str, Any], **labels
 def test_no_secret_gets_out(
     moto: Moto, tmp_path: Path, source_cluster: Cluster, hostile: Hostile
 ) -> None:
-    """Planted as token, kubeconfig, Secret, template and sealing key; quoted by a cluster."""
+    """Planted as token, kubeconfig, Secret, template and sealing key; quoted by a cluster.
+
+    It takes over a minute: functions work off events of two clusters, and nearly all commands run.
+    """
     account = Account(moto, attempts=3, retry_first=1, retry_longest=1)
     house = on_aws(tmp_path, account)
     enrol(house.here, "east", source_cluster.kubeconfig(), env="production")

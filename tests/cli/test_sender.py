@@ -54,7 +54,10 @@ def signed(key: str) -> dict[str, str]:
 
 
 def test_senders_come_and_go(house: House) -> None:
-    """By a token and by a key, through a rotation, until they are removed."""
+    """By a token and by a key, through a rotation, until they are removed.
+
+    It takes seconds: commands and requests go to an installation on an emulator one by one.
+    """
     ingest = registered(house)
     first = told(house, "sender", "add", KEY, "ci")
     key = told(house, "sender", "add", KEY, "store", "--hmac")

@@ -174,7 +174,10 @@ def test_a_table_that_is_not_there_loses_no_message(aws: Rig, hurried: Services)
 
 
 def test_reads_past_what_has_expired(store: DynamoStore, asked: Asked) -> None:
-    """Items that DynamoDB has not deleted yet count for its limits and not for ours."""
+    """Items that DynamoDB has not deleted yet count for its limits and not for ours.
+
+    It takes seconds: it writes a hundred items one by one.
+    """
     for number in range(100):
         gone = datetime.now(UTC) - HOUR if number < 99 else None
         store.put(Item("a", f"{number:03}", {}, expires_at=gone))

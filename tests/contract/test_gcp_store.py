@@ -51,7 +51,10 @@ def store(made: Made, front: Front) -> FirestoreStore:
 
 @pytest.fixture(scope="module")
 def mortal(lab_alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
-    """A Firestore that a test may kill; it is there again when the test ends."""
+    """A Firestore that a test may kill; it is there again when the test ends.
+
+    Its emulator boots when the first test wants it, which takes seconds.
+    """
     del lab_alone
     with Emulator(FIRESTORE, tmp_path_factory.mktemp("mortal")) as emulator:
         yield emulator
@@ -359,7 +362,10 @@ def test_any_expiry_can_be_written(store: FirestoreStore, year: int) -> None:
 
 
 def test_a_server_that_dies_and_comes_back_is_found_again(made: Made, mortal: Emulator) -> None:
-    """Meanwhile each call ends in time; afterwards nobody has to be started anew."""
+    """Meanwhile each call ends in time; afterwards nobody has to be started anew.
+
+    It takes seconds: an emulator boots once more, as it was stopped.
+    """
     store = made(mortal.address, sleep=time.sleep)
     store.put(Item("a", "b", {}))
     mortal.stop()

@@ -234,7 +234,10 @@ def until(fleet: Fleet, done: Callable[[], bool]) -> None:
 
 
 def test_a_namespace_that_ends_is_waited_for(fleet: Fleet, kube: KubeClient) -> None:
-    """What is withdrawn and wanted again at once comes as soon as the cluster is done with it."""
+    """What is withdrawn and wanted again at once comes as soon as the cluster is done with it.
+
+    It takes seconds: a controller has to end the namespace first.
+    """
     space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
     brought = join(profile(), holder("own", space, config("a", "v: '1'", namespace="shop")))
     fleet.apply(brought)

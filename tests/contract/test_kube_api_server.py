@@ -335,7 +335,10 @@ def test_another_host_name_is_unreachable(kubeconfig: Kubeconfig) -> None:
 def test_a_stopped_server_is_unreachable_quickly_and_comes_back(
     kube: KubeClient, source_cluster: Cluster
 ) -> None:
-    """The same client, its connections dead, works again as soon as the server does."""
+    """The same client, its connections dead, works again as soon as the server does.
+
+    It takes seconds: an API server boots.
+    """
     kube.apply(config_map(key="1"))
     source_cluster.stop()
 
@@ -354,7 +357,10 @@ def test_a_stopped_server_is_unreachable_quickly_and_comes_back(
 def test_a_starting_server_never_says_that_a_kind_is_missing(
     kube: KubeClient, kubeconfig: Kubeconfig, source_cluster: Cluster
 ) -> None:
-    """Until it has read the definitions it knows no custom kind; objects are not gone for that."""
+    """Until it has read the definitions it knows no custom kind; objects are not gone for that.
+
+    It takes seconds: an API server boots.
+    """
     define(kube, LOOSE)
     kube.apply(widget({"a": 1}))
     source_cluster.stop()

@@ -102,7 +102,10 @@ def test_threads_that_begin_at_once_are_traced() -> None:
 
 
 def test_a_suite_runs_in_an_account_and_leaves_nothing(moto: Moto) -> None:
-    """What it makes bears the prefix, and is gone when its test is over."""
+    """What it makes bears the prefix, and is gone when its test is over.
+
+    It takes seconds: a contract suite runs in a pytest of its own.
+    """
     options = ("--live", "bellhop-live", "--live-account", ACCOUNT, "--live-region", REGION)
     before = moto.requests()
     done = run(moto, *options)
@@ -114,7 +117,10 @@ def test_a_suite_runs_in_an_account_and_leaves_nothing(moto: Moto) -> None:
 
 
 def test_another_account_ends_the_run(moto: Moto) -> None:
-    """Credentials of an account that was not named make nothing."""
+    """Credentials of an account that was not named make nothing.
+
+    It takes seconds: a pytest of its own collects a contract suite.
+    """
     options = ("--live", "bellhop-else", "--live-account", "000000000000", "--live-region", REGION)
     done = run(moto, *options)
 
@@ -137,7 +143,10 @@ def test_another_account_ends_the_run(moto: Moto) -> None:
     ],
 )
 def test_whoever_means_an_account_names_it(moto: Moto, options: tuple[str, ...], said: str) -> None:
-    """Half of the options are refused before anything is asked."""
+    """Half of the options are refused before anything is asked.
+
+    It takes seconds: a pytest of its own starts.
+    """
     done = run(moto, *options)
 
     assert done.returncode == 4

@@ -54,7 +54,10 @@ def test_no_test_has_credentials_for_google() -> None:
 def test_a_suite_runs_in_a_project_and_leaves_nothing(
     firestore: Emulator, secret_manager: SecretManager, storage: Storage, google_project: str
 ) -> None:
-    """What it makes bears the prefix, and is gone when its test is over."""
+    """What it makes bears the prefix, and is gone when its test is over.
+
+    It takes seconds: contract suites run in a pytest of its own.
+    """
     before = storage.buckets()
     storage.requests()
     with Front(firestore.address) as front:

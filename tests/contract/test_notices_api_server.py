@@ -166,7 +166,10 @@ def test_an_event_is_stored_in_the_cluster_that_people_look_at(
 def test_a_cluster_that_flaps_is_told_of_as_seldom_as_is_said(
     fleet: Fleet, east: KubeClient, check: str, interval: timedelta
 ) -> None:
-    """No Event is written or changed before; then one says how the cluster is by then."""
+    """No Event is written or changed before; then one says how the cluster is by then.
+
+    It takes seconds: a cluster fails and recovers several times on a real API server.
+    """
     fleet.apply(check)
     fall_ill(fleet)
     told_at = fleet.clock.now()
@@ -309,7 +312,10 @@ def test_an_event_that_is_denied_says_what_right_is_missing(
 def test_a_cluster_that_does_not_answer_gets_its_event_later(
     fleet: Fleet, east: KubeClient, home: KubeClient, destination_cluster: Cluster
 ) -> None:
-    """It says how the cluster is by then; nobody else gets it meanwhile."""
+    """It says how the cluster is by then; nobody else gets it meanwhile.
+
+    It takes seconds: an API server boots.
+    """
     manage(fleet, home)
     fleet.apply(EVENTS)
     destination_cluster.stop()

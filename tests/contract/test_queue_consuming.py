@@ -59,7 +59,10 @@ def test_hides_a_message_until_its_visibility_has_passed(rig: Any, brief: Any) -
 
 
 def test_holds_a_message_for_longer_when_asked(rig: Any) -> None:
-    """Extended, a message stays with its worker; after its time it is too late."""
+    """Extended, a message stays with its worker; after its time it is too late.
+
+    It takes seconds: it outlasts a visibility timeout, which passes in real time with one rig.
+    """
     queue = rig.queue(visibility=2 * HOLD)
     queue.publish([message(1)])
     [first] = queue.receive(1, wait=NOW)
@@ -140,7 +143,10 @@ def test_keeps_what_is_held_when_reopened(rig: Any) -> None:
 
 
 def test_what_a_killed_worker_held_is_delivered_again(rig: Any, other_process: Any) -> None:
-    """After kill -9 of a worker its messages come back when their time is up."""
+    """After kill -9 of a worker its messages come back when their time is up.
+
+    It takes seconds: a visibility timeout passes, in real time with one rig.
+    """
     queue = rig.queue(visibility=2 * HOLD)
     queue.publish([message(number) for number in range(3)])
     worker = other_process("take_and_hang", 2 * HOLD)
@@ -206,7 +212,10 @@ def test_the_last_attempt_is_told_as_given_up(queue: Any) -> None:
 
 @pytest.mark.courtesy(ORDER, COUNTS)
 def test_a_message_that_kills_its_workers_dies_in_the_end(rig: Any, brief: Any) -> None:
-    """Deliveries nobody reports on count as attempts; those behind do not die with it."""
+    """Deliveries nobody reports on count as attempts; those behind do not die with it.
+
+    It takes seconds: a visibility timeout passes three times, in real time with one rig.
+    """
     brief.publish([message(1), message(2), message(3)])
     for _ in range(3):
         assert numbers(brief.receive(10, wait=NOW))[0] == 1

@@ -75,7 +75,10 @@ def test_replays_a_dead_letter_once(rig: Any, queue: Any) -> None:
 
 
 def test_drops_a_dead_letter_for_good(rig: Any, queue: Any) -> None:
-    """A dropped one is neither listed, nor replayed, nor dropped again; others are."""
+    """A dropped one is neither listed, nor replayed, nor dropped again; others are.
+
+    It takes seconds: messages are delivered on moto until their attempts are used up.
+    """
     queue.publish([message(1), message(2)])
     bury(rig, queue)
     dropped = next(letter for letter in queue.list() if numbers([letter]) == [1])

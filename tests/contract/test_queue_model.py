@@ -212,7 +212,10 @@ class QueueMachine(RuleBasedStateMachine):
 
 @pytest.mark.courtesy(ORDER, PAUSES, COUNTS, ONCE, STANDSTILL)
 def test_keeps_to_the_model(rig: Any) -> None:
-    """Whatever is done to a queue, it answers as the model does."""
+    """Whatever is done to a queue, it answers as the model does.
+
+    It takes seconds: it plays a hundred histories of up to forty steps.
+    """
     run_state_machine_as_test(
         lambda: QueueMachine(rig),  # type: ignore[arg-type]  # documented: a factory will do
         settings=settings(

@@ -25,7 +25,10 @@ def share(other_process: Any) -> list[list[tuple[str, int]]]:
 
 
 def test_two_publish_and_two_work(rig: Any, other_process: Any) -> None:
-    """All that two processes publish is handled by two others, which never meet."""
+    """All that two processes publish is handled by two others, which never meet.
+
+    It takes seconds: four processes start, and workers end once nothing has come for two seconds.
+    """
     given = share(other_process)
     rest: list[tuple[str, int]] = []
 
@@ -40,7 +43,10 @@ def test_two_publish_and_two_work(rig: Any, other_process: Any) -> None:
 
 @pytest.mark.courtesy(ORDER, ONCE)
 def test_two_work_in_order(rig: Any, other_process: Any) -> None:
-    """Each message comes to one of two processes, and a group's in the order of each publisher."""
+    """Each message comes to one of two processes, and a group's in the order of each publisher.
+
+    It takes seconds: four processes start, and workers end once nothing has come for two seconds.
+    """
     given = share(other_process)
 
     assert sorted(given[0] + given[1]) == KNOWN
@@ -53,7 +59,11 @@ def test_two_work_in_order(rig: Any, other_process: Any) -> None:
 
 
 def test_nothing_acknowledged_is_lost_whoever_is_killed(rig: Any, other_process: Any) -> None:
-    """Publishers and a worker are killed at work: all that was acknowledged is handled."""
+    """Publishers and a worker are killed at work: all that was acknowledged is handled.
+
+    It takes long: other processes publish and consume hundreds of messages, and a visibility
+    timeout passes.
+    """
     publishers = {by: other_process("publish_until_killed", by, 200) for by in ("ann", "bob")}
     doomed, spared = (other_process("work", 16, 2) for _ in range(2))
     handled = [doomed.stdout.readline() for _ in range(50)]
@@ -82,7 +92,11 @@ def test_nothing_acknowledged_is_lost_whoever_is_killed(rig: Any, other_process:
 
 
 def test_publishing_in_halves_is_at_most_the_last_call(rig: Any, other_process: Any) -> None:
-    """After kill -9 nothing is there but what was acknowledged and the call under way."""
+    """After kill -9 nothing is there but what was acknowledged and the call under way.
+
+    It takes long: another process publishes more than a hundred messages one by one, and all are
+    consumed.
+    """
     publisher = other_process("publish_until_killed", "ann", 5000)
     for _ in range(100):
         publisher.stdout.readline()

@@ -85,7 +85,10 @@ def grants(page: str, kind: str) -> Iterator[dict[str, Any]]:
 def test_a_tenant_may_what_a_request_gives_as_long_as_it_is_there(
     fleet: Fleet, kube: KubeClient
 ) -> None:
-    """Denied before; written as soon as the request is, by nobody's hand; denied after it."""
+    """Denied before; written as soon as the request is, by nobody's hand; denied after it.
+
+    It takes seconds: an API server follows a new binding only after a while, each time.
+    """
     fleet.apply(OWN, holder("own", config("a", namespace="team")))
     kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     fleet.pump()
@@ -200,7 +203,10 @@ def test_rights_leave_after_what_was_written_by_them(
 def test_what_was_left_behind_goes_once_its_rights_come_again(
     fleet: Fleet, kube: KubeClient
 ) -> None:
-    """It was deleted after its rights; by nobody's hand, as soon as the request is there again."""
+    """It was deleted after its rights; by nobody's hand, as soon as the request is there again.
+
+    It takes seconds: an API server follows a new binding only after a while, each time.
+    """
     there(fleet, kube)
     fleet.declare.delete([("RoleRequest", "", "anns")])
     go_on(fleet)

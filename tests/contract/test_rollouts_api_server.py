@@ -172,7 +172,10 @@ def reached(six: dict[str, KubeClient]) -> list[str]:
 def test_a_trigger_goes_to_so_many_clusters_at_a_time(
     many: Fleet, six: dict[str, KubeClient]
 ) -> None:
-    """What one event brings to six clusters stops at the two that refuse it."""
+    """What one event brings to six clusters stops at the two that refuse it.
+
+    It takes seconds: two revisions are rolled out to six clusters, on two API servers.
+    """
     goes = trigger(more=f"destinationClusterSelector: {ALL}\n  maxUpdate: 30%")
     text = config(OF_ITS_OWN, "v: '1'")
     later = "projectsveltos.io/template: ok"
@@ -188,7 +191,10 @@ def test_a_trigger_goes_to_so_many_clusters_at_a_time(
 
 
 def test_a_cluster_changes_within_its_window(many: Fleet, six: dict[str, KubeClient]) -> None:
-    """Others do meanwhile, and a share of them at a time; what waits says until when."""
+    """Others do meanwhile, and a share of them at a time; what waits says until when.
+
+    It takes seconds: two revisions are rolled out to six clusters, on two API servers.
+    """
     here = many.installation()
     open_in(here, "fleet/c0", "0 20 * * *", "0 22 * * *")
     rolls(many, "1")

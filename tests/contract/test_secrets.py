@@ -147,7 +147,10 @@ def test_readers_never_see_half_a_value(rig: Any, secrets: Secrets) -> None:
 
 
 def test_a_killed_writer_leaves_a_whole_secret(secrets: Secrets, other_process: Any) -> None:
-    """After kill -9 the secret has the last acknowledged value, or the one being written."""
+    """After kill -9 the secret has the last acknowledged value, or the one being written.
+
+    It takes seconds: another process loads a cloud's client, and writes twenty times and more.
+    """
     writer = other_process("put_secrets")
     for _ in range(20):
         writer.stdout.readline()

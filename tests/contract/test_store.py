@@ -58,7 +58,10 @@ def test_reads_nothing_where_nothing_was_written(store: Store) -> None:
 @settings_for_stores
 @given(value=json_values)
 def test_reads_back_any_json(store: Store, value: dict[str, Any]) -> None:
-    """What was written is read back as the same JSON."""
+    """What was written is read back as the same JSON.
+
+    It takes long: Hypothesis draws sixty documents, and each is written and read.
+    """
     store.put(Item("json", "one", value))
 
     item = store.get("json", "one")
@@ -337,7 +340,10 @@ def test_query_keeps_to_a_plain_model(
     limit: int | None,
     backwards: bool,  # noqa: FBT001
 ) -> None:
-    """Prefix, after, limit and backwards mean the same as on a list sorted by its UTF-8 bytes."""
+    """Prefix, after, limit and backwards mean the same as on a list sorted by its UTF-8 bytes.
+
+    It takes seconds: sixty examples of up to twelve items each are written to an emulator.
+    """
     store = rig.store()
     for item in list(store.query("model")):
         store.delete("model", item.sort)
@@ -386,7 +392,10 @@ def test_query_keeps_partitions_apart(store: Store) -> None:
 
 
 def test_query_yields_more_than_a_page(store: Store) -> None:
-    """All of many items come, each once and in order."""
+    """All of many items come, each once and in order.
+
+    It takes seconds: it writes three hundred items one by one.
+    """
     names = [f"{number:04}" for number in range(300)]
     for name in reversed(names):
         store.put(Item("p", name, {}))
@@ -414,7 +423,10 @@ def test_query_lets_others_write_while_its_reader_works(rig: Any, store: Store) 
 
 @pytest.mark.parametrize("backwards", [False, True])
 def test_query_yields_nothing_twice_while_others_write(store: Store, *, backwards: bool) -> None:
-    """Items that come, go and change behind and before a reader are yielded once at most."""
+    """Items that come, go and change behind and before a reader are yielded once at most.
+
+    It takes seconds: it makes some five hundred writes one by one.
+    """
     for number in range(150):
         store.put(Item("p", f"{number:04}", {}))
     seen = []
@@ -479,7 +491,10 @@ def test_one_of_many_processes_creates_an_item(store: Store, other_process: Any)
 def test_conditional_writes_lose_nothing_between_processes(
     store: Store, other_process: Any
 ) -> None:
-    """Four processes count together to the exact sum."""
+    """Four processes count together to the exact sum.
+
+    It takes seconds: four processes start and contend for one item two hundred times.
+    """
     store.put(Item("counter", "one", {"count": 0}))
     processes = [other_process("count", 50) for _ in range(4)]
 

@@ -87,7 +87,10 @@ def leave(stand: Stand, name: str) -> None:
 
 @pytest.mark.rest
 def test_the_way_to_find_out_why_runs_as_it_is_written(stand: Stand) -> None:
-    """Each question of the page is answered, on what the tutorial declares."""
+    """Each question of the page is answered, on what the tutorial declares.
+
+    It takes long: every command of the page starts a process of its own.
+    """
     stand.do("apply", "-f", str(ROOT / "docs/examples/welcome"))
     for command in commands("docs/how-to/find-out-why.md"):
         done = run(stand, command)
@@ -140,7 +143,11 @@ def test_the_tutorial_runs_as_it_is_written(
 def test_the_readme_leads_to_an_event_that_is_seen(
     tmp_path: Path, source_cluster: Cluster, control_plane_binaries: Binaries
 ) -> None:
-    """On a machine that has no state yet: only the addresses differ, and nothing is left out."""
+    """On a machine that has no state yet: only the addresses differ, and nothing is left out.
+
+    It takes seconds: `bellhop serve`, a forwarder and the commands of the page start as processes
+    of their own.
+    """
     kubectl = control_plane_binaries.kubectl
     assert kubectl, "the README needs kubectl"
     (tmp_path / "home").mkdir()
@@ -214,7 +221,10 @@ def test_make_test_runs_the_tests() -> None:
 
 @pytest.mark.rest
 def test_the_way_to_register_runs_as_it_is_written(stand: Stand, tmp_path: Path) -> None:
-    """Registering, again for a repository, looking and deregistering work; only paths differ."""
+    """Registering, again for a repository, looking and deregistering work; only paths differ.
+
+    It takes seconds: every command of the page starts a process of its own.
+    """
     page = (ROOT / "docs/how-to/register-a-cluster.md").read_text()
     told = page.replace("\\\n", "").splitlines()
     ours = [line for line in told if line.startswith("bellhop ") and "serve" not in line]

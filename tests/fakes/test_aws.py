@@ -68,7 +68,10 @@ def test_nobody_is_limited_who_makes_ready(aws: Aws, store: DynamoStore) -> None
 
 
 def test_a_small_fleet_loses_nothing_and_meets_no_limit() -> None:
-    """Every new object is applied, by the real functions; no partition takes most of the writes."""
+    """Every new object is applied, by the real functions; no partition takes most of the writes.
+
+    It takes seconds: the real functions work off 30 simulated seconds of a fleet's events.
+    """
     small = fleet.Fleet(12, 5)
     small.play(10, 20)
 
@@ -80,7 +83,10 @@ def test_a_small_fleet_loses_nothing_and_meets_no_limit() -> None:
 
 
 def test_a_fleet_that_is_throttled_loses_nothing() -> None:
-    """What is refused comes again: forwarders send again, messages come again."""
+    """What is refused comes again: forwarders send again, messages come again.
+
+    It takes seconds: the real functions work off 22 simulated seconds of a fleet's events.
+    """
     small = fleet.Fleet(12, 5)
     for second in range(4, 9):
         small.aws.meters.used[second]["write table", ""] = 4000

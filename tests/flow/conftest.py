@@ -62,7 +62,10 @@ class Registered:
 def registered(
     tmp_path_factory: pytest.TempPathFactory, two_clusters: tuple[Cluster, Cluster]
 ) -> Registered:
-    """Register both clusters once: each test goes on from there."""
+    """Register both clusters once: each test goes on from there.
+
+    The first test that wants them waits until API servers have booted and know a forwarder.
+    """
     source, destination = (as_after_boot(each) for each in two_clusters)
     with Nursery() as nursery:
         stand = Stand(tmp_path_factory.mktemp("registered") / "stand", nursery, settings=SETTINGS)
@@ -76,7 +79,10 @@ def registered(
 
 @pytest.fixture
 def flow(tmp_path: Path, registered: Registered) -> Iterator[Flow]:
-    """Serve, with both clusters registered, and end every process afterwards."""
+    """Serve, with both clusters registered, and end every process afterwards.
+
+    It takes seconds: `bellhop serve` and a forwarder start for each test.
+    """
     for cluster, baseline in zip(registered.clusters, registered.baselines, strict=True):
         cluster.start()
         cluster.reset(baseline)

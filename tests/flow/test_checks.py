@@ -35,7 +35,10 @@ def told(flow: Flow) -> str:
 
 
 def test_a_gateway_is_checked_from_its_ground_to_its_end(flow: Flow) -> None:
-    """It waits for its namespace, for its address, for who uses it, and for what it leaves."""
+    """It waits for its namespace, for its address, for who uses it, and for what it leaves.
+
+    It takes seconds: each of four checks is tried again until it passes.
+    """
     flow.stand.do("apply", "-f", str(EXAMPLES / "checked"))
     until("it waits for the ground", lambda: "'namespace-is-ready'" in told(flow))
     assert told(flow) == (
@@ -77,7 +80,10 @@ def test_a_gateway_is_checked_from_its_ground_to_its_end(flow: Flow) -> None:
 
 
 def test_a_removal_whose_check_never_passes_is_ended_by_a_command(flow: Flow) -> None:
-    """Whoever knows better has it go unchecked; of a profile that is wanted this is refused."""
+    """Whoever knows better has it go unchecked; of a profile that is wanted this is refused.
+
+    It takes seconds: checks are tried again until they pass, between five commands.
+    """
     flow.source.create(ingress())
     labels = {"network.example.com/policies": "applied"}
     metadata = {"name": "edge", "labels": labels}

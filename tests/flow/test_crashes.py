@@ -11,7 +11,10 @@ from tests.flow.test_examples import POLICY, SERVICE, TWIN, WEB, balanced, ports
 
 @pytest.mark.parametrize("moment", [0.0, 0.008, 0.03])
 def test_ends_the_same_when_bellhop_is_killed(flow: Flow, moment: float) -> None:
-    """Kill -9 at any moment of an event, then a restart: the same end, and nothing twice."""
+    """Kill -9 at any moment of an event, then a restart: the same end, and nothing twice.
+
+    It takes seconds: `bellhop serve` is killed and started twice.
+    """
     flow.apply("service-discovery")
     flow.source.create(balanced("web", 60000))
     flow.source.give_address(WEB, "34.172.32.172")
@@ -31,7 +34,10 @@ def test_ends_the_same_when_bellhop_is_killed(flow: Flow, moment: float) -> None
 
 
 def test_loses_no_ring_when_the_forwarder_is_killed(flow: Flow) -> None:
-    """What the forwarder had answered it sends after its restart."""
+    """What the forwarder had answered it sends after its restart.
+
+    It takes seconds: `bellhop serve` and the forwarder start once more.
+    """
     flow.apply("network-policy")
     flow.stand.kill("serve")
     flow.source.create(service("my-service", sveltos="fv"))
@@ -58,7 +64,10 @@ def test_heals_by_sweep_what_the_push_missed(flow: Flow) -> None:
 
 
 def test_serves_one_destination_while_another_is_down(flow: Flow) -> None:
-    """The healthy destination is served at once, the other one when it is back."""
+    """The healthy destination is served at once, the other one when it is back.
+
+    It takes seconds: an API server boots, and the next try for it is waited for.
+    """
     flow.stand.do("label", "cluster", "fleet/source", "dep=eng")
     flow.apply("service-discovery")
     flow.destination_cluster.stop()

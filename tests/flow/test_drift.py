@@ -173,7 +173,10 @@ def test_a_change_of_replicas_that_the_profile_sets_is_put_back(held: Flow, tmp_
 
 
 def test_replicas_that_are_excluded_are_left_to_who_scales(held: Flow, tmp_path: Path) -> None:
-    """Neither a change of the profile nor a ring writes the number that somebody else decided."""
+    """Neither a change of the profile nor a ring writes the number that somebody else decided.
+
+    It takes seconds: two changes of a profile and a correction go through all stages.
+    """
     file = tmp_path / "excluded.yaml"
     scaled = PROFILE.replace(
         "    spec:\n      selector", "    spec:\n      replicas: 2\n      selector"

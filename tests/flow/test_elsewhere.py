@@ -140,6 +140,7 @@ def test_what_is_read_is_followed_as_it_rings(read: Read, tmp_path: Path) -> Non
     """What was missing comes, each kind changes, what is optional comes and goes: in seconds.
 
     Once nobody reads them any more, the kinds ring no more, and no record is left.
+    It takes seconds: six changes in turn go through all stages.
     """
     (tmp_path / "reads.yaml").write_text(PROFILE)
     read.stand.do("apply", "-f", str(tmp_path / "reads.yaml"))

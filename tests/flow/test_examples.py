@@ -98,6 +98,7 @@ def test_guards_each_service_with_its_own_policy(flow: Flow) -> None:
     """front-my-service, then front-another-service: one per Service, gone with it.
 
     Policy and report are as the page has them that the example is from.
+    It takes seconds: processes start, and four events go through all stages.
     """
     flow.apply("network-policy")
     mine = service("my-service", 80, sveltos="fv")
@@ -198,7 +199,10 @@ def _sender(flow: Flow) -> Callable[..., tuple[int, int]]:
 
 
 def test_selects_by_labels_names_and_namespaces(flow: Flow) -> None:
-    """Three sources at once: each takes what all it asks for is true of, and nothing else."""
+    """Three sources at once: each takes what all it asks for is true of, and nothing else.
+
+    It takes seconds: processes start, and a dozen objects go through all stages.
+    """
     for example in ("alerts", "trust"):
         flow.stand.do("apply", "-f", str(EXAMPLES / example))
     flow.apply("scrape")
@@ -325,6 +329,7 @@ def test_makes_one_ingress_and_a_route_for_each_of_two_services(flow: Flow) -> N
     """Both Services' ports are in the one Ingress; the last Service takes it along.
 
     Each has an HTTPRoute of its own. Both are, field by field, as the page has them.
+    It takes seconds: processes start, and a new kind has to be served first.
     """
     flow.source.create(definition())
     flow.source.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "eng"}})
@@ -380,7 +385,10 @@ def test_makes_one_ingress_and_a_route_for_each_of_two_services(flow: Flow) -> N
 
 
 def test_shows_the_report_as_sveltos_does(flow: Flow) -> None:
-    """`bellhop get eventreport -o yaml` says what the example shows, when something failed too."""
+    """`bellhop get eventreport -o yaml` says what the example shows, when something failed too.
+
+    It takes seconds: processes start, and the report is asked for until all is in it.
+    """
     flow.apply("report")
     shown = yaml.safe_load((EXAMPLES / "report/shown/eventreport.yaml").read_text())
     for name, data in {
@@ -443,7 +451,10 @@ def stored(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_shows_what_was_deployed_and_what_happened(flow: Flow) -> None:
-    """`show addons` has sveltosctl's columns; `show events` tells the whole chain."""
+    """`show addons` has sveltosctl's columns; `show events` tells the whole chain.
+
+    It takes seconds: commands start as processes of their own until the last event is shown.
+    """
     flow.apply("network-policy")
     flow.source.create(service("my-service", sveltos="fv"))
     until("it is applied", lambda: flow.source.names(POLICY) == ["front-my-service"])
@@ -469,7 +480,11 @@ def test_serves_what_is_there_before_the_trigger(flow: Flow) -> None:
 
 
 def test_withdraws_everything_with_the_trigger(flow: Flow) -> None:
-    """Deleting what was applied takes the add-ons away, and applying it again brings them back."""
+    """Deleting what was applied takes the add-ons away, and applying it again brings them back.
+
+    It takes seconds: three commands start as processes of their own, and each goes through all
+    stages.
+    """
     flow.apply("network-policy")
     flow.source.create(service("my-service", sveltos="fv"))
     until("it is applied", lambda: flow.source.names(POLICY) == ["front-my-service"])
@@ -482,7 +497,10 @@ def test_withdraws_everything_with_the_trigger(flow: Flow) -> None:
 
 
 def test_follows_the_clusters_labels(flow: Flow) -> None:
-    """A cluster that is labelled becomes a destination; one that is not any more is left."""
+    """A cluster that is labelled becomes a destination; one that is not any more is left.
+
+    It takes seconds: each of two changes of labels starts a command and goes through all stages.
+    """
     flow.apply("service-discovery")
     flow.source.create(balanced("web", 60000))
     flow.source.give_address(WEB, "34.172.32.172")
@@ -496,7 +514,10 @@ def test_follows_the_clusters_labels(flow: Flow) -> None:
 
 
 def test_another_cluster_takes_the_place_of_one_that_leaves(flow: Flow) -> None:
-    """The set has one cluster: at first the first by name, then the other, which it keeps."""
+    """The set has one cluster: at first the first by name, then the other, which it keeps.
+
+    It takes seconds: six commands start as processes of their own.
+    """
 
     def where() -> list[str]:
         users = {"source": flow.source, "destination": flow.destination}
@@ -518,7 +539,10 @@ def test_another_cluster_takes_the_place_of_one_that_leaves(flow: Flow) -> None:
 
 
 def test_a_team_has_a_profile_and_a_set_of_its_own(flow: Flow, tmp_path: Path) -> None:
-    """One of its clusters has the gateway; by the same from another namespace none has."""
+    """One of its clusters has the gateway; by the same from another namespace none has.
+
+    It takes seconds: eight commands start as processes of their own.
+    """
 
     def where() -> list[str]:
         users = {"source": flow.source, "destination": flow.destination}
@@ -550,7 +574,10 @@ ROLE = GVK("rbac.authorization.k8s.io", "v1", "Role")
 
 
 def test_a_team_writes_where_it_was_given_rights(flow: Flow, tmp_path: Path) -> None:
-    """It is denied elsewhere, with the missing right; deleted at once all of it goes."""
+    """It is denied elsewhere, with the missing right; deleted at once all of it goes.
+
+    It takes seconds: commands start as processes of their own, and what was denied is tried again.
+    """
     hours = config_map("opening-hours", "shop")
     flow.stand.do("apply", "-f", str(EXAMPLES / "tenant"))
     until("the team's is there", lambda: flow.source.get(hours))
@@ -575,7 +602,10 @@ QUOTA = GVK("", "v1", "ResourceQuota")
 
 
 def test_a_cluster_gets_what_its_class_gets(flow: Flow) -> None:
-    """A device plugin that comes brings a label and a quota, and takes both along when it goes."""
+    """A device plugin that comes brings a label and a quota, and takes both along when it goes.
+
+    It takes long: a cluster keeps its label for thirty seconds in which what went may come back.
+    """
     plugin: dict[str, Any] = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
@@ -621,7 +651,10 @@ def replicated(flow: Flow) -> dict[str, dict[str, str]]:
 
 
 def test_replicates_a_secret_on_demand(flow: Flow) -> None:
-    """Namespaces eng and hr ask for it: both have it, and the list of them is a ConfigMap."""
+    """Namespaces eng and hr ask for it: both have it, and the list of them is a ConfigMap.
+
+    It takes seconds: processes start, and commands read what events have deployed.
+    """
     flow.apply("replicate-secret")
     for name in ("eng", "hr"):
         flow.source.create(wanting(name))

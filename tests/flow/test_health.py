@@ -65,7 +65,10 @@ def events(flow: Flow) -> list[tuple[str, str]]:
 
 
 def test_a_resource_that_is_not_well_is_told_of_until_it_is(flow: Flow) -> None:
-    """By rings, status included: no sweep is asked for after what is declared."""
+    """By rings, status included: no sweep is asked for after what is declared.
+
+    It takes seconds: commands start as processes of their own until the health has changed twice.
+    """
     flow.apply("health")
     until("the cluster is known to be well", lambda: said(flow).startswith("True"))
 
@@ -88,7 +91,10 @@ def test_a_resource_that_is_not_well_is_told_of_until_it_is(flow: Flow) -> None:
 
 
 def test_a_profile_that_fails_is_told_until_it_is_mended(flow: Flow, tmp_path: Path) -> None:
-    """A program hears what the API server refuses, and nobody sees its token."""
+    """A program hears what the API server refuses, and nobody sees its token.
+
+    It takes seconds: commands start as processes of their own until the health has changed twice.
+    """
     file = tmp_path / "web.yaml"
     with chat() as program:
         file.write_text(BROUGHT.replace("URL: URL", f"URL: '{program.url}/hook'"))

@@ -72,7 +72,10 @@ def _rang(stand: Stand) -> set[str]:
 
 @pytest.fixture
 def ringing(tmp_path: Path, source_cluster: Cluster) -> Iterator[Ringing]:
-    """Serve, register with --install, run the pod that this brings, and declare a source."""
+    """Serve, register with --install, run the pod that this brings, and declare a source.
+
+    It takes seconds: `bellhop serve`, a command and the pod start for each test.
+    """
     with Nursery() as nursery:
         stand = Stand(tmp_path / "stand", nursery)
         pod = Pod(source_cluster, tmp_path, nursery)

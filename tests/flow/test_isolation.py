@@ -45,7 +45,10 @@ def neighbours(flow: Flow) -> Iterator[tuple[Embedded, ExitStack]]:
 def test_clusters_that_hang_keep_no_other_waiting(
     flow: Flow, neighbours: tuple[Embedded, ExitStack]
 ) -> None:
-    """While they are found to hang, and after, events, sweeps and hints of others are served."""
+    """While they are found to hang, and after, events, sweeps and hints of others are served.
+
+    It takes seconds: calls to clusters that hang last until their deadline.
+    """
     opened, stack = neighbours
     for each in hang(opened):
         stack.callback(each.close)
@@ -61,7 +64,10 @@ def test_clusters_that_hang_keep_no_other_waiting(
 def test_a_flood_from_one_sender_delays_no_other(
     flow: Flow, neighbours: tuple[Embedded, ExitStack]
 ) -> None:
-    """While five hundred invented objects of one cluster are worked on, another's are served."""
+    """While five hundred invented objects of one cluster are worked on, another's are served.
+
+    It takes seconds: it waits until five hundred objects are deployed.
+    """
     opened, stack = neighbours
     stack.callback(sender(opened).close)
     flood(flow.stand, 500)
@@ -73,7 +79,10 @@ def test_a_flood_from_one_sender_delays_no_other(
 def test_a_script_that_loops_delays_no_other_source(
     flow: Flow, neighbours: tuple[Embedded, ExitStack]
 ) -> None:
-    """On a hundred objects of the same cluster it is run apart, and people are told."""
+    """On a hundred objects of the same cluster it is run apart, and people are told.
+
+    It takes seconds: a script uses up its limit of time, again and again.
+    """
     del neighbours
     loop(flow.stand, flow.source, 100)
 

@@ -22,6 +22,7 @@ def test_what_is_local_follows_its_cluster(
     """It waits for `mgmt/mgmt`, stands there for each cluster, and goes when that matches no more.
 
     What is Remote is brought meanwhile, and to no other cluster.
+    It takes seconds: `bellhop serve` and the commands start as processes of their own.
     """
     with Nursery() as nursery:
         stand = Stand(tmp_path / "stand", nursery, settings=SETTINGS)

@@ -10,7 +10,10 @@ ONE = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "one")
 
 
 def test_a_loop_is_named_and_slowed_and_nothing_else_is(flow: Flow) -> None:
-    """It turns sixteen times and then waits for its minute, while other events go through."""
+    """It turns sixteen times and then waits for its minute, while other events go through.
+
+    It takes seconds: sixteen turns of a loop go through all stages.
+    """
     loop = join(watching("watched", "seed"), feeding("grow", "watched", "one", "seed"))
     flow.stand.do("apply", "-f", "-", stdin=loop)
     flow.apply("welcome")

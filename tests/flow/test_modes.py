@@ -13,7 +13,10 @@ _BOTH = ["1", "1"]
 
 
 def test_what_is_brought_once_is_the_clusters_own_from_then_on(flow: Flow, tmp_path: Path) -> None:
-    """By OneTime neither a change nor an edit counts; what fails is tried until it was brought."""
+    """By OneTime neither a change nor an edit counts; what fails is tried until it was brought.
+
+    It takes seconds: seven commands and more start as processes of their own.
+    """
     once = "syncMode: OneTime"
     bad = config("modes-once").replace("'1'", "[1]")
     apply(flow, tmp_path, profile("modes-once", bad, once))
@@ -40,7 +43,10 @@ def test_what_is_brought_once_is_the_clusters_own_from_then_on(flow: Flow, tmp_p
 
 
 def test_a_paused_profile_waits_and_a_rolled_back_one_stays(flow: Flow, tmp_path: Path) -> None:
-    """What changes meanwhile comes when that ends; a revision is chosen by its number."""
+    """What changes meanwhile comes when that ends; a revision is chosen by its number.
+
+    It takes seconds: eleven commands start as processes of their own.
+    """
     for v in "12":
         apply(flow, tmp_path, profile("modes-kept", config("modes-kept", v)))
         until("it is there", lambda v=v: found(flow, "modes-kept") == [v, v], patience=_PATIENCE)

@@ -54,7 +54,11 @@ data:
 def test_a_message_of_nats_brings_an_add_on_and_another_takes_it_away(
     flow: Flow, tmp_path: Path
 ) -> None:
-    """The Secret of Sveltos' agent and its EventSource are enough; the right comes by a sweep."""
+    """The Secret of Sveltos' agent and its EventSource are enough; the right comes by a sweep.
+
+    It takes seconds: a NATS server starts, and the forwarder subscribes once a resync gave it the
+    right.
+    """
     with Nursery() as nursery:
         (tmp_path / "nats").mkdir()
         server = Nats(program(), tmp_path / "nats", nursery, f"authorization: {json.dumps(USER)}")

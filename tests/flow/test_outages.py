@@ -86,7 +86,10 @@ def flow(flow: Flow) -> Flow:
 
 
 def test_what_is_well_is_said_to_be(flow: Flow) -> None:
-    """All pieces of the way in and out, and nothing is called wrong that is not."""
+    """All pieces of the way in and out, and nothing is called wrong that is not.
+
+    It takes seconds: commands start as processes of their own, beside those of the installation.
+    """
     flow.source.create(service("web", sveltos="fv"))
     flow.stand.settle(SOURCE)
     found = signs(flow, SOURCE)
@@ -104,7 +107,10 @@ def test_what_is_well_is_said_to_be(flow: Flow) -> None:
 
 
 def test_a_knock_changes_nothing_and_rings_for_nobody(flow: Flow) -> None:
-    """It is a dry run: no event follows from it, and no version changes."""
+    """It is a dry run: no event follows from it, and no version changes.
+
+    It takes seconds: commands start as processes of their own, beside those of the installation.
+    """
     made = flow.source.create(service("web", sveltos="fv"))
     until("it rang", lambda: "rang" in flow.stand.do("show", "events"))
     flow.stand.settle(SOURCE)
@@ -122,7 +128,11 @@ def test_a_knock_changes_nothing_and_rings_for_nobody(flow: Flow) -> None:
 
 
 def test_says_that_serve_is_stopped(flow: Flow) -> None:
-    """Killed as by a crash: nothing that it left behind makes it look alive."""
+    """Killed as by a crash: nothing that it left behind makes it look alive.
+
+    It takes seconds: three commands start as processes of their own, beside those of the
+    installation.
+    """
     flow.stand.kill("serve")
     told = said(flow.stand, "status")
     why = "`bellhop serve` does not run: nothing is taken in, judged or applied; start it"
@@ -173,7 +183,11 @@ def test_says_that_the_forwarder_is_refused(flow: Flow) -> None:
 
 
 def test_says_that_a_destination_is_down(flow: Flow) -> None:
-    """Though nobody had reason to call it since it went; and once, with what waits for it."""
+    """Though nobody had reason to call it since it went; and once, with what waits for it.
+
+    It takes seconds: commands start as processes of their own, and five events have to meet a
+    cluster that is down.
+    """
     flow.apply("service-discovery")
     flow.stand.settle(DESTINATION)
     flow.destination_cluster.stop()
@@ -234,7 +248,10 @@ def fill(ballast: Path) -> None:
 
 
 def test_says_that_the_disk_is_full(small_disk: Path, source_cluster: Cluster) -> None:
-    """While `serve` runs and after it was killed; and that all is well once there is room."""
+    """While `serve` runs and after it was killed; and that all is well once there is room.
+
+    It takes seconds: `bellhop serve` starts twice, with six commands beside it.
+    """
     with Nursery() as nursery:
         stand = Stand(small_disk / "stand", nursery, settings=SETTINGS)
         stand.serve()
@@ -292,7 +309,11 @@ def limited(cluster: Cluster, *verbs: str) -> dict[str, Any]:
 
 
 def test_says_that_rights_are_missing_in_a_destination(flow: Flow) -> None:
-    """Which, of what is to be brought there; in one line, however many profiles fail for it."""
+    """Which, of what is to be brought there; in one line, however many profiles fail for it.
+
+    It takes seconds: a cluster is registered once more, and commands start as processes of their
+    own.
+    """
     flow.stand.do("deregister", "cluster", "--namespace", "fleet", "--cluster", "destination")
     path = flow.stand.folder / "limited.kubeconfig"
     path.write_text(json.dumps(limited(flow.destination_cluster)))
@@ -318,7 +339,10 @@ def test_says_that_rights_are_missing_in_a_destination(flow: Flow) -> None:
     ],
 )
 def test_says_that_the_way_in_is_gone(flow: Flow, gvk: GVK, piece: str, sentence: str) -> None:
-    """Somebody deleted what makes the cluster ring; the cure that is named cures it."""
+    """Somebody deleted what makes the cluster ring; the cure that is named cures it.
+
+    It takes seconds: `doctor` starts again until the cure has worked.
+    """
     source = client(flow.source_cluster)
     source.remove(gvk, "", "bellhop-forwarder")
     source.close()
@@ -331,7 +355,11 @@ def test_says_that_the_way_in_is_gone(flow: Flow, gvk: GVK, piece: str, sentence
 
 
 def test_says_that_the_forwarder_is_elsewhere(flow: Flow) -> None:
-    """Registered at an address where nobody listens: the webhook is there, and rings in vain."""
+    """Registered at an address where nobody listens: the webhook is there, and rings in vain.
+
+    It takes seconds: a cluster is registered once more, and commands start as processes of their
+    own.
+    """
     flow.stand.do(
         *("register", "cluster", "--namespace", "fleet", "--cluster", "source"),
         *("--kubeconfig", str(flow.stand.folder / "source.kubeconfig")),
@@ -345,7 +373,11 @@ def test_says_that_the_forwarder_is_elsewhere(flow: Flow) -> None:
 
 
 def test_says_that_the_webhook_cannot_be_installed(flow: Flow) -> None:
-    """Rights were taken back after the registration: doctor and the cluster's state tell."""
+    """Rights were taken back after the registration: doctor and the cluster's state tell.
+
+    It takes seconds: a cluster is registered once more, and commands start as processes of their
+    own.
+    """
     path = flow.stand.folder / "limited.kubeconfig"
     path.write_text(json.dumps(limited(flow.source_cluster, "*")))
     flow.stand.do(
@@ -370,7 +402,10 @@ def test_says_that_the_webhook_cannot_be_installed(flow: Flow) -> None:
 
 
 def test_a_mistyped_name_is_told(flow: Flow) -> None:
-    """With what may have been meant."""
+    """With what may have been meant.
+
+    It takes seconds: three commands start as processes of their own.
+    """
     done = flow.stand.bellhop("doctor", "fleet/suorce")
 
     assert done.returncode == 1

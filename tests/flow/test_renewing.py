@@ -126,7 +126,10 @@ def wired_path(flow: Flow) -> str:
 
 @pytest.mark.parametrize("restart", [False, True], ids=["forwarder runs on", "forwarder restarts"])
 def test_every_write_rings_while_a_registration_is_renewed(flow: Flow, *, restart: bool) -> None:
-    """Before the forwarder has read its new Secret, after it, and when the old path has ended."""
+    """Before the forwarder has read its new Secret, after it, and when the old path has ended.
+
+    It takes seconds: writes go on, by dozens, until the forwarder has followed a renewal.
+    """
     flow.apply("network-policy")
     writer = Writer(flow)
     old_path = wired_path(flow)

@@ -177,6 +177,7 @@ def test_each_field_is_rendered_or_says_why_not(flow: Flow, tmp_path: Path) -> N
     """One order brings all that its fields name; one whose name is taken brings nothing yet.
 
     One that names a cluster that is not there says so; all goes with its order.
+    It takes seconds: orders in turn go through all stages, in two clusters.
     """
     for name, text in (("orders", DECLARED), ("taken", TAKEN)):
         (tmp_path / f"{name}.yaml").write_text(text)

@@ -44,7 +44,10 @@ def project(pubsub_place: str, storage: Storage, tries: int | None) -> Iterator[
 def stand(
     project: Project, google_sources: Path, google_installed: Path, tmp_path: Path
 ) -> Iterator[Stand]:
-    """A project with its functions at work."""
+    """A project with its functions at work.
+
+    It takes seconds: each function starts as a process of its own.
+    """
     one = Stand(project, google_sources, google_installed, tmp_path)
     yield one
     one.close()
@@ -59,7 +62,10 @@ def shared_flow(
     both_clusters: tuple[Cluster, Cluster],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Flow]:
-    """The same between two clusters, for all tests of a class."""
+    """The same between two clusters, for all tests of a class.
+
+    Its first test waits until several processes of each function have started.
+    """
     told = json.loads(shared_place)
     with Writes(told["emulators"]) as writes:
         told["emulators"] |= writes.emulators

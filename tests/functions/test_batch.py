@@ -93,7 +93,10 @@ def test_only_what_failed_comes_again(stand: Stand) -> None:
 
 
 def test_poison_ends_as_a_dead_letter_with_its_reason(stand: Stand) -> None:
-    """After as many attempts as there may be; what came with it is done once."""
+    """After as many attempts as there may be; what came with it is done once.
+
+    It takes seconds: pauses of a second pass between its tries.
+    """
     stand.publish("one", "poison", "two")
     stand.feed_until(stand.dead)
 
@@ -135,7 +138,10 @@ def test_no_message_dies_of_being_given_back(stand: Stand) -> None:
 
 
 def test_who_waits_for_its_group_dies_of_no_count(stand: Stand) -> None:
-    """One that came twice in vain already waits for one of its group, and its last try is left."""
+    """One that came twice in vain already waits for one of its group, and its last try is left.
+
+    It takes seconds: pauses of a second pass between its tries.
+    """
     queue = stand.here.queues[INBOX]
     one, poison = (Message(Resolve(name).message().body, "one group") for name in ("one", "poison"))
     queue.publish([one])
@@ -151,7 +157,10 @@ def test_who_waits_for_its_group_dies_of_no_count(stand: Stand) -> None:
 
 
 def test_one_that_kills_its_function_is_buried_by_sqs_alone(stand: Stand) -> None:
-    """All of a batch comes again, and what is done leaves it: only the killer is a dead letter."""
+    """All of a batch comes again, and what is done leaves it: only the killer is a dead letter.
+
+    It takes seconds: a visibility timeout passes in real time after each try.
+    """
     stand.publish("killer", "one", "two")
     stand.feed_until(stand.dead)
 

@@ -123,7 +123,10 @@ def stand(moto: Moto, source_cluster: Cluster) -> Iterator[Stand]:
 def test_what_aws_refuses_for_a_while_is_done_later(
     stand: Stand, operation: str, fault: dict[str, Any], times: int
 ) -> None:
-    """Messages and hints come again until it passes; nothing ends with the dead letters."""
+    """Messages and hints come again until it passes; nothing ends with the dead letters.
+
+    It takes seconds: what was refused comes again after pauses that pass in real time.
+    """
     stand.ring("before")
     stand.account.moto.fail(operation, times=times, **fault)
     stand.ring("after")
@@ -134,7 +137,10 @@ def test_what_aws_refuses_for_a_while_is_done_later(
 
 
 def test_batches_that_come_again_change_nothing(stand: Stand) -> None:
-    """All that was handed over is handed over once more, and in the other order."""
+    """All that was handed over is handed over once more, and in the other order.
+
+    It takes seconds: an event goes twice through all functions, on moto.
+    """
     batches: list[tuple[Any, Any]] = []
 
     def by(handler: Any) -> Any:
@@ -159,7 +165,10 @@ def test_batches_that_come_again_change_nothing(stand: Stand) -> None:
 
 @pytest.mark.parametrize("many", [2, 5])
 def test_workers_who_get_one_message_at_once_end_as_one(stand: Stand, many: int) -> None:
-    """Overlapping environments write on conditions: one wins, the others look again."""
+    """Overlapping environments write on conditions: one wins, the others look again.
+
+    It takes seconds: what lost a write comes again after pauses that pass in real time.
+    """
     others = [Lambda(stand.account) for _ in range(many - 1)]
     stages = {id(stand.functions.handlers[stage]): stage for stage in stand.functions.handlers}
 

@@ -166,7 +166,11 @@ class TestFaults:
     """What explanation/delivery.md promises, while things go wrong: in one installation."""
 
     def test_messages_that_come_again_and_at_once_change_nothing(self, flow: Flow) -> None:
-        """Each stage gets its own four times at once, when all is done and for another object."""
+        """Each stage gets its own four times at once, when all is done and for another object.
+
+        It takes seconds: twelve messages are pushed to functions at once, which wait for each
+        other.
+        """
         stand = flow.stand
         flow.make(60000)
         stand.wait(lambda: flow.there(60000))
@@ -190,7 +194,10 @@ class TestFaults:
     def test_functions_that_die_at_one_write_after_the_other_end_their_work(
         self, flow: Flow
     ) -> None:
-        """What rang is sent again and pushed again, until each has got through with it."""
+        """What rang is sent again and pushed again, until each has got through with it.
+
+        It takes long: a function starts once more after each of its writes.
+        """
         flow.make(60000)
         flow.settle(lambda: flow.there(60000))
         before = lives(flow)
@@ -207,7 +214,10 @@ class TestFaults:
     def test_ticks_and_sweeps_that_die_at_one_write_after_the_other_end_their_work(
         self, flow: Flow
     ) -> None:
-        """A timer and a message that rested ask for a sweep, which finds what nobody rang for."""
+        """A timer and a message that rested ask for a sweep, which finds what nobody rang for.
+
+        It takes long: a function starts once more after each of its writes.
+        """
         stand = flow.stand
         flow.make(60000)
         flow.settle(lambda: flow.there(60000))
@@ -233,7 +243,10 @@ class TestFaults:
     def test_one_who_answers_too_late_and_who_was_pushed_the_same_end_with_one_truth(
         self, flow: Flow, stage: str, write: bytes
     ) -> None:
-        """Who was halted goes on beside the other, who has seen less or more than he."""
+        """Who was halted goes on beside the other, who has seen less or more than he.
+
+        It takes long: a worker is halted until Pub/Sub has pushed its message to another.
+        """
         stand = flow.stand
         flow.make(60000)
         flow.settle(lambda: flow.there(60000))
@@ -254,7 +267,10 @@ class TestFaults:
         ended_well(flow)
 
     def test_who_goes_on_when_all_is_done_has_the_newest_brought_again(self, flow: Flow) -> None:
-        """What he began is older than what is there, which he finds out when he writes it down."""
+        """What he began is older than what is there, which he finds out when he writes it down.
+
+        It takes seconds: a worker is halted until a later event is done.
+        """
         stand = flow.stand
         flow.make(60000)
         flow.settle(lambda: flow.there(60000))
@@ -274,7 +290,11 @@ class TestFaults:
         ended_well(flow)
 
     def test_a_burst_on_several_processes_of_each_stage_is_brought_whole(self, flow: Flow) -> None:
-        """Of each object the last word, once, without an error of those who meet; then it goes."""
+        """Of each object the last word, once, without an error of those who meet; then it goes.
+
+        It takes long: eight objects come, change and go through several processes of each
+        function.
+        """
         stand = flow.stand
         keys = [WEB._replace(name=f"web-{number}") for number in range(MANY)]
         at_work: dict[str, Counter[int]] = {"evaluate": Counter(), "deploy": Counter()}
@@ -312,7 +332,10 @@ class TestFaults:
     def test_google_that_goes_away_for_a_while_loses_nothing(
         self, flow: Flow, firestore: Emulator, pubsub: Emulator
     ) -> None:
-        """Senders are sent away and come again; what is in hand comes again by itself."""
+        """Senders are sent away and come again; what is in hand comes again by itself.
+
+        It takes long: Pub/Sub's emulator boots, and pushes come again after their pauses.
+        """
         stand = flow.stand
         flow.make(60000)
         stand.wait(lambda: flow.there(60000))
@@ -343,7 +366,10 @@ class TestFaults:
 def test_one_that_is_told_to_end_answers_what_it_has_in_hand(
     stand: Stand, firestore: Emulator
 ) -> None:
-    """Cloud Run gives it ten seconds; nobody is told to come again for nothing."""
+    """Cloud Run gives it ten seconds; nobody is told to come again for nothing.
+
+    It takes seconds: a request is held for two seconds, and all functions start for this test.
+    """
     function = stand.functions["evaluate"]
     assert push(stand, EVALUATE).status == 200
     firestore.freeze()
@@ -366,7 +392,10 @@ def test_one_that_is_told_to_end_answers_what_it_has_in_hand(
 def test_what_nobody_answers_for_is_a_dead_letter_that_can_be_replayed(
     stand: Stand, tries: int, tmp_path: Path
 ) -> None:
-    """Pub/Sub buries it after so many pushes, a tick takes it over, and replayed it is done."""
+    """Pub/Sub buries it after so many pushes, a tick takes it over, and replayed it is done.
+
+    It takes seconds: Pub/Sub pushes five times, with its own pauses.
+    """
     bellhop = on_gcp(tmp_path, stand.project)
     bellhop.opened.close()
     queue = stand.project.open().queues["evaluate"]

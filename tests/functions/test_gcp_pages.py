@@ -154,6 +154,7 @@ def test_the_pages_run_as_they_are_written(
 
     Packages are built already, and what an apply would leave is there. No node runs the forwarder:
     its pod is played. What functions write comes to Cloud Logging when somebody asks.
+    It takes long: every command of the page starts a process of its own.
     """
     kubectl = control_plane_binaries.kubectl
     assert kubectl, "the page needs kubectl"

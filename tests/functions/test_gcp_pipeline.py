@@ -121,7 +121,10 @@ class TestSeeds:
         flow.stand.wait(lambda: flow.source.get(shop) is None)
 
     def test_what_feeds_itself_is_slowed_and_named(self, flow: Flow) -> None:
-        """A source that watches what its trigger applies: sixteen turns, then a line names it."""
+        """A source that watches what its trigger applies: sixteen turns, then a line names it.
+
+        It takes seconds: sixteen turns of a loop go through functions in processes of their own.
+        """
         stand, one = flow.stand, ObjectKey(GVK("", "v1", "ConfigMap"), "default", "one")
         rules = join(watching("watched", "seed"), feeding("grow", "watched", "one", "seed"))
         flow.owner.apply(rules)

@@ -142,7 +142,10 @@ def test_goes_from_a_machine_to_google_to_a_machine_and_to_aws(
     account: Account,
     tmp_path: Path,
 ) -> None:
-    """Each place finds what is applied, and the cluster's events find each place."""
+    """Each place finds what is applied, and the cluster's events find each place.
+
+    It takes long: an installation moves three times, and works off events at each place.
+    """
     one, google, two, aws = (tmp_path / name for name in ("one", "google", "two", "aws"))
     for folder in (one, google, two, aws):
         folder.mkdir()

@@ -62,7 +62,10 @@ def settled(account: Account) -> bool:
 def test_an_installation_moves_to_a_machine_and_back(
     account: Account, moto_place: str, tmp_path: Path, source_cluster: Cluster, kube: KubeClient
 ) -> None:
-    """AWS, embedded, AWS: what is in the cluster is neither made anew nor touched."""
+    """AWS, embedded, AWS: what is in the cluster is neither made anew nor touched.
+
+    It takes long: an installation moves twice, and works off all that is declared after each move.
+    """
     del moto_place
     someone = Someone(source_cluster.kubeconfig())
     for name in ("one", "two"):
@@ -97,7 +100,10 @@ def test_an_installation_moves_to_a_machine_and_back(
 
 
 def test_functions_of_an_installation_that_was_left_work_on_nothing(account: Account) -> None:
-    """Messages stay where they are, and a sender is sent away: its forwarder keeps all."""
+    """Messages stay where they are, and a sender is sent away: its forwarder keeps all.
+
+    It takes seconds: an installation on moto is exported and filled again.
+    """
     user, functions = User(account), Lambda(account)
     user.register("east", {}, env="production")
     archive = leave(user.here)

@@ -68,7 +68,11 @@ def made(kube: KubeClient) -> list[str]:
 def test_an_event_becomes_an_object_in_the_cluster(
     account: Account, source_cluster: Cluster, kube: KubeClient, someone: Someone
 ) -> None:
-    """Ingest, SQS, evaluate, SQS, deploy: what was rung for is there, and withdrawn when gone."""
+    """Ingest, SQS, evaluate, SQS, deploy: what was rung for is there, and withdrawn when gone.
+
+    It takes seconds: two events go through queues of moto, which are polled, beside a first
+    resync.
+    """
     user = User(account)
     user.register("east", source_cluster.kubeconfig(), env="production")
     user.apply(RULES)
@@ -107,7 +111,10 @@ def test_an_event_becomes_an_object_in_the_cluster(
 def test_a_cloud_event_brings_an_object_and_another_takes_it_back(
     account: Account, source_cluster: Cluster, someone: Someone
 ) -> None:
-    """By HTTP with the cluster's token, through every function and queue, into the real cluster."""
+    """By HTTP with the cluster's token, through every function and queue, into the real cluster.
+
+    It takes seconds: two events go through queues of moto, which are polled.
+    """
     user = User(account)
     user.register("east", source_cluster.kubeconfig(), env="production")
     user.apply((EXAMPLES / "cloud-events" / "builds.yaml").read_text())
@@ -134,7 +141,10 @@ def test_a_cloud_event_brings_an_object_and_another_takes_it_back(
 def test_what_feeds_itself_is_slowed_and_named(
     account: Account, source_cluster: Cluster, someone: Someone
 ) -> None:
-    """A source that watches what its trigger applies: sixteen turns, then a line that names it."""
+    """A source that watches what its trigger applies: sixteen turns, then a line that names it.
+
+    It takes long: sixteen turns of a loop go through queues of moto, which are polled.
+    """
     user = User(account)
     user.register("east", source_cluster.kubeconfig(), env="production")
     user.apply(join(watching("watched", "seed"), feeding("grow", "watched", "one", "seed")))
@@ -164,7 +174,10 @@ def test_what_feeds_itself_is_slowed_and_named(
 
 
 def test_a_tick_publishes_what_is_due(account: Account) -> None:
-    """The first tick asks for the house's own work, which the sweep function does."""
+    """The first tick asks for the house's own work, which the sweep function does.
+
+    It takes seconds: the sweep function does the upkeep of an installation on moto, call by call.
+    """
     functions = Lambda(account)
 
     assert functions.tick(event("scheduler"), Context()) == {"published": 1}

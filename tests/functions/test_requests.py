@@ -38,7 +38,10 @@ def test_the_page_has_the_tables_of_what_was_counted(cloud: str) -> None:
 
 @pytest.mark.timed
 def test_what_was_counted_is_what_is_asked_of_aws(moto: Moto, source_cluster: Cluster) -> None:
-    """Whoever makes events dearer, or cheaper, counts again."""
+    """Whoever makes events dearer, or cheaper, counts again.
+
+    It takes long: each situation of the bill is played on moto and counted.
+    """
     kubeconfig = source_cluster.kubeconfig()
     with closing(AwsPlay(moto, kubeconfig)) as play:
         _compare(play, "aws", source_cluster)
@@ -48,7 +51,10 @@ def test_what_was_counted_is_what_is_asked_of_aws(moto: Moto, source_cluster: Cl
 def test_what_was_counted_is_what_is_asked_of_google(
     pubsub_place: str, storage: Storage, source_cluster: Cluster
 ) -> None:
-    """The same by what Google counts."""
+    """The same by what Google counts.
+
+    It takes seconds: each situation of the bill is played on emulators and counted.
+    """
     kubeconfig = source_cluster.kubeconfig()
     with closing(GooglePlay(pubsub_place, storage, kubeconfig)) as play:
         _compare(play, "gcp", source_cluster)

@@ -72,13 +72,19 @@ def evidence(_moto: Moto, two_clusters: tuple[Cluster, Cluster]) -> Iterator[Evi
 
 @pytest.mark.parametrize("role", SITUATIONS)
 def test_a_function_does_its_work_by_its_role(evidence: Evidence, role: str) -> None:
-    """With exactly these rights all that it meets ends well, and each of them is asked for."""
+    """With exactly these rights all that it meets ends well, and each of them is asked for.
+
+    It takes long: every situation of a role is played, and moto checks IAM at each call.
+    """
     assert evidence.of(role).keys() == {each for each in PLAYED if each.role == role}
 
 
 @pytest.mark.parametrize("right", PLAYED, ids=str)
 def test_it_does_not_without_each_of_its_rights(evidence: Evidence, right: Right) -> None:
-    """The same function in the same situation fails, and for that reason alone."""
+    """The same function in the same situation fails, and for that reason alone.
+
+    It takes seconds: its situation is played once more on moto, without the right.
+    """
     taking = evidence.of(right.role).get(right, ())
 
     assert any(evidence.fails(situation, right) for situation in taking)

@@ -66,7 +66,10 @@ class Both:
 def test_two_versions_work_on_one_installation(
     account: Account, previous: Previous, source_cluster: Cluster
 ) -> None:
-    """What one wrote or published the other goes on with, be it the older or the newer."""
+    """What one wrote or published the other goes on with, be it the older or the newer.
+
+    It takes long: eight objects come and go through the functions of two versions in turn.
+    """
     user, functions = User(account), Lambda(account)
     kubeconfig = source_cluster.kubeconfig()
     user.register("east", kubeconfig, env="production")

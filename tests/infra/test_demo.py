@@ -56,7 +56,10 @@ def test_suggests_to_keep_it_only_where_it_is_not_kept() -> None:
 def test_ctrl_c_leaves_no_process_and_no_file(
     tmp_path: Path, control_plane_binaries: Binaries, said: str
 ) -> None:
-    """Whatever was started ends, and the temporary folder is empty again."""
+    """Whatever was started ends, and the temporary folder is empty again.
+
+    It takes long: the demo boots its clusters, and plays all its stories where it is kept.
+    """
     del control_plane_binaries
     output = tmp_path / "output"
     temporary = tmp_path / "tmp"

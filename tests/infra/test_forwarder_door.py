@@ -176,7 +176,10 @@ def test_refuses_what_has_no_uid(body: bytes) -> None:
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(given_=st.fixed_dictionaries({}, optional=dict.fromkeys([*CREATE, "oldObject"], anything)))
 def test_allows_whatever_a_review_holds(given_: dict[str, Any]) -> None:
-    """A write goes on whatever its review says; what is noted has names of Kubernetes."""
+    """A write goes on whatever its review says; what is noted has names of Kubernetes.
+
+    It takes seconds: Hypothesis draws three hundred reviews.
+    """
     visitor = Visitor()
 
     status, _ = visitor.knock(review({**CREATE, **given_, "uid": "u"}))

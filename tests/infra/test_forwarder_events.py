@@ -241,7 +241,11 @@ def test_sends_nothing_of_an_update_that_changes_nothing(rig: Rig) -> None:
 
 
 def test_sends_nothing_of_denied_writes(rig: Rig) -> None:
-    """Creates, updates and deletions that another webhook denies end as nothing, after a while."""
+    """Creates, updates and deletions that another webhook denies end as nothing, after a while.
+
+    It takes seconds: an object that is not there is read again for seconds before it counts as
+    denied.
+    """
     rig.api.create("kept", labels={"kind": "kept"})
     rig.deny()
     until(
@@ -263,7 +267,11 @@ def test_sends_nothing_of_denied_writes(rig: Rig) -> None:
 
 
 def test_sends_nothing_of_a_create_that_comes_too_late(rig: Rig) -> None:
-    """A create of what exists already rings, fails, and is told to nobody."""
+    """A create of what exists already rings, fails, and is told to nobody.
+
+    It takes seconds: an object that is not there is read again for seconds before it counts as
+    refused.
+    """
     rig.api.create("first")
     rig.settle()
     rig.inbox.items.clear()

@@ -33,7 +33,10 @@ LATE = ("nats",)
 
 @pytest.fixture(scope="module")
 def image() -> Iterator[Image]:
-    """The image, in a folder that every user may enter."""
+    """The image, in a folder that every user may enter.
+
+    The first test that wants it waits until it is built.
+    """
     folder = Path(tempfile.mkdtemp(prefix="bellhop-image-"))
     folder.chmod(0o755)
     (folder / "root").mkdir()
@@ -126,6 +129,7 @@ def test_rings_as_a_pod_of_the_image(image: Image, tmp_path: Path, source_cluste
     """Its very entry point, as nobody, with nothing to write but its spool, forwards what rings.
 
     It is called as the Service in the cluster, by the account's mounted token.
+    It takes seconds: the entry point of the image starts, and the API server takes the webhook up.
     """
     with Nursery() as nursery:
         rig = Rig(tmp_path, source_cluster, nursery)

@@ -143,7 +143,11 @@ def test_follows_a_changed_path_and_certificate(rig: Rig) -> None:
 
 
 def test_waits_for_its_secret(bare_rig: Rig) -> None:
-    """Before registration it runs, is alive, is not ready, and says what it waits for."""
+    """Before registration it runs, is alive, is not ready, and says what it waits for.
+
+    It takes seconds: the forwarder starts without a Secret, and the API server takes its webhook
+    up after that.
+    """
     bare_rig.grant()
     bare_rig.start()
     until("it is alive", lambda: bare_rig.probe("/healthz")[0] == 200)
@@ -181,7 +185,10 @@ def test_waits_for_a_right_that_it_lacks_yet(rig: Rig) -> None:
 
 
 def test_waits_for_its_api_server(rig: Rig) -> None:
-    """A hint whose object cannot be read is kept until it can."""
+    """A hint whose object cannot be read is kept until it can.
+
+    It takes seconds: an API server boots, after three reads of it have failed with pauses.
+    """
     stored = rig.api.create("there")
     rig.settle()
     rig.inbox.items.clear()
@@ -220,7 +227,10 @@ def test_loses_nothing_that_it_answered_when_killed(rig: Rig) -> None:
 
 
 def test_loses_nothing_that_it_answered_when_killed_at_any_moment(rig: Rig) -> None:
-    """Kill -9 right after a write, again and again: the object arrives before or after."""
+    """Kill -9 right after a write, again and again: the object arrives before or after.
+
+    It takes seconds: the forwarder starts six times.
+    """
     for number in range(6):
         rig.api.create(f"made-{number}")
         time.sleep(number * 0.002)
@@ -257,7 +267,10 @@ def test_sends_the_rest_before_it_ends(rig: Rig) -> None:
 
 
 def test_ends_within_its_grace_and_keeps_the_rest(rig: Rig) -> None:
-    """SIGTERM with ingest hanging: it ends in time, says what is owed, and sends it next time."""
+    """SIGTERM with ingest hanging: it ends in time, says what is owed, and sends it next time.
+
+    It takes seconds: the forwarder waits out its grace, and starts once more.
+    """
     rig.inbox.answers.clear()
     made = create(rig, 10)
     rig.process.terminate()

@@ -311,7 +311,10 @@ def test_reset_is_quick_when_nothing_has_changed(source_cluster: Cluster) -> Non
 def test_outage_refuses_connections_and_ends_at_the_same_url(
     destination_cluster: Cluster, destination: Client
 ) -> None:
-    """The data outlives it, and nobody takes the port meanwhile."""
+    """The data outlives it, and nobody takes the port meanwhile.
+
+    It takes seconds: an API server boots.
+    """
     destination("POST", CONFIGMAPS, configmap("kept"))
     url = destination_cluster.server
     destination_cluster.stop()
@@ -329,7 +332,10 @@ def test_outage_refuses_connections_and_ends_at_the_same_url(
 
 
 def test_can_be_reset_during_an_outage(destination_cluster: Cluster, destination: Client) -> None:
-    """The data is in etcd, which is up."""
+    """The data is in etcd, which is up.
+
+    It takes seconds: an API server boots.
+    """
     destination("POST", CONFIGMAPS, configmap("gone"))
     destination_cluster.stop()
     destination_cluster.reset()
@@ -341,7 +347,10 @@ def test_can_be_reset_during_an_outage(destination_cluster: Cluster, destination
 def test_controllers_collect_garbage_end_namespaces_and_fill_roles(
     governed_cluster: Cluster, client_of: Callable[..., Client]
 ) -> None:
-    """What a bare API server leaves undone is done."""
+    """What a bare API server leaves undone is done.
+
+    It takes seconds: garbage collection and the end of a namespace take controllers seconds.
+    """
     governed = client_of(governed_cluster)
     assert governed("GET", f"{RBAC}/clusterroles/edit")[1]["rules"]
     owner = governed("POST", CONFIGMAPS, configmap("owner"))[1]
@@ -462,7 +471,10 @@ def start_lab(folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
 
 @pytest.mark.usefixtures("control_plane_binaries")
 def test_a_killed_lab_leaves_no_process(control_plane_binaries: Binaries, tmp_path: Path) -> None:
-    """After kill -9 everything ends, and the next lab takes the folder over."""
+    """After kill -9 everything ends, and the next lab takes the folder over.
+
+    It takes seconds: a control plane boots, and another takes its folder over.
+    """
     folder = tmp_path / "lab"
     lab, pids = start_lab(folder)
     with lab:
@@ -478,7 +490,10 @@ def test_a_killed_lab_leaves_no_process(control_plane_binaries: Binaries, tmp_pa
 
 @pytest.mark.usefixtures("control_plane_binaries")
 def test_an_interrupted_lab_leaves_nothing(tmp_path: Path) -> None:
-    """After Ctrl-C neither processes nor files are left."""
+    """After Ctrl-C neither processes nor files are left.
+
+    It takes seconds: a control plane boots and ends.
+    """
     folder = tmp_path / "lab"
     lab, pids = start_lab(folder)
     with lab:

@@ -28,7 +28,10 @@ NEVER = Program("nothing", "no/such.jar", lambda jar, _: (jar,), ("GET", "/", ""
 
 
 def test_an_emulator_ends_with_its_owner(tmp_path: Path) -> None:
-    """Nothing is left of it: neither the process nor what listened."""
+    """Nothing is left of it: neither the process nor what listened.
+
+    It takes seconds: an emulator boots, which is a Java program.
+    """
     with Emulator(FIRESTORE, tmp_path) as emulator:
         assert emulator._process
         pid = emulator._process.pid

@@ -58,7 +58,10 @@ def offline(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_two_builds_at_once_in_two_folders_make_the_same_bytes(
     packages: dict[str, Path], tmp_path: Path
 ) -> None:
-    """And the same as a build of all stages: nothing of one goes into another."""
+    """And the same as a build of all stages: nothing of one goes into another.
+
+    It takes seconds: a package is built twice, and what is in it is compiled.
+    """
     folders = [tmp_path / "one", tmp_path / "a folder with another name"]
     running = [start(each, "ingest") for each in folders]
     assert [each.wait() for each in running] == [0, 0]
@@ -72,7 +75,10 @@ def test_two_builds_at_once_in_two_folders_make_the_same_bytes(
 
 
 def test_two_builds_at_once_in_one_folder_end_as_one(tmp_path: Path) -> None:
-    """The second waits for the first, and what is there has its sums."""
+    """The second waits for the first, and what is there has its sums.
+
+    It takes seconds: a package is built twice, and what is in it is compiled.
+    """
     running = [start(tmp_path, "ingest") for _ in range(2)]
 
     assert [each.wait() for each in running] == [0, 0]
@@ -80,7 +86,10 @@ def test_two_builds_at_once_in_one_folder_end_as_one(tmp_path: Path) -> None:
 
 
 def test_a_build_that_is_killed_leaves_no_half_zip(tmp_path: Path) -> None:
-    """What is there under its name is whole, there are no sums, and the next build ends it."""
+    """What is there under its name is whole, there are no sums, and the next build ends it.
+
+    It takes seconds: packages are built twice, and what is in them is compiled.
+    """
     running = start(tmp_path, "ingest", "schedule")
     first = tmp_path / f"ingest-{HERE}.zip"
     deadline = time.monotonic() + 100

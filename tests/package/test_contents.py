@@ -66,7 +66,10 @@ def unpacked(
 
 @pytest.fixture(scope="module")
 def loaded(unpacked: dict[str, Path], interpreter: Path) -> dict[str, dict[str, Any]]:
-    """What each package could load when asked for all of it."""
+    """What each package could load when asked for all of it.
+
+    The first test that wants it waits until each package has loaded all of it.
+    """
     found = {}
     for stage, folder in unpacked.items():
         others = reached(f"functions.{stage}.aws").others
@@ -172,7 +175,10 @@ def test_the_other_architecture_has_its_own_machine_code(
     tmp_path: Path,
     interpreter: Path,  # noqa: ARG001 - it compiles
 ) -> None:
-    """All libraries are for the architecture that the zip is named after, and all else is equal."""
+    """All libraries are for the architecture that the zip is named after, and all else is equal.
+
+    It takes long: a package is built for two architectures, and what is in it is compiled.
+    """
     made = build(tmp_path, stages=["evaluate"])
     of = {each: _content(made[f"evaluate-{each}.zip"]) for each in ("x86_64", "arm64")}
     machines = {
@@ -222,7 +228,10 @@ def test_a_layer_is_built_for_both_architectures(
     tmp_path: Path,
     interpreter: Path,  # noqa: ARG001 - it compiles
 ) -> None:
-    """Each has its own machine code, and a second build makes the same bytes."""
+    """Each has its own machine code, and a second build makes the same bytes.
+
+    It takes seconds: a layer is built for two architectures, and what is in it is compiled.
+    """
     made = build(tmp_path, stages=(), layers=["cel"])
     of = {each: _content(made[f"layer-cel-{each}.zip"]) for each in ("x86_64", "arm64")}
     machines = {

@@ -67,7 +67,10 @@ def test_an_event_goes_through_all_packages_into_the_cluster(
     lambdas: Lambdas,
     packages: dict[str, Path],
 ) -> None:
-    """Ingest, SQS, evaluate, SQS, deploy: what was rung for is there, by the zips alone."""
+    """Ingest, SQS, evaluate, SQS, deploy: what was rung for is there, by the zips alone.
+
+    It takes seconds: each function starts cold from its zip in a process of its own.
+    """
     user = User(account)
     user.register("east", source_cluster.kubeconfig(), env="production")
     user.apply(RULES)
@@ -103,6 +106,7 @@ def test_evaluate_judges_by_cel_where_its_layer_is(
     """A rule that Kubernetes' libraries answer, and one that may cost so much that it runs apart.
 
     Without the layer each source says what is missing, and how to get it.
+    It takes seconds: the function starts cold from its zip in a process of its own.
     """
     web = service("web")
     web["metadata"] |= {"resourceVersion": "7", "uid": "u"}
@@ -166,7 +170,10 @@ def test_deploy_checks_by_lua_and_where_its_layer_is_by_cel(
     *,
     layered: bool,
 ) -> None:
-    """A check in Lua is run by the zip alone; of one in CEL the outcome says what is missing."""
+    """A check in Lua is run by the zip alone; of one in CEL the outcome says what is missing.
+
+    It takes seconds: the function starts cold from its zip in a process of its own.
+    """
     user = User(account)
     user.register("east", source_cluster.kubeconfig(), env="production")
     layers = {"deploy": [cel_layer] if layered else []}

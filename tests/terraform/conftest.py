@@ -73,7 +73,11 @@ def stack(
     dist: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Stack:
-    """The complete example, applied; pauses are shorter, so that a test sees their end."""
+    """The complete example, applied; pauses are shorter, so that a test sees their end.
+
+    The first test that wants it waits for minutes: packages are built, and Terraform applies the
+    example resource by resource.
+    """
     shutil.copytree(packages["ingest"].parent, dist)
     variables = {"packages": str(dist), "architecture": machine_architecture()}
     made = Stack(

@@ -79,7 +79,10 @@ def service(name: str, port: int = 80, kind: str = "ClusterIP", **labels: str) -
 
 
 def test_a_second_plan_is_empty(stack: Stack) -> None:
-    """What was applied is what is there."""
+    """What was applied is what is there.
+
+    It takes seconds: Terraform asks moto for every resource of the example.
+    """
     assert "No changes" in stack.run("plan", "-detailed-exitcode")
 
 
@@ -89,6 +92,8 @@ def test_carries_a_service_to_the_other_cluster_and_takes_it_away(
     """A balanced Service appears elsewhere, and goes with its source.
 
     The other examples need nothing more of a cloud; tests/flow/test_examples.py plays them.
+    It takes long: packaged functions start cold, and work off the resyncs of two clusters beside
+    the events.
     """
     destination = fleet.register(destination_cluster, "dep=eng", forward=False)
     source = fleet.register(source_cluster, "env=production")
@@ -147,7 +152,10 @@ data:
 def test_an_event_of_aws_brings_an_add_on_and_another_takes_it_back(
     fleet: Fleet, source_cluster: Cluster
 ) -> None:
-    """The example's rule has it counted for its cluster, by the subject that the rule names."""
+    """The example's rule has it counted for its cluster, by the subject that the rule names.
+
+    It takes long: packaged functions start cold, and work off a resync beside the events.
+    """
     source = fleet.register(source_cluster, "env=production")
     fleet.do("apply", "-f", "-", stdin=IMAGES)
     made = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "image-shop")
@@ -175,7 +183,10 @@ class TestSiege:
     """
 
     def test_poison_ends_alone_and_can_be_replayed(self, siege: Siege) -> None:
-        """Of a batch only what failed comes again, and is given up with its reason in the end."""
+        """Of a batch only what failed comes again, and is given up with its reason in the end.
+
+        It takes seconds: a message is tried six times, with pauses that pass in real time.
+        """
         names = ("sound-1", "poison", "sound-2")
         siege.create(*names)
         siege.rang(*names)
@@ -196,7 +207,11 @@ class TestSiege:
         siege.held()
 
     def test_who_is_killed_on_the_way_is_followed(self, siege: Siege) -> None:
-        """Each stage dies when it has written, and before it has told; another one tells."""
+        """Each stage dies when it has written, and before it has told; another one tells.
+
+        It takes seconds: functions start cold again, and messages in hand come back after their
+        timeout.
+        """
         for stage in ("ingest", "evaluate", "deploy"):
             siege.moto.kill(siege.role(stage), "sqs:SendMessageBatch")
         siege.create("killed")
@@ -206,7 +221,10 @@ class TestSiege:
         siege.held()
 
     def test_who_runs_out_of_time_is_followed(self, siege: Siege) -> None:
-        """A cluster holds up its call until Lambda ends the function; the lease ends later."""
+        """A cluster holds up its call until Lambda ends the function; the lease ends later.
+
+        It takes seconds: a function runs into its timeout, and its lease ends after that.
+        """
         siege.create("late")
         siege.pump(lambda: siege.waiting("apply"), "evaluate", "deploy")
         siege.moto.hurry(siege.role("deploy"), 4)
@@ -221,7 +239,11 @@ class TestSiege:
         siege.held()
 
     def test_what_lambda_has_no_room_for_is_done_later(self, siege: Siege) -> None:
-        """Nobody may run for a while: forwarders keep what they have, and queues theirs."""
+        """Nobody may run for a while: forwarders keep what they have, and queues theirs.
+
+        It takes seconds: no function may run for a while, and events go through packaged functions
+        after it.
+        """
         functions = siege.cloud.client("lambda")
         siege.create("crowded-1")
         siege.rang("crowded-1")
@@ -241,7 +263,11 @@ class TestSiege:
         siege.held()
 
     def test_credentials_that_a_cluster_refuses_are_read_again(self, siege: Siege) -> None:
-        """Functions that have a connection find the newer secret, without a failure."""
+        """Functions that have a connection find the newer secret, without a failure.
+
+        It takes seconds: events go through packaged functions and queues of moto, which are
+        polled.
+        """
         siege.courier.renew()
         place = f"{siege.cloud.bellhop['secrets']}/kubeconfig/fleet/destination"
         siege.cloud.client("secretsmanager").put_secret_value(
@@ -257,7 +283,11 @@ class TestSiege:
     def test_a_newer_version_takes_over_while_messages_are_under_way(
         self, siege: Siege, stack: Stack, dist: Path
     ) -> None:
-        """Nothing is lost, neither what waits nor what is in hand."""
+        """Nothing is lost, neither what waits nor what is in hand.
+
+        It takes over a minute: Terraform applies twice, and whatever is created meanwhile is
+        deployed.
+        """
         before = siege.cloud.versions()
         siege.create("waits-1", "waits-2")
         siege.rang("waits-1", "waits-2")
@@ -310,7 +340,10 @@ def test_no_role_was_denied_anything(account: Moto, cloud: Cloud) -> None:
 def test_is_not_destroyed_while_a_cluster_is_registered(
     fleet: Fleet, stack: Stack, source_cluster: Cluster
 ) -> None:
-    """Terraform is told why, and everything is there as before, but for its memory of outputs."""
+    """Terraform is told why, and everything is there as before, but for its memory of outputs.
+
+    It takes over a minute: Terraform plans a destroy and applies again, resource by resource.
+    """
     fleet.register(source_cluster, "env=fv", forward=False)
 
     secrets = fleet.cloud.client("secretsmanager")
@@ -336,6 +369,7 @@ def test_the_page_runs_as_it_is_written_and_leaves_nothing(
 
     What is typed in one shell is the page's; packages are built already, and what is not AWS' or
     this machine's is put in its place. No node runs the forwarder: its pod is played.
+    It takes over a minute: Terraform applies and destroys the example, resource by resource.
     """
     kubectl = control_plane_binaries.kubectl
     assert kubectl, "the page needs kubectl"

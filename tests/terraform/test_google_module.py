@@ -70,7 +70,11 @@ def workplace(
 
 @pytest.fixture(scope="session")
 def tested(workplace: Workplace) -> str:
-    """What the module's own tests said, run once."""
+    """What the module's own tests said, run once.
+
+    The first test that wants it waits for a minute: Terraform plans the module for each of its
+    cases.
+    """
     code, told = workplace.run(workplace.module, "test", "-json", "-verbose")
     assert code == 0, told[-3000:]
     return told

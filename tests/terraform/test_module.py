@@ -149,7 +149,10 @@ def test_is_formatted() -> None:
 @pytest.mark.usefixtures("_terraform")
 @pytest.mark.parametrize("example", EXAMPLES, ids=named)
 def test_is_valid(example: Path, tmp_path: Path) -> None:
-    """Terraform and the provider take it as it is written."""
+    """Terraform and the provider take it as it is written.
+
+    It takes seconds: Terraform reads the schemas of a large provider.
+    """
     stack = Stack(tmp_path / "stack", example.name, "http://127.0.0.1:9", {})
 
     assert "Success!" in stack.run("validate")
@@ -158,7 +161,10 @@ def test_is_valid(example: Path, tmp_path: Path) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("_terraform")
 def test_passes_its_own_tests(moto: Moto, tmp_path: Path) -> None:
-    """`terraform test`: what follows from the variables, and which values are refused."""
+    """`terraform test`: what follows from the variables, and which values are refused.
+
+    It takes over a minute: Terraform plans the module once for each of its cases.
+    """
     stack = Stack(tmp_path / "stack", "aws-minimal", moto.url, {})
     packages = tmp_path / "stack" / "modules" / "aws" / "tests" / "packages"
     packages.mkdir()

@@ -221,7 +221,10 @@ def test_may_have_no_fields() -> None:
 
 
 def test_the_library_makes_no_frozen_class_otherwise() -> None:
-    """A frozen dataclass costs each cold start half a millisecond; the boxes stand alone."""
+    """A frozen dataclass costs each cold start half a millisecond; the boxes stand alone.
+
+    It takes seconds: every module of the library is parsed.
+    """
     otherwise = [
         f"{path}: {kind.name}"
         for path, kind, decorators in _classes()
@@ -233,7 +236,10 @@ def test_the_library_makes_no_frozen_class_otherwise() -> None:
 
 
 def test_no_class_with_slots_calls_super() -> None:
-    """Python makes a class with slots anew, and `super()` knows the first one alone."""
+    """Python makes a class with slots anew, and `super()` knows the first one alone.
+
+    It takes seconds: every module of the library is parsed.
+    """
     broken = [
         f"{path}: {kind.name}"
         for path, kind, decorators in _classes()

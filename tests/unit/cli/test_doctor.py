@@ -80,7 +80,10 @@ def test_examines_many_at_once_however_slow(
 def test_failures_name_the_silent_without_waiting_long(
     bellhop: Bellhop, opened: Embedded, slow: Silent
 ) -> None:
-    """Those that do not answer now are down, though no sweep has said so."""
+    """Those that do not answer now are down, though no sweep has said so.
+
+    It takes seconds: each call of a silent cluster lasts until its deadline.
+    """
     for number in range(20):
         enrol(opened, f"{SLOW}{number:02}", slow, {})
     begun = time.monotonic()

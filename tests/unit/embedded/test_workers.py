@@ -46,7 +46,10 @@ class Slow:
 
 
 def test_what_is_in_hand_is_given_to_nobody_else(tmp_path: Path) -> None:
-    """Work that takes longer than the visibility timeout is done once, whoever else is free."""
+    """Work that takes longer than the visibility timeout is done once, whoever else is free.
+
+    It takes seconds: the work itself lasts several visibility timeouts.
+    """
     settings = replace(Settings(), visibility=timedelta(seconds=0.8), workers=3)
     embedded = open_state(tmp_path / "state", settings)
     slow = Slow(seconds=4.0)

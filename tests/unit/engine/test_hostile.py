@@ -242,7 +242,10 @@ def limits(seconds: float) -> Limits:
     "attack", [pytest.param(a, id=f"{a.dialect}: {a.name}") for a in GO + JINJA]
 )
 def test_each_ends_in_its_limit(attack: Attack) -> None:
-    """A hostile call ends in a sentence of bounded length, soon."""
+    """A hostile call ends in a sentence of bounded length, soon.
+
+    It takes seconds: some attacks use up a limit of hundreds of thousands of steps first.
+    """
     start = time.process_time()
     with pytest.raises(TemplateError) as caught:
         render(attack.template, {}, name="t", limits=limits(60), dialect=attack.dialect)

@@ -421,7 +421,10 @@ def doubling(start: str, step: str, then: str = "") -> str:
     ],
 )
 def test_a_hostile_template_ends_soon_and_small(text: str) -> None:
-    """It ends in an error within seconds on a busy machine, and never takes much memory."""
+    """It ends in an error within seconds on a busy machine, and never takes much memory.
+
+    It takes seconds: some templates use up a limit of steps first.
+    """
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.thread_time()
     failure(text)

@@ -82,7 +82,10 @@ def test_says_when_it_opens_and_closes() -> None:
 
 
 def test_who_waits_until_it_opens_finds_it_open() -> None:
-    """Whatever the window is: the end of a pause is no pause, and nothing before is its end."""
+    """Whatever the window is: the end of a pause is no pause, and nothing before is its end.
+
+    It takes seconds: two hundred windows are drawn, and the end of each pause is searched for.
+    """
     draw = Random(7)
     for _ in range(200):
         opens, closes = (

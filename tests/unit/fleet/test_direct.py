@@ -384,7 +384,11 @@ def until(done: Callable[[], object]) -> None:
 def test_an_api_server_sends_its_audit_log(
     house: House, audited: Audited, clock: FakeClock
 ) -> None:
-    """Writes come as they were stored, deletions as hints; its token is rotated without a gap."""
+    """Writes come as they were stored, deletions as hints; its token is rotated without a gap.
+
+    It takes seconds: an API server boots three times, as it reads its audit policy only at its
+    start.
+    """
     done = register(house.here, replace(house.spec, direct=False, audit=audited.folder))
     house.sweep()
     first = audited.token

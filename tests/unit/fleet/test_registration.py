@@ -223,6 +223,7 @@ def test_ends_well_whichever_write_was_the_last(
     """Killed around every write of the record in turn, and finished by the renewals.
 
     At every moment the token in the cluster is one that counts, as long as the cluster is known.
+    It takes seconds: a registration dies around each of its writes and is finished every time.
     """
     monkeypatch.setattr(ringing, "SPREAD_SECONDS", 0.0)
     store = here.records.store

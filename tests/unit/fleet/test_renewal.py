@@ -275,7 +275,10 @@ def test_a_renewal_that_fails_is_said_and_tried_again(
     source_cluster: Cluster,
     clock: FakeClock,
 ) -> None:
-    """In the log each time, once in ten minutes; and by `show failures` from the next day on."""
+    """In the log each time, once in ten minutes; and by `show failures` from the next day on.
+
+    It takes seconds: an API server boots.
+    """
     register(here, wished(source_cluster, inbound=Inbound("https://ingest.example", "")))
     settle(here, clock)
     clock.advance(ringing.VALIDITY / 2)

@@ -42,7 +42,10 @@ def test_ends_in_its_limit(attack: Attack) -> None:
 
 @pytest.mark.rest
 def test_attacks_stay_small() -> None:
-    """All attacks together fit into half a gigabyte of address space beyond the libraries'."""
+    """All attacks together fit into half a gigabyte of address space beyond the libraries'.
+
+    It takes long: dozens of attacks use up their limits, one after the other.
+    """
     script = textwrap.dedent(
         """
         import resource

@@ -87,7 +87,10 @@ def agree(oracle: Path, batch: list[Case]) -> None:
 )
 @given(batch=BATCHES)
 def test_agrees_with_go_on_any_template(oracle: Path, batch: list[Case]) -> None:
-    """Whatever the grammar makes, output or failure, its place and its wording are Go's."""
+    """Whatever the grammar makes, output or failure, its place and its wording are Go's.
+
+    It takes long: Hypothesis draws 150 batches, and both languages render each template.
+    """
     agree(oracle, batch)
 
 

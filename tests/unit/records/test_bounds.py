@@ -203,6 +203,7 @@ def test_any_number_of_kinds_count_in_a_cluster(rig: Rig, records: Records) -> N
     """A gate comes back whole; a lost one sends senders away for now, until it is written anew.
 
     It is the same with sources that take CloudEvents.
+    It takes long: a record that names very many kinds is written and read several times.
     """
     wide = replace(gate(), kinds=WATCHED, listeners=LISTENING, held=WATCHED, followed=WATCHED)
     records.clusters.put(cluster())

@@ -71,7 +71,10 @@ def outcome(fleet: Fleet) -> Any:
 
 
 def test_pauses_grow_up_to_a_quarter_of_an_hour(fleet: Fleet, east: FakeKube) -> None:
-    """Four times at once; then each pause is twice as long as the one before."""
+    """Four times at once; then each pause is twice as long as the one before.
+
+    It takes seconds: it plays twelve minutes second by second.
+    """
     times = fight(fleet, east, timedelta(minutes=12))
 
     assert times[:AT_ONCE] == [0, 1, 2, 3]

@@ -488,7 +488,10 @@ def test_a_cluster_that_is_forgotten_takes_along_what_it_read(fleet: Fleet) -> N
 
 @pytest.mark.rest
 def test_who_dies_while_it_is_struck_out_leaves_nothing_that_counts(tmp_path: Path) -> None:
-    """Chosen again, the cluster follows what it reads; else nothing is left of it."""
+    """Chosen again, the cluster follows what it reads; else nothing is left of it.
+
+    It takes seconds: it plays 54 deaths, each in an installation of its own.
+    """
     for steps in range(1, 80, 3):
         for again in (True, False):
             fleet = Fleet(tmp_path / f"{steps}-{again}")
@@ -756,7 +759,10 @@ def test_many_that_read_at_once_ask_for_few_sweeps(fleet: Fleet) -> None:
 
 @pytest.mark.rest
 def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:
-    """Whenever somebody writes while it is noted and read for the first time, it is rendered."""
+    """Whenever somebody writes while it is noted and read for the first time, it is rendered.
+
+    It takes seconds: it plays once for every third call of the store.
+    """
     met, number, found = True, 0, set()
     while met:
         fleet = Fleet(tmp_path / str(number))
@@ -783,7 +789,10 @@ def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:
 
 @pytest.mark.rest
 def test_a_death_leaves_it_followed(tmp_path: Path) -> None:
-    """Wherever it dies while it is noted and read, a later change is rendered by its ring alone."""
+    """Wherever it dies while it is noted and read, a later change is rendered by its ring alone.
+
+    It takes long: it plays 45 deaths, each in an installation of its own.
+    """
     found = set()
     for steps in range(1, 90, 2):
         fleet = Fleet(tmp_path / str(steps))

@@ -483,7 +483,10 @@ def test_a_script_that_says_too_much_is_cut_short(fleet: Fleet, east: FakeKube) 
 
 
 def test_a_profile_of_very_many_objects_is_recorded(fleet: Fleet, east: FakeKube) -> None:
-    """The ledger names the first ones."""
+    """The ledger names the first ones.
+
+    It takes seconds: 1500 objects are rendered and applied.
+    """
     many = "{{ range $i := until 1500 }}---\n" + CONFIG_MAP.replace(
         "made-for-{{ .Resource.metadata.name }}", "a-rather-long-name-of-a-config-map-{{ $i }}"
     ).replace("{{ (index .Resource.spec.ports 0).port }}", "1")

@@ -78,7 +78,10 @@ def nothing() -> None:
 
 
 def test_a_burst_is_rendered_once(fleet: Fleet, east: FakeKube) -> None:
-    """Who finds a profile made of what there is renders nothing, in whatever batches they come."""
+    """Who finds a profile made of what there is renders nothing, in whatever batches they come.
+
+    It takes seconds: two hundred events are evaluated.
+    """
     for number in range(MANY):
         write(fleet, number)
     fleet.pump()
@@ -96,7 +99,10 @@ def test_a_burst_is_rendered_once(fleet: Fleet, east: FakeKube) -> None:
 def test_what_changes_while_it_is_rendered_is_rendered_together(
     fleet: Fleet, east: FakeKube
 ) -> None:
-    """The rest of a burst that begins with one change takes one more rendering."""
+    """The rest of a burst that begins with one change takes one more rendering.
+
+    It takes seconds: two hundred events are evaluated.
+    """
     for number in range(MANY):
         write(fleet, number)
     fleet.pump()

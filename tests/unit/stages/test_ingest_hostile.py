@@ -110,7 +110,10 @@ def bent(draw: st.DrawFn) -> Any:
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(body=bent() | anything)
 def test_answers_whatever_json_holds(body: Any) -> None:
-    """It is taken or refused, never a failure of ours; and what is refused leaves no trace."""
+    """It is taken or refused, never a failure of ours; and what is refused leaves no trace.
+
+    It takes seconds: Hypothesis draws forty bodies, each for an installation of its own.
+    """
     with TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder))
         try:

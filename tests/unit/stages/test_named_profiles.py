@@ -212,7 +212,10 @@ def test_it_counts_where_it_goes_alone(fleet: Fleet, east: FakeKube) -> None:
 @pytest.mark.rest
 @pytest.mark.parametrize("offset", [0, 50, 100])
 def test_death_at_any_step_leaves_one_name_and_one_order(tmp_path: Path, offset: int) -> None:
-    """Whoever names, brings, or lets go dies before each thing it does, and comes again."""
+    """Whoever names, brings, or lets go dies before each thing it does, and comes again.
+
+    It takes seconds: each death is played in an installation of its own.
+    """
     doom, died = offset, True
     while died:
         doom += 150

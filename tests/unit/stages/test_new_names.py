@@ -51,7 +51,10 @@ def settle(fleet: Fleet) -> None:
 
 
 def test_what_was_brought_for_the_first_stays_known(tmp_path: Path) -> None:
-    """Whichever call of the later one it is before which the first one was quicker."""
+    """Whichever call of the later one it is before which the first one was quicker.
+
+    It takes long: it plays once for every third call of the store.
+    """
     for number in range(2, _CALLS, 3):
         folder = tmp_path / f"{number}"
         fleet, east = unknown(folder)

@@ -126,7 +126,10 @@ def test_it_goes_with_its_profile_and_comes_again(fleet: Fleet, east: FakeKube) 
 def test_a_withdrawal_that_dies_and_is_called_off_leaves_nobody_without(
     tmp_path: Path, offset: int
 ) -> None:
-    """Wherever it dies: a cluster that has lost it is not taken for one that has it."""
+    """Wherever it dies: a cluster that has lost it is not taken for one that has it.
+
+    It takes seconds: it plays some fifteen deaths, each in an installation of its own.
+    """
     ends = set()
     for steps in range(1 + offset, 90, 6):
         fleet = Fleet(tmp_path / f"{offset}-{steps}")

@@ -36,14 +36,20 @@ def test_ends_as_the_model_says(
     steps: list[Step],
     lively: bool,  # noqa: FBT001 - drawn by name
 ) -> None:
-    """The clusters and every record agree with the model, and nothing is left over."""
+    """The clusters and every record agree with the model, and nothing is left over.
+
+    It takes seconds: Hypothesis draws a dozen histories, each for a world of its own.
+    """
     run(declared, steps, lively=lively)
 
 
 @settings(_QUICK, max_examples=5 * max(_FUZZ, 1))
 @given(declared=STARTS, steps=GUARDED)
 def test_ends_so_where_what_ends_is_held(declared: dict[Key, int], steps: list[Step]) -> None:
-    """Where all that ends is held first, the end is the same once it is let go."""
+    """Where all that ends is held first, the end is the same once it is let go.
+
+    It takes seconds: Hypothesis draws five histories, each for a world of its own.
+    """
     run(declared, steps, guarded=True)
 
 
@@ -97,6 +103,7 @@ def test_survives_death_at_every_step(steps: list[Step], stride: int) -> None:
 
     Every call is two steps, and after one is as good as before the next. `make fuzz` plays all
     that count, others a share.
+    It takes seconds: each death is played in a world of its own.
     """
     declared = dict.fromkeys(set(KEYS) - {FLIP, FLIP_TEXT}, 0)
     doom, died = -1, True

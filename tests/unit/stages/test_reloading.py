@@ -297,7 +297,10 @@ def test_what_is_read_no_more_is_heard_of_no_more(fleet: Fleet, east: FakeKube) 
 
 @pytest.mark.rest
 def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:
-    """Whenever a colleague writes again, pods end with what is there then."""
+    """Whenever a colleague writes again, pods end with what is there then.
+
+    It takes seconds: it plays once for every fifth call of the store.
+    """
     marks, met, number = set(), True, 0
     while met:
         fleet = Fleet(tmp_path / str(number))
@@ -319,7 +322,10 @@ def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:
 
 @pytest.mark.rest
 def test_a_death_restarts_it_once_and_in_the_end(tmp_path: Path) -> None:
-    """Wherever it dies, pods read what is there; and are annotated with the same all along."""
+    """Wherever it dies, pods read what is there; and are annotated with the same all along.
+
+    It takes seconds: it plays thirty deaths, each in an installation of its own.
+    """
     marks = set()
     for steps in range(1, 60, 2):
         fleet = Fleet(tmp_path / str(steps))

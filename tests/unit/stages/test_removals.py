@@ -458,7 +458,10 @@ Who is killed before a release is noted has released nothing.
 @pytest.mark.rest
 @pytest.mark.parametrize("name", DEATHS)
 def test_whoever_dies_removes_nothing_that_is_held(name: str) -> None:
-    """Done or not done, nothing is half done: add-ons stay, or go, together with the hold."""
+    """Done or not done, nothing is half done: add-ons stay, or go, together with the hold.
+
+    It takes seconds: each death is played in an installation of its own.
+    """
     first, then, allowed = DEATHS[name]
     doom, died = 1, True
     while died:

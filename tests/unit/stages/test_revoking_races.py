@@ -80,6 +80,7 @@ def test_who_is_just_coming_leaves_nothing_behind(tmp_path: Path, known: Sequenc
     """Whichever call of its first try it is before which both are deleted, and its rights go.
 
     And whether anybody has made it so by then that it is to leave.
+    It takes seconds: it plays once for every call of the store.
     """
     for number in range(_CALLS):
         fleet, east = coming(tmp_path / f"{number}")
@@ -98,7 +99,10 @@ def test_who_is_just_coming_leaves_nothing_behind(tmp_path: Path, known: Sequenc
 
 
 def test_who_comes_as_its_rights_go_leaves_nothing_behind(tmp_path: Path) -> None:
-    """Whichever call of theirs it is before which it is brought, by a worker who was slow."""
+    """Whichever call of theirs it is before which it is brought, by a worker who was slow.
+
+    It takes seconds: it plays once for every call of the store.
+    """
     for number in range(_CALLS):
         fleet, east = coming(tmp_path / f"{number}")
         delete(fleet, "RoleRequest:anns")
@@ -164,7 +168,10 @@ def test_who_comes_back_as_he_is_struck_out_is_known_again(fleet: Fleet, east: F
 
 
 def test_who_dies_as_both_go_leaves_nothing_behind(tmp_path: Path) -> None:
-    """At whatever step, and whichever of the two is worked on first."""
+    """At whatever step, and whichever of the two is worked on first.
+
+    It takes seconds: each death is played in an installation of its own.
+    """
     for steps in range(0, _CALLS, 7):
         fate = Fate()
         (tmp_path / f"{steps}").mkdir()

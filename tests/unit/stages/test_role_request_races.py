@@ -80,7 +80,10 @@ def mortal(folder: Path, fate: Fate) -> tuple[Fleet, FakeKube]:
 
 @pytest.mark.parametrize("gone", ["anns", "also"])
 def test_who_dies_as_one_goes_takes_nothing_from_the_other(tmp_path: Path, gone: str) -> None:
-    """At whatever step; whoever comes next finds what he left, and the account is there."""
+    """At whatever step; whoever comes next finds what he left, and the account is there.
+
+    It takes seconds: each death is played in an installation of its own.
+    """
     for steps in range(0, _CALLS, 7):
         fate = Fate()
         fleet, east = mortal(tmp_path / f"{steps}", fate)
@@ -105,7 +108,11 @@ def test_who_dies_as_one_goes_takes_nothing_from_the_other(tmp_path: Path, gone:
 
 
 def test_who_dies_giving_rights_leaves_nobody_denied(tmp_path: Path) -> None:
-    """Though the last right was given and nobody was told yet: their pauses are long."""
+    """Though the last right was given and nobody was told yet: their pauses are long.
+
+    It takes long: each death is played in an installation of its own, after three hours of
+    failures.
+    """
     for steps in range(0, _CALLS, 11):
         (tmp_path / f"{steps}").mkdir()
         fleet, fate = Fleet(tmp_path / f"{steps}"), Fate()

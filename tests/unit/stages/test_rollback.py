@@ -404,7 +404,10 @@ def act(request: pytest.FixtureRequest) -> Any:
 
 @pytest.mark.rest
 def test_a_death_in_between_is_made_good(tmp_path: Path, act: Any) -> None:
-    """Wherever it dies, clusters have what the profile says within minutes, and all of them."""
+    """Wherever it dies, clusters have what the profile says within minutes, and all of them.
+
+    It takes seconds: each death is played in an installation of its own.
+    """
     for steps in range(1, 40):
         fleet = Fleet(tmp_path / str(steps))
         kubes = [fleet.register(name, env="production") for name in NAMES]

@@ -58,7 +58,10 @@ def bodies(fleet: Fleet, stage: str) -> list[str]:
 
 
 def test_a_failure_has_one_next_try_and_no_end_to_patience(fleet: Fleet, east: FakeKube) -> None:
-    """In a day a kind that never appears is tried with growing pauses, and nothing piles up."""
+    """In a day a kind that never appears is tried with growing pauses, and nothing piles up.
+
+    It takes seconds: it plays a day minute by minute.
+    """
     fleet.apply(PROFILE)
     fleet.pump()
     tries = Counter[int]()

@@ -115,7 +115,10 @@ def settled(fleet: Fleet) -> None:
 
 
 def test_who_steps_aside_takes_no_turn_from_who_is_at_work(tmp_path: Path) -> None:
-    """A cluster resumed meanwhile, and at work, keeps its turn; the other one changes after it."""
+    """A cluster resumed meanwhile, and at work, keeps its turn; the other one changes after it.
+
+    It takes seconds: it plays once for every call of the store.
+    """
     writing = 0
 
     def stopped(fleet: Fleet) -> None:
@@ -137,7 +140,10 @@ def test_who_steps_aside_takes_no_turn_from_who_is_at_work(tmp_path: Path) -> No
 
 
 def test_who_is_done_takes_no_turn_from_who_is_at_the_next_revision(tmp_path: Path) -> None:
-    """Wherever that comes in between: while it is written in one cluster, the other one waits."""
+    """Wherever that comes in between: while it is written in one cluster, the other one waits.
+
+    It takes seconds: it plays once for every call of the store.
+    """
     writing = 0
 
     def written(fleet: Fleet) -> None:

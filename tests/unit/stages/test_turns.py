@@ -398,7 +398,10 @@ def test_what_a_cluster_costs_does_not_grow_with_those_that_wait(fleet: Fleet) -
 @pytest.mark.rest
 @pytest.mark.parametrize("again", [False, True])
 def test_survives_death_at_every_step(tmp_path: Path, *, again: bool) -> None:
-    """Whoever finishes, lets in or tells may die there: all change, and never too many at once."""
+    """Whoever finishes, lets in or tells may die there: all change, and never too many at once.
+
+    It takes seconds: each death is played in an installation of its own.
+    """
     steps, died = 0, True
     while died:
         steps += 7

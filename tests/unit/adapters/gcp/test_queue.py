@@ -641,7 +641,10 @@ def test_a_push_is_worked_on_and_does_not_come_again(inbox: Make, services: Coun
 def test_what_nobody_answers_for_is_buried_by_pub_sub_and_found(
     inbox: Make, services: Counted
 ) -> None:
-    """Each refusal is a push more; in the end there is a letter, with a count and a reason."""
+    """Each refusal is a push more; in the end there is a letter, with a count and a reason.
+
+    It takes seconds: Pub/Sub pushes five times, with its own pauses.
+    """
     pushes: list[float] = []
 
     def answer(_: dict[str, Any]) -> int:
@@ -701,7 +704,10 @@ def answers(services: Counted) -> bool:
 def test_an_emulator_that_went_away_comes_back_empty(
     tmp_path: Path, google_project: str, store: SqliteStore, clock: FakeClock
 ) -> None:
-    """While it is away, and while its topics are not there, errors may pass; then it goes on."""
+    """While it is away, and while its topics are not there, errors may pass; then it goes on.
+
+    It takes seconds: an emulator boots twice.
+    """
     with Emulator(PUBSUB, tmp_path) as emulator:
         services = Counted(google_project, emulator.address)
         make(services, NAME)

@@ -197,7 +197,10 @@ def test_an_answer_that_drips_ends_in_time(start: bytes, drip: bytes) -> None:
 def test_an_answer_without_end_ends(
     start: bytes, more: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However it is made endless, it is cut off after so many bytes."""
+    """However it is made endless, it is cut off after so many bytes.
+
+    It takes seconds: an answer in small chunks is read chunk by chunk until then.
+    """
     monkeypatch.setattr(egress, "LARGEST", MIB)
     monkeypatch.setattr(egress, "_WIRE", 2 * MIB)
     sent = itertools.chain([start] if start else [], itertools.repeat(more, 4000))
