@@ -505,3 +505,40 @@ def test_a_circle_is_refused_and_nothing_of_it_comes(fleet: Fleet, kube: KubeCli
     fleet.pump()
 
     assert data(kube) == {}
+
+
+PATCHED = """patches:
+  - target: {kind: Service}
+    patch: |
+      spec:
+        ports:
+        - {port: 443, protocol: TCP, targetPort: 8443, name: https}
+        - {port: 80, $patch: delete}
+  - target: {kind: Service}
+    patch: |
+      - {op: add, path: /metadata/labels/cluster, value: "{{ .Cluster.metadata.name }}"}
+"""
+WEB = """apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default}
+spec:
+  selector: {app: web}
+  ports: [{port: 80, protocol: TCP, name: http}, {port: 53, protocol: UDP, name: dns}]
+"""
+
+
+def test_patched_objects_are_taken_and_are_not_applied_again(
+    fleet: Fleet, kube: KubeClient
+) -> None:
+    """What an API server adds to a patched object is no difference."""
+    fleet.apply(join(profile(more=PATCHED), holder("own", WEB)))
+    fleet.pump()
+    assert outcome(fleet).message == ""
+    found = kube.get(SERVICE, "default", "web")
+    assert found
+    assert [each["name"] for each in found["spec"]["ports"]] == ["https", "dns"]
+    assert found["metadata"]["labels"]["cluster"] == "east"
+
+    again(fleet)
+    assert outcome(fleet).phase == "Provisioned"
+    assert kube.get(SERVICE, "default", "web") == found

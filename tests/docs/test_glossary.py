@@ -18,6 +18,7 @@ PAGE = ROOT / "docs" / "glossary.md"
 SAID_OTHERWISE = {
     "askrights": "ask rights",
     "envelope": "message",
+    "patchtext": "patch",
     "publisher": "message",
     "readkeys": "read keys",
     "relevant_kind": "gate",

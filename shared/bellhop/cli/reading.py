@@ -92,8 +92,9 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
             continue
         if isinstance(declaration, EventSource | Classifier | HealthCheck):
             problems.extend(_scripts(declaration, document))
-        elif isinstance(declaration, EventTrigger | ClusterProfile) and declaration.checks:
+        elif isinstance(declaration, EventTrigger | ClusterProfile):
             problems.extend(_checks(declaration, document))
+            problems.extend(_patches(declaration, document))
         elif isinstance(declaration, ConfigMap | Secret):
             problems.extend(_written(declaration, document))
         elif isinstance(declaration, ClusterHealthCheck) and NOTICE in declaration.annotations:
@@ -116,12 +117,26 @@ def _checks(
     declaration: EventTrigger | ClusterProfile, document: Document
 ) -> Iterator[InvalidError]:
     """Yield what Lua and CEL have against the checks of a trigger or profile."""
+    if not declaration.checks:
+        return
     from bellhop.engine.scripts import check_objections
 
     spec = declaration.asked if isinstance(declaration, ClusterProfile) else declaration.spec
-
     for place, said in check_objections(spec):
         yield InvalidError(said, where=document.where(place))
+
+
+def _patches(
+    declaration: EventTrigger | ClusterProfile, document: Document
+) -> Iterator[InvalidError]:
+    """Yield which patches of a trigger or profile are none."""
+    spec = declaration.asked if isinstance(declaration, ClusterProfile) else declaration.spec
+    if not spec.patches:
+        return
+    from bellhop.engine.patching.texts import objections
+
+    for number, said in objections([each.record("") for each in spec.patches]):
+        yield InvalidError(said, where=document.where(("spec", "patches", number, "patch")))
 
 
 def _written(holder: ConfigMap | Secret, document: Document) -> Iterator[InvalidError]:

@@ -264,7 +264,7 @@ def _named_by_cluster(after: Catalog, cluster: Cluster | None) -> set[str]:
     return {
         name
         for name, each in after.profiles.items()
-        if any(ref.templated for ref in each.policy_refs) and _selected(after, name, cluster)
+        if any(ref.templated for ref in each.holder_refs) and _selected(after, name, cluster)
     }
 
 

@@ -16,43 +16,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bellhop.engine.drifting import our_fields
+from bellhop.engine.patching.target import admits
 from bellhop.model.record import Exclusion
-from bellhop.model.selector import Selector
 
 _NOTHING = object()
 
 
 def paths(exclusions: Iterable[Exclusion], manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the paths that are excluded of an object, as it is brought."""
-    return tuple(path for each in exclusions if _targets(each, manifest) for path in each.paths)
-
-
-def _targets(exclusion: Exclusion, manifest: Mapping[str, Any]) -> bool:
-    group, _, version = str(manifest.get("apiVersion") or "").rpartition("/")
-    metadata = manifest.get("metadata") or {}
-    named = (
-        (exclusion.group, group),
-        (exclusion.version, version),
-        (exclusion.kind, manifest.get("kind")),
+    return tuple(
+        path for each in exclusions if admits(each.target, manifest) for path in each.paths
     )
-    if any(asked not in ("", there) for asked, there in named):
-        return False
-    found = ((exclusion.namespace, "namespace"), (exclusion.name, "name"))
-    if not all(_is(pattern, str(metadata.get(field) or "")) for pattern, field in found):
-        return False
-    selected = ((exclusion.labels, "labels"), (exclusion.annotations, "annotations"))
-    return all(
-        not text or Selector.parse(text).admits(metadata.get(field) or {})
-        for text, field in selected
-    )
-
-
-def _is(pattern: str, text: str) -> bool:
-    if not pattern:
-        return True
-    import re2  # noqa: PLC0415 - 4 ms, of use only to exclusions by name
-
-    return re2.fullmatch(pattern, text) is not None
 
 
 def withheld(

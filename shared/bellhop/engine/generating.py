@@ -22,6 +22,7 @@ from bellhop.engine.instantiate import (
 )
 from bellhop.engine.naming import GENERATED_NAMESPACE, profile_name
 from bellhop.engine.origin import GENERATED, instance_labels
+from bellhop.engine.patching.holders import FIELD, held_patches
 from bellhop.engine.referring import with_event
 from bellhop.errors import DeniedError, InvalidError, MissingError, PermanentError
 from bellhop.frozen import frozen
@@ -31,7 +32,7 @@ from bellhop.model.check import times
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
 from bellhop.model.names import name_problem
-from bellhop.model.record import Cluster, Content, Profile, Reading
+from bellhop.model.record import Cluster, Content, PatchText, Profile, Reading
 
 Find = Callable[[Ref], ConfigMap | Secret | None]
 """Looks up what a ref names; None where it is not there."""
@@ -137,9 +138,23 @@ class Maker:
             annotations=trigger.annotations,
             quoting=self.quoting,
         )
+        patches = tuple(self._held_patches(fields, own))
+        made = tuple(each.with_patches(patches) for each in made)
         refuse_rendered(trigger, made)
         reads = with_event(trigger.readings, fields)
         return Generation(root, refs, made, named, generated, reads, title)
+
+    def _held_patches(
+        self, fields: Fields, own: Mapping[str, ConfigMap | Secret]
+    ) -> Iterator[PatchText]:
+        """Yield the patches that `patchesFrom` names, which may be what a generator wrote.
+
+        Raises:
+            PermanentError: something is missing, or a name is a template that fails.
+        """
+        namespace, field = self.cluster.namespace, f"{FIELD}[{{}}]"
+        for ref in resolve(self.trigger.patch_refs, fields, namespace=namespace, field=field):
+            yield from held_patches(ref, own.get(str(ref)) or self.find(ref))
 
     def _fields(self, root: Mapping[str, Any]) -> Fields:
         return Fields(root, self.limits, self.trigger.annotations, quoting=self.quoting)

@@ -30,6 +30,7 @@ NONE: Mapping[str, dict[str, Any]] = MappingProxyType({})
 INSTANTIATE = "projectsveltos.io/instantiate"
 TEMPLATE = "projectsveltos.io/template"
 _CLUSTERS = ("", "SveltosCluster", "Cluster")
+_MAY_BE_OPTIONAL = ("policyRefs", "patchesFrom")
 SECRET_TYPE = "addons.projectsveltos.io/cluster-profile"  # noqa: S105 - a Secret's type, not one
 
 
@@ -233,8 +234,7 @@ def _how(ref: Ref, holder: ConfigMap | Secret) -> Handling:
 
 def missing(ref: Ref, field: str = "policyRefs") -> str:
     """Say that what a ref of a field names is not there, and what to do."""
-    # Only policyRefs may be optional.
-    cure = "apply it, or mark the ref optional" if field == "policyRefs" else "apply it"
+    cure = "apply it, or mark the ref optional" if field in _MAY_BE_OPTIONAL else "apply it"
     return f"cannot find {ref} that {field} names; {cure}"
 
 
@@ -454,13 +454,29 @@ def deploy_time(
     """
     if content.missing:
         raise MissingInputError(content.missing)
-    if not content.template:
-        return _dressed(content)
+    read_secret = any(map(_withheld, resources.values()))
+    secret = content.secret or read_secret
+    made = content
+    if content.template:
+        made = _rendered(content, cluster, resources, limits, secret=secret)
+    if made.how.patches:
+        made = _patched(made, cluster, resources, limits, secret=read_secret)
+    return _dressed(made)
+
+
+def _rendered(
+    content: Content,
+    cluster: Mapping[str, Any],
+    resources: Mapping[str, dict[str, Any]],
+    limits: Limits,
+    *,
+    secret: bool,
+) -> Content:
+    """Return a content with the objects that its template writes."""
     root = {"Cluster": cluster, "MgmtResources": resources}
     # What was made of a Secret counts as one.
     objects = [{**each, **_AS_SECRET} if _withheld(each) else each for each in resources.values()]
     read = {"Resources": objects, "Cluster": cluster}
-    secret = content.secret or any(map(_withheld, resources.values()))
     name = f"{content.ref}/{content.entry}"
     template = _text(content, name, resources, secret=secret)
     with secrecy.unforeseen(f"cannot render {name}", secret=secret):
@@ -469,7 +485,26 @@ def deploy_time(
         known.refuse_names(secrecy.names(made), name)
         values = secrecy.Withheld.of(read).knowing(content.template)
         values.refuse_names(secrecy.names(made), name)
-    return _dressed(replace(content, manifests=made, template="", withheld=(), secret=secret))
+    return replace(content, manifests=made, template="", withheld=(), secret=secret)
+
+
+def _patched(
+    content: Content,
+    cluster: Mapping[str, Any],
+    resources: Mapping[str, dict[str, Any]],
+    limits: Limits,
+    *,
+    secret: bool,
+) -> Content:
+    """Return a content with its profile's patches; by `secret` they may write a Secret's values."""
+    texts = content.how.patches
+    # Most users have no patches, and a cold function is not to load what applies them.
+    from bellhop.engine.patching.texts import with_patches  # noqa: PLC0415
+
+    with secrecy.unforeseen(f"cannot patch {content.ref}", secret=content.secret or secret):
+        made = with_patches(content.manifests, texts, cluster, resources, limits, secret=secret)
+    secret = content.secret or secret or any(each.secret for each in texts)
+    return replace(content, manifests=made, secret=secret)
 
 
 def _text(
@@ -507,8 +542,8 @@ def _with_metadata(manifest: Mapping[str, Any], how: Handling) -> dict[str, Any]
     return {**manifest, "metadata": metadata}
 
 
-def entries_of(holder: ConfigMap | Secret) -> dict[str, str]:
-    """Return the entries of a ConfigMap or Secret.
+def entries_of(holder: ConfigMap | Secret, field: str = "policyRefs") -> dict[str, str]:
+    """Return the entries of a ConfigMap or Secret that a field names.
 
     Raises:
         InvalidError: a Secret has a wrong type, or an entry is no text.
@@ -517,14 +552,14 @@ def entries_of(holder: ConfigMap | Secret) -> dict[str, str]:
         return dict(holder.data)
     if holder.type != SECRET_TYPE:
         raise InvalidError(
-            f"cannot use Secret '{holder.namespace}/{holder.name}' in policyRefs: unsupported"
+            f"cannot use Secret '{holder.namespace}/{holder.name}' in {field}: unsupported"
             f" secret type '{holder.type}'; it must be '{SECRET_TYPE}'"
         )
     try:
         return {entry: value.decode() for entry, value in holder.decoded().items()}
     except UnicodeDecodeError as error:
         raise InvalidError(
-            f"cannot use Secret '{holder.namespace}/{holder.name}' in policyRefs: an entry is not"
+            f"cannot use Secret '{holder.namespace}/{holder.name}' in {field}: an entry is not"
             " UTF-8 text"
         ) from error
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from bellhop.engine.instantiate import Fields, Ref, contents, missing, resolve
+from bellhop.engine.patching.holders import FIELD, held_patches
 from bellhop.errors import InvalidError, MissingError, PermanentError
 from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 from bellhop.model.kinds import ConfigMap, PolicyRef, Secret
 from bellhop.model.names import name_problem, namespace_problem
-from bellhop.model.record import Content
+from bellhop.model.record import Content, PatchText
 
 Find = Callable[[Ref], ConfigMap | Secret | None]
 """Looks up what a ref names; None where it is not there."""
@@ -39,6 +40,9 @@ class _Part:
     def limited(self, content: Content) -> Content:
         return replace(content, namespace=self.namespace, clusters=self.clusters)
 
+    def patch(self, text: PatchText) -> PatchText:
+        return replace(text, namespace=self.namespace, clusters=self.clusters)
+
 
 def own_contents(
     refs: Sequence[PolicyRef],
@@ -62,6 +66,39 @@ def own_contents(
         for part in _parts(each, clusters, limits, _WHERE.format(field, number))
         for content in _contents(part, find, limits, field)
     )
+
+
+def own_patches(
+    refs: Sequence[PolicyRef],
+    clusters: Sequence[Mapping[str, Any]],
+    find: Find,
+    limits: Limits,
+) -> tuple[PatchText, ...]:
+    """Return the patches that `patchesFrom` of a user's own profile names, in their order.
+
+    Clusters and refs are as of `own_contents`.
+
+    Raises:
+        PermanentError: as `held_patches` does, for what is for all clusters.
+    """
+    return tuple(
+        part.patch(each)
+        for number, ref in enumerate(refs)
+        for part in _parts(ref, clusters, limits, _WHERE.format(FIELD, number))
+        for each in _patches(part, find)
+    )
+
+
+def _patches(part: _Part, find: Find) -> tuple[PatchText, ...]:
+    """Return the patches of a part; for some clusters alone, why they cannot be had."""
+    try:
+        if part.wrong:
+            return (PatchText("", FIELD, missing=part.wrong),)
+        return tuple(held_patches(part.ref, find(part.ref)))
+    except PermanentError as error:
+        if part.for_all:
+            raise
+        return (PatchText("", FIELD, missing=str(error)),)
 
 
 def _parts(

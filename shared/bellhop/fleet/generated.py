@@ -9,7 +9,7 @@ from bellhop.engine.origin import origin_labels
 from bellhop.model.account import labels_of
 from bellhop.model.allow import ANNOTATION as ALLOW
 from bellhop.model.identity import ROLE_REQUEST
-from bellhop.model.record import PLAIN, Exclusion, Handling, Profile
+from bellhop.model.record import PLAIN, Exclusion, Handling, PatchText, Profile, Target
 
 _REQUEST = "lib.projectsveltos.io/v1beta1"
 
@@ -131,21 +131,34 @@ def _added(profile: Profile) -> dict[str, Any]:
     how = profile.contents[0].how if profile.contents else PLAIN
     added = {"extraLabels": how.labels, "extraAnnotations": how.annotations}
     told: dict[str, Any] = {field: dict(value) for field, value in added.items() if value}
+    if how.patches:
+        told["patches"] = list(map(_patch, how.patches))
     return told | ({"driftExclusions": list(map(_excluded, how.excluded))} if how.excluded else {})
 
 
+def _patch(patch: PatchText) -> dict[str, Any]:
+    return {"patch": patch.text, **_target(patch.target)}
+
+
 def _excluded(exclusion: Exclusion) -> dict[str, Any]:
-    target = {
-        "group": exclusion.group,
-        "version": exclusion.version,
-        "kind": exclusion.kind,
-        "namespace": exclusion.namespace,
-        "name": exclusion.name,
-        "labelSelector": exclusion.labels,
-        "annotationSelector": exclusion.annotations,
+    asked = _target(exclusion.target)
+    return {"paths": list(exclusion.paths), **(asked if asked["target"] else {})}
+
+
+def _target(target: Target | None) -> dict[str, Any]:
+    """Return the field that says for which objects something is; nothing where none does."""
+    if target is None:
+        return {}
+    told = {
+        "group": target.group,
+        "version": target.version,
+        "kind": target.kind,
+        "namespace": target.namespace,
+        "name": target.name,
+        "labelSelector": target.labels,
+        "annotationSelector": target.annotations,
     }
-    asked = {field: text for field, text in target.items() if text}
-    return {"paths": list(exclusion.paths), **({"target": asked} if asked else {})}
+    return {"target": {field: text for field, text in told.items() if text}}
 
 
 def cluster_ref(key: str) -> dict[str, str]:

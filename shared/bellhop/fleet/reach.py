@@ -86,6 +86,7 @@ def elsewhere(declared: ClusterProfile | ClusterSet) -> Iterator[str]:
     named = [("clusterRefs", each.namespace, each.name) for each in spec.cluster_refs]
     if isinstance(spec, ClusterProfileSpec):
         named += [("policyRefs", each.namespace, each.name) for each in spec.policy_refs]
+        named += [("patchesFrom", each.namespace, each.name) for each in spec.patches_from]
         refs = (each.resource for each in spec.template_resource_refs)
         named += [("templateResourceRefs", each.namespace, each.name) for each in refs]
     for field, namespace, name in named if own else ():

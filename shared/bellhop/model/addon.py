@@ -17,7 +17,7 @@ from bellhop.model.names import (
     Text,
     is_template,
 )
-from bellhop.model.record import PLAIN, Exclusion, Handling, Reading, Sync
+from bellhop.model.record import PLAIN, Exclusion, Handling, PatchText, Reading, Sync
 
 if TYPE_CHECKING:
     from bellhop.model.checks import Check as CheckSpec
@@ -143,6 +143,12 @@ class AddonSpec(Model):
             if ref.kind in {"ConfigMap", "Secret"}
         )
 
+    def patch_refs(self) -> tuple[PolicyRef, ...]:
+        """List the ConfigMaps and Secrets that hold patches, in their order."""
+        return tuple(
+            PolicyRef(ref.namespace, ref.name, ref.kind, ref.optional) for ref in self.patches_from
+        )
+
     @property
     def local(self) -> bool:
         """Tell whether any of it is brought to the cluster `mgmt/mgmt`."""
@@ -199,7 +205,11 @@ class AddonSpec(Model):
             annotations=self.extra_annotations,
             excluded=self._excluded(),
             local=ref.deployment_type == "Local",
+            patches=self._patches(),
         )
+
+    def _patches(self) -> tuple[PatchText, ...]:
+        return tuple(each.record(f"patches[{number}]") for number, each in enumerate(self.patches))
 
     def _excluded(self) -> tuple[Exclusion, ...]:
         """List what is others' to decide; without drift detection nothing is, as in Sveltos."""

@@ -1,4 +1,4 @@
-"""Changes to rendered objects, which are not built yet, and differences that are no drift."""
+"""Changes to rendered objects, and differences that are no drift."""
 
 from typing import Annotated, Self
 
@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from bellhop.model.base import Many, Model, mistake
 from bellhop.model.names import Text
-from bellhop.model.record import Exclusion
+from bellhop.model.record import ALL, Exclusion, PatchText, Target
 from bellhop.model.selector import Selector
 
 _NAMING = frozenset({"/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"})
@@ -20,7 +20,7 @@ def _pointer(path: str) -> str:
 
 
 class PatchTarget(Model):
-    """Which rendered objects; names and namespaces are regular expressions."""
+    """Which rendered objects; all but the selectors are regular expressions."""
 
     group: str = ""
     version: str = ""
@@ -30,12 +30,37 @@ class PatchTarget(Model):
     label_selector: str = ""
     annotation_selector: str = ""
 
+    @model_validator(mode="after")
+    def _is_read(self) -> Self:
+        for text in (self.label_selector, self.annotation_selector):
+            Selector.parse(text)
+        for field in ("group", "version", "kind", "namespace", "name"):
+            if problem := _pattern_problem(getattr(self, field)):
+                raise mistake(f"{field}: {problem}")
+        return self
+
+    def record(self) -> Target:
+        """Return it as it is stored."""
+        return Target(
+            group=self.group,
+            version=self.version,
+            kind=self.kind,
+            namespace=self.namespace,
+            name=self.name,
+            labels=self.label_selector,
+            annotations=self.annotation_selector,
+        )
+
 
 class Patch(Model):
     """A strategic merge or a JSON patch."""
 
     patch: Text
     target: PatchTarget | None = None
+
+    def record(self, source: str) -> PatchText:
+        """Return it as it is stored; errors call it `source`."""
+        return PatchText(self.patch, source, self.target.record() if self.target else None)
 
 
 class DriftExclusion(Model):
@@ -44,29 +69,9 @@ class DriftExclusion(Model):
     paths: Annotated[Many[Annotated[Text, AfterValidator(_pointer)]], Field(min_length=1)]
     target: PatchTarget | None = None
 
-    @model_validator(mode="after")
-    def _is_read(self) -> Self:
-        target = self.target or PatchTarget()
-        for text in (target.label_selector, target.annotation_selector):
-            Selector.parse(text)
-        for field, pattern in (("namespace", target.namespace), ("name", target.name)):
-            if problem := _pattern_problem(pattern):
-                raise mistake(f"target.{field}: {problem}")
-        return self
-
     def exclusion(self) -> Exclusion:
         """Return it as it is kept."""
-        target = self.target or PatchTarget()
-        return Exclusion(
-            paths=tuple(self.paths),
-            group=target.group,
-            version=target.version,
-            kind=target.kind,
-            namespace=target.namespace,
-            name=target.name,
-            labels=target.label_selector,
-            annotations=target.annotation_selector,
-        )
+        return Exclusion(tuple(self.paths), self.target.record() if self.target else ALL)
 
 
 def _pattern_problem(pattern: str) -> str:

@@ -74,7 +74,14 @@ class ClusterProfile(Declaration):
     @property
     def policy_refs(self) -> tuple[PolicyRef, ...]:
         """The ConfigMaps and Secrets that hold the add-ons, in their order."""
-        refs = self.asked.refs()
+        return self._own(self.asked.refs())
+
+    @property
+    def patch_refs(self) -> tuple[PolicyRef, ...]:
+        """The ConfigMaps and Secrets that hold patches, in their order."""
+        return self._own(self.asked.patch_refs())
+
+    def _own(self, refs: tuple[PolicyRef, ...]) -> tuple[PolicyRef, ...]:
         if not self.namespace:
             return refs
         return tuple(each._replace(namespace=self.namespace) for each in refs)
@@ -94,7 +101,7 @@ class ClusterProfile(Declaration):
     @property
     def holder_refs(self) -> tuple[PolicyRef, ...]:
         """All ConfigMaps and Secrets that it is rendered from."""
-        return self.policy_refs
+        return (*self.policy_refs, *self.patch_refs)
 
     @property
     def local(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
@@ -569,14 +569,12 @@ class Pace:
 
 
 @frozen
-class Exclusion:
-    """Paths of objects that are others' to decide once these are there.
+class Target:
+    """Conditions on an object, all of which must hold; an empty one always holds.
 
-    Of the objects those are meant that fit all that is not empty: `namespace` and `name` are
-    regular expressions, `labels` and `annotations` selectors.
+    The first five are regular expressions that match a field as a whole, the last two selectors.
     """
 
-    paths: tuple[str, ...]
     group: str = ""
     version: str = ""
     kind: str = ""
@@ -586,13 +584,55 @@ class Exclusion:
     annotations: str = ""
 
 
+ALL = Target()
+"""Every object."""
+
+
+@frozen
+class Exclusion:
+    """Paths of the targets that are others' to decide once these objects are there."""
+
+    paths: tuple[str, ...]
+    target: Target = ALL
+
+
+@frozen
+class PatchText:
+    """A patch as its author wrote it, and for which objects; errors call it its `source`.
+
+    It is a template of deploy time unless it is `plain`. A `secret` one may not be quoted. One with
+    a `namespace` is for the clusters of it, one with `clusters` for these, by their keys; one that
+    is `missing` says what is.
+    """
+
+    text: str
+    source: str
+    target: Target | None = None
+    plain: bool = False
+    secret: bool = False
+    namespace: str = ""
+    clusters: tuple[str, ...] = ()
+    missing: str = ""
+
+    @property
+    def alike(self) -> bool:
+        """Say whether it is the same for each cluster of a namespace."""
+        return not self.clusters and (self.plain or "{{" not in self.text)
+
+    def is_for(self, key: str) -> bool:
+        """Say whether it is for a cluster, which is named by its key."""
+        chosen = not self.clusters or key in self.clusters
+        return chosen and self.namespace in ("", key.partition("/")[0])
+
+
 @frozen
 class Handling:
     """How what a ref names is brought.
 
     Of two refs of a profile that want one object the one of the lower `tier` has it. By `force`
     an object whose change is refused is made anew; by `skip_namespace` no namespace is made for
-    one. All get the `labels` and `annotations`. What is `excluded` is written once. With its
+    one. All get the `patches`, in their order, and then the `labels` and `annotations`. What is
+    `excluded` is written once. With its
     `status` an object's status is written, too. What is `shared` is good as it is where another
     profile has it. What is `local` is brought to `mgmt/mgmt`, for each cluster of the profile.
     """
@@ -606,6 +646,7 @@ class Handling:
     status: bool = False
     shared: bool = False
     local: bool = False
+    patches: tuple[PatchText, ...] = ()
 
 
 PLAIN = Handling()
@@ -637,7 +678,14 @@ class Content:
     @property
     def alike(self) -> bool:
         """Say whether each cluster of a namespace gets the same of it."""
-        return not self.template and not self.clusters
+        patched = all(each.alike for each in self.how.patches)
+        return not self.template and not self.clusters and patched
+
+    def with_patches(self, patches: tuple[PatchText, ...]) -> Content:
+        """Return it with further patches, after those that it has."""
+        if not patches:
+            return self
+        return replace(self, how=replace(self.how, patches=(*self.how.patches, *patches)))
 
     def is_for(self, cluster: Cluster) -> bool:
         """Say whether a cluster gets any of it."""

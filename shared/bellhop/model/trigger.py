@@ -126,6 +126,11 @@ class EventTrigger(Declaration):
         return self.spec.refs()
 
     @property
+    def patch_refs(self) -> tuple[PolicyRef, ...]:
+        """The ConfigMaps and Secrets that hold patches, in their order."""
+        return self.spec.patch_refs()
+
+    @property
     def generators(self) -> tuple[GeneratorRef, ...]:
         """What is rendered into ConfigMaps and Secrets of their own, ConfigMaps first."""
         asked: tuple[tuple[ContentKind, tuple[Generator, ...]], ...] = (
@@ -150,7 +155,7 @@ class EventTrigger(Declaration):
     @property
     def holder_refs(self) -> tuple[PolicyRef, ...]:
         """All ConfigMaps and Secrets that it is rendered from."""
-        return (*self.policy_refs, *(each.ref for each in self.generators))
+        return (*self.policy_refs, *self.patch_refs, *(each.ref for each in self.generators))
 
     @property
     def local(self) -> bool:

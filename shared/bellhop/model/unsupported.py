@@ -21,7 +21,6 @@ _CHECKS = {
     "metricSource": "metrics are not asked for; use script or evaluateCEL on objects",
     "metricQueries": "metrics are not asked for; use script or evaluateCEL on objects",
 }
-_PATCHES = "patches are not applied yet; leave the field out, or write the change into the manifest"
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
 
 _ADDONS = {
@@ -39,8 +38,6 @@ _ADDONS = {
         for when in ("preDeployChecks", "validateHealths", "preDeleteChecks", "postDeleteChecks")
         for field, sentence in _CHECKS.items()
     },
-    "patches": _PATCHES,
-    "patchesFrom": _PATCHES,
 }
 
 _TRIGGER = {

@@ -8,7 +8,7 @@ from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.granting import with_account
 from bellhop.engine.order import line, refuse_cycle
-from bellhop.engine.own_contents import own_contents
+from bellhop.engine.own_contents import own_contents, own_patches
 from bellhop.engine.recipe import Recipe
 from bellhop.errors import PermanentError, StaleError
 from bellhop.gotemplate import Limits
@@ -116,6 +116,8 @@ class Resolution:
             contents = own_contents(
                 declared.policy_refs, clusters, recipe.find, self._limits, declared.refs_field
             )
+            patches = own_patches(declared.patch_refs, clusters, recipe.find, self._limits)
+            contents = tuple(each.with_patches(patches) for each in contents)
             if declared.grants:
                 contents = with_account(contents, declared.grants)
             refuse_rendered(declared, contents)

@@ -361,7 +361,11 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
 
 def _handled(how: Handling) -> dict[str, Any]:
     """Return how something is brought, without what earlier versions did not know, if unused."""
-    unused = {name for name in ("excluded", "status", "shared", "local") if not getattr(how, name)}
+    unused = {
+        name
+        for name in ("excluded", "status", "shared", "local", "patches")
+        if not getattr(how, name)
+    }
     return {name: value for name, value in asdict(how).items() if name not in unused}
 
 

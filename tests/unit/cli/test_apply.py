@@ -110,6 +110,53 @@ def test_refuses_lua_that_defines_no_evaluate(
     assert not list(here.records.manifests.names("EventSource"))
 
 
+PATCHED = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {name: patched}
+spec:
+  clusterSelector: {matchLabels: {env: production}}
+  policyRefs: [{kind: ConfigMap, namespace: default, name: web}]
+  patches:
+  - target: {kind: Deployment}
+    patch: "{spec: {replicas: 2}}"
+  - patch: "- {op: add, path: /a, value: b}"
+  - target: {kind: Deployment}
+    patch: "- {op: change, path: /a}"
+  - target: {kind: "(Deployment"}
+    patch: "{{ of a template nobody can tell"
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--validate-only",)])
+def test_refuses_patches_that_are_none(
+    bellhop: Bellhop, here: Installation, options: Sequence[str]
+) -> None:
+    """All of them at once, with the place of each."""
+    result = bellhop("apply", "-f", "-", *options, stdin=PATCHED.replace('"(', '"'))
+    where = "error: standard input, document 1, line"
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-2:] == [
+        (
+            f"{where} 11, spec.patches[1].patch: a JSON patch needs a target that says for which"
+            " objects"
+        ),
+        (
+            f"{where} 13, spec.patches[2].patch: operation 0 has the op 'change'; use one of add,"
+            " replace, test, remove, move, copy"
+        ),
+    ]
+    assert not list(here.records.manifests.names("ClusterProfile"))
+
+
+def test_refuses_a_target_that_is_no_expression(bellhop: Bellhop) -> None:
+    result = bellhop("apply", "-f", "-", stdin=PATCHED)
+
+    assert result.exit_code == 2
+    assert "spec.patches[3].target: kind: missing ): (Deployment in '(Deployment'" in result.stderr
+
+
 WRITTEN = """
 apiVersion: v1
 kind: KIND

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bellhop.engine.excluding import paths, withheld
-from bellhop.model.record import Exclusion
+from bellhop.model.record import Exclusion, Target
 
 WEB = {
     "apiVersion": "apps/v1",
@@ -20,7 +20,7 @@ WEB = {
     },
     "spec": {"replicas": 2, "containers": [{"name": "web", "image": "web:1"}]},
 }
-ALL = ("/spec/replicas",)
+REPLICAS = ("/spec/replicas",)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,8 @@ ALL = ("/spec/replicas",)
     [
         pytest.param({}, True, id="all objects"),
         pytest.param({"group": "apps", "version": "v1", "kind": "Deployment"}, True, id="a kind"),
+        pytest.param({"kind": "Deploy.*|Job"}, True, id="kinds by an expression"),
+        pytest.param({"kind": "Deploy"}, False, id="a part of the kind"),
         pytest.param({"group": "batch"}, False, id="another group"),
         pytest.param({"version": "v2"}, False, id="another version"),
         pytest.param({"kind": "Job"}, False, id="another kind"),
@@ -42,7 +44,7 @@ ALL = ("/spec/replicas",)
 )
 def test_an_exclusion_means_what_fits_all_that_it_says(asked: dict[str, str], meant: bool) -> None:  # noqa: FBT001
     """An object of which anything does not fit keeps all its paths."""
-    assert paths([Exclusion(ALL, **asked)], WEB) == (ALL if meant else ())
+    assert paths([Exclusion(REPLICAS, Target(**asked))], WEB) == (REPLICAS if meant else ())
 
 
 def there(spec: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +52,7 @@ def there(spec: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
     return {**WEB, "metadata": {**WEB["metadata"], "managedFields": [entry]}, "spec": spec}  # type: ignore[dict-item]
 
 
-IMAGE = {'k:{"name":"web"}': {".": {}, "f:name": {}, "f:image": {}}}
+IMAGE: dict[str, Any] = {'k:{"name":"web"}': {".": {}, "f:name": {}, "f:image": {}}}
 NO_IMAGE = {'k:{"name":"web"}': {".": {}, "f:name": {}}}
 SIDE = {"name": "side", "image": "side:1"}
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from bellhop.engine.patching.patch import Manifest, patched, read_patches
-from bellhop.engine.patching.target import Target
 from bellhop.errors import InvalidError, TooLargeError
+from bellhop.model.record import Target
 
 ALL = Target()
 

@@ -394,7 +394,7 @@ def problems(text: str) -> list[str]:
             id="a profile",
         ),
         pytest.param(
-            TRIGGER + "  helmCharts: [{nonsense: 1}]\n  patches: [1]\n",
+            TRIGGER + "  helmCharts: [{nonsense: 1}]\n  kustomizationRefs: [1]\n",
             [
                 (
                     "line 8, spec.helmCharts: Helm charts are not deployed yet; leave the "
@@ -402,8 +402,8 @@ def problems(text: str) -> list[str]:
                     "or deploy manifests through policyRefs"
                 ),
                 (
-                    "line 9, spec.patches: patches are not applied yet; leave the field out, or "
-                    "write the change into the manifest"
+                    "line 9, spec.kustomizationRefs: kustomizations are not built yet; leave the "
+                    "field out, or deploy built manifests through policyRefs"
                 ),
             ],
             id="mistakes in what is not built",

@@ -62,6 +62,8 @@ APART = {
     "Handling.labels",
     "Handling.annotations",
     "Handling.excluded",
+    "Handling.patches",
+    "PatchText.clusters",
     "Exclusion.paths",
     "Profile.contents",
     "Profile.generated",

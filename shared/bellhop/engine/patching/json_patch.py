@@ -71,8 +71,10 @@ def patched(manifest: Mapping[str, Any], operations: Sequence[Mapping[str, Any]]
             if operation := _plain(made, each):
                 made = jsonpatch.apply_patch(made, [operation], in_place=True)
         except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
+            # The library's words quote values, which may be a Secret's.
+            why = "another value is there" if each["op"] == "test" else "its path leads nowhere"
             raise InvalidError(
-                f"operation {number} ({each['op']} {each['path']}) does not fit: {error}"
+                f"operation {number} ({each['op']} {each['path']}) does not fit: {why}"
             ) from error
     return made
 

@@ -6,13 +6,17 @@ One that fits no object has no effect, since a profile's patches are for all tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
 from bellhop.engine.patching import json_patch, strategic
-from bellhop.engine.patching.target import Target
+from bellhop.engine.patching.target import admits
 from bellhop.errors import InvalidError
-from bellhop.model.document import Bounds, read_documents
+from bellhop.model.document import Bounds, read_documents, spell
+from bellhop.model.patches import Patch as Written
+from bellhop.model.record import Target
 
 Manifest = Mapping[str, Any]
 
@@ -40,7 +44,7 @@ class Patch(NamedTuple):
     def fits(self, manifest: Manifest) -> bool:
         """Say whether an object is one that it is for."""
         if self.target is not None:
-            return self.target.admits(manifest)
+            return admits(self.target, manifest)
         assert isinstance(self.content, Mapping)
         return _is_named(self.content, manifest)
 
@@ -64,16 +68,43 @@ class Patch(NamedTuple):
 def read_patches(text: str, target: Target | None, *, source: str) -> tuple[Patch, ...]:
     """Read the patches of a text: a list of operations, or one or more documents to merge.
 
+    Without a target a document may also be a patch with its target, as `patches` has them.
+
     Raises:
         InvalidError: it is neither, or it has no target and names no object itself.
     """
     documents = read_documents(text, source=source, expand_lists=False, bounds=_BOUNDS)
     if not documents:
         raise InvalidError("the patch is empty", where=source)
-    return tuple(_read(each.data, target, source) for each in documents)
+    return tuple(patch for each in documents for patch in _read(each.data, target, source))
 
 
-def _read(content: Any, target: Target | None, source: str) -> Patch:
+def _read(content: Any, target: Target | None, source: str) -> Iterator[Patch]:
+    if (
+        target is None
+        and isinstance(content, dict)
+        and "patch" in content
+        and "kind" not in content
+    ):
+        yield from _read_written(content, source)
+        return
+    yield _read_one(content, target, source)
+
+
+def _read_written(content: dict[str, Any], source: str) -> tuple[Patch, ...]:
+    """Read a patch that is written with its target, as `patches` has them."""
+    try:
+        written = Written.model_validate(content)
+    except ValidationError as error:
+        where = spell(error.errors()[0]["loc"])
+        raise InvalidError(
+            f"it is no patch with a target: {where}: {error.errors()[0]['msg']}", where=source
+        ) from None
+    target = written.target.record() if written.target else None
+    return read_patches(written.patch, target, source=source)
+
+
+def _read_one(content: Any, target: Target | None, source: str) -> Patch:
     if isinstance(content, list):
         if target is None:
             raise InvalidError(

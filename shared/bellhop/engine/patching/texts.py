@@ -1,0 +1,78 @@
+"""From the texts of a profile's patches to its objects for one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bellhop.engine.instantiate import MissingInputError
+from bellhop.engine.patching.patch import Manifest, Patch, patched, read_patches
+from bellhop.engine.render import TemplateText
+from bellhop.engine.secrecy import LOCALLY
+from bellhop.errors import InvalidError
+from bellhop.gotemplate import Limits
+from bellhop.model.record import PatchText
+
+Resources = Mapping[str, dict[str, Any]]
+
+
+def with_patches(
+    manifests: Sequence[Manifest],
+    texts: Sequence[PatchText],
+    cluster: Mapping[str, Any],
+    resources: Resources,
+    limits: Limits,
+    *,
+    secret: bool,
+) -> tuple[Manifest, ...]:
+    """Return objects with the patches that a cluster gets, templates rendered for it.
+
+    `resources` are the objects that templates may read; by `secret` nobody may quote them.
+
+    Raises:
+        MissingInputError: what a patch is to be taken from is not there.
+        TemplateError: a template fails.
+        InvalidError: a text is no patch, or does not fit an object.
+    """
+    metadata = cluster["metadata"]
+    key = f"{metadata['namespace']}/{metadata['name']}"
+    root = {"Cluster": cluster, "MgmtResources": resources}
+    patches = [
+        patch
+        for each in texts
+        if each.is_for(key)
+        for patch in _rendered(each, root, resources, limits, secret=secret or each.secret)
+    ]
+    return patched(manifests, patches)
+
+
+def _rendered(
+    text: PatchText, root: Mapping[str, Any], resources: Resources, limits: Limits, *, secret: bool
+) -> tuple[Patch, ...]:
+    if text.missing:
+        raise MissingInputError(text.missing)
+    made = text.text
+    if not text.plain:
+        template = TemplateText(text.text, text.source, secret=secret, resources=resources)
+        made = template.render(root, limits)
+    # A template may write no patch for some clusters.
+    return _read(made, text, secret=secret) if made.strip() else ()
+
+
+def _read(made: str, text: PatchText, *, secret: bool) -> tuple[Patch, ...]:
+    try:
+        return read_patches(made, text.target, source=text.source)
+    except InvalidError:
+        if not secret:
+            raise
+        raise InvalidError(f"the patch cannot be read; {LOCALLY}", where=text.source) from None
+
+
+def objections(texts: Sequence[PatchText]) -> Iterator[tuple[int, str]]:
+    """Yield the numbers of texts that are no patch, and why; of templates nobody can tell yet."""
+    for number, each in enumerate(texts):
+        try:
+            if "{{" not in each.text:
+                read_patches(each.text, each.target, source="")
+        except InvalidError as error:
+            yield number, str(error)
