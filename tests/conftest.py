@@ -61,7 +61,7 @@ _NOT_TRACED = (
     *("stages/test_properties", "stages/test_interleaving", "test_survives_death", "test_death_at"),
     *("test_who_dies", "stages/test_role_request_races"),
     *("cli/test_permissions", "functions/test_rights", "functions/test_faults"),
-    *("functions/test_mov", "functions/test_mixed", "functions/test_upgrade", "cli/test_secrets"),
+    *("functions/test_mov", "functions/test_mixed", "cli/test_secrets"),
     *("stages/test_ingest_hostile", "stages/test_loops"),
     *("stages/test_deaths", "wherever_it_dies", "whichever_write_was_the_last"),
     *("an_import_that_was_killed", "functions/test_gcp_pages", "functions/test_imports"),

@@ -48,11 +48,6 @@ _EVENTS = "!"
 """Ends that of a cluster's CloudEvents: who floods it from outside delays no object's event."""
 
 _FIRST = 1
-_OF_EVENTS = 2
-"""From which schema on messages may be about CloudEvents."""
-
-_OF_PROFILES = 2
-"""From which schema on profiles may have a namespace."""
 
 _READABLE = 80
 """Characters of a long group's name that stay readable before its digest."""
@@ -88,16 +83,11 @@ class Envelope(ABC):
     def share(self) -> str:
         """Say for whom it is done, and at whose cost."""
 
-    @property
-    def form(self) -> int:
-        """Say in which form it is sent: an earlier one, where the version before does the same."""
-        return self.schema
-
     def message(self) -> Message:
         """Return what goes into the queue; fields with their default are left out."""
         body: dict[str, Any] = {"do": self.do}
-        if self.form != _FIRST:
-            body["schema"] = self.form
+        if self.schema != _FIRST:
+            body["schema"] = self.schema
         for name, default, _ in _fields(type(self)):
             value = getattr(self, name)
             if default is MISSING or value != default:
@@ -152,18 +142,12 @@ class Evaluate(Envelope):
 
     do: ClassVar[str] = "evaluate"
     usual: ClassVar[str] = "evaluate"
-    schema: ClassVar[int] = 2
     cluster: str
     object: str
     trace: str = ""
     rang: str = ""
     source: str = ""
     asked: bool = False
-
-    @property
-    def form(self) -> int:
-        """The version before would find no source that names a CloudEvent, and be done."""
-        return _of_object(self.object)
 
     @property
     def inbox(self) -> str:
@@ -190,7 +174,6 @@ class Aggregate(Envelope):
 
     do: ClassVar[str] = "aggregate"
     usual: ClassVar[str] = "patient"
-    schema: ClassVar[int] = 2
     cluster: str
     source: str
     trace: str = ""
@@ -213,7 +196,6 @@ class Weigh(Envelope):
 
     do: ClassVar[str] = "weigh"
     usual: ClassVar[str] = "patient"
-    schema: ClassVar[int] = 2
     cluster: str
     source: str
 
@@ -234,17 +216,11 @@ class Instantiate(Envelope):
 
     do: ClassVar[str] = "instantiate"
     usual: ClassVar[str] = "deploy"
-    schema: ClassVar[int] = 2
     trigger: str
     cluster: str
     object: str = ""
     trace: str = ""
     rang: str = ""
-
-    @property
-    def form(self) -> int:
-        """The version before would render a CloudEvent as an object of which it knows nothing."""
-        return _of_object(self.object)
 
     @property
     def group(self) -> str:
@@ -259,25 +235,13 @@ class Instantiate(Envelope):
 
 @frozen
 class Resolve(Envelope):
-    """Take a user's own profile to the clusters that it selects.
-
-    Versions before know no Profiles, which have a namespace, and later ones no RoleRequests: they
-    would withdraw one.
-    """
+    """Take a user's own profile to the clusters that it selects."""
 
     do: ClassVar[str] = "resolve"
     usual: ClassVar[str] = "deploy"
-    schema: ClassVar[int] = 3
     profile: str
     trace: str = ""
     rang: str = ""
-
-    @property
-    def form(self) -> int:
-        """A ClusterProfile is resolved as ever."""
-        if ":" in self.profile:
-            return self.schema
-        return _OF_PROFILES if "/" in self.profile else _FIRST
 
     @property
     def group(self) -> str:
@@ -295,8 +259,7 @@ class Apply(Envelope):
     """Bring one cluster to what a profile wants there, or withdraw the profile from it.
 
     `contested` is an object that changed hands, or may, and `touched` one that somebody else wrote
-    to, or deleted: each makes this another piece of work. The version before does not know of drift
-    and applies what is new alone.
+    to, or deleted: each makes this another piece of work.
     """
 
     do: ClassVar[str] = "apply"
@@ -416,7 +379,6 @@ class AskRights(Envelope):
 
     do: ClassVar[str] = "ask-rights"
     usual: ClassVar[str] = "confirm"
-    schema: ClassVar[int] = 2
     cluster: str
     account: str
     kind: str
@@ -442,7 +404,6 @@ class Classify(Envelope):
 
     do: ClassVar[str] = "classify"
     usual: ClassVar[str] = "confirm"
-    schema: ClassVar[int] = 2
     cluster: str
 
     @property
@@ -462,7 +423,6 @@ class Examine(Envelope):
 
     do: ClassVar[str] = "examine"
     usual: ClassVar[str] = "probe"
-    schema: ClassVar[int] = 2
     cluster: str
 
     @property
@@ -520,7 +480,6 @@ class ReadKeys(Envelope):
 
     do: ClassVar[str] = "read-keys"
     usual: ClassVar[str] = "sweep"
-    schema: ClassVar[int] = 2
     cluster: str
 
     @property
@@ -629,13 +588,8 @@ class Publisher:
             self._queues[inbox].publish(list(batch.values()))
 
 
-def _of_object(key: str) -> int:
-    """Return which schema a message about an object asks for."""
-    return _OF_EVENTS if key.startswith("/".join(CLOUD_EVENT) + "/") else _FIRST
-
-
 def _told_in(cluster: str, key: str) -> str:
-    return cluster if _of_object(key) == _FIRST else cluster + _EVENTS
+    return cluster + _EVENTS if key.startswith("/".join(CLOUD_EVENT) + "/") else cluster
 
 
 def _in_turn(share: str, rang: str) -> str:

@@ -29,6 +29,7 @@ from bellhop.messages import INBOXES
 from bellhop.model.reach import HERE
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.contract.rigs.aws import install
+from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
 from tests.functions.owner import Owner
 
 EVENTS = Path(__file__).parent / "events"
@@ -36,6 +37,13 @@ BATCH = 10
 TIMEOUT = 60.0
 KEY = bytes(range(32))
 VISIBILITY = 2
+
+
+RULES = join(
+    source(more=", labelFilters: [{key: sveltos, operation: Equal, value: fv}]"),
+    trigger(),
+    holder("made", config(FOR_EACH), annotations=INSTANTIATE),
+)
 
 
 def event(name: str) -> dict[str, Any]:

@@ -19,8 +19,7 @@ from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto
 from tests.fakes.fleet import service
-from tests.functions.lab import Account, Context, Lambda, User, event
-from tests.functions.test_upgrade import RULES
+from tests.functions.lab import RULES, Account, Context, Lambda, User, event
 
 PATIENCE = 90.0
 

@@ -21,8 +21,7 @@ from bellhop.settings import Settings
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from tests.fakes.fleet import service
-from tests.functions.lab import Account, Lambda, User
-from tests.functions.test_upgrade import RULES
+from tests.functions.lab import RULES, Account, Lambda, User
 
 PASSPHRASE = "four words and a number 7"
 

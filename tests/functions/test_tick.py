@@ -75,7 +75,10 @@ def test_finishes_what_somebody_began_to_declare_and_abandoned(
     here = account.open()
     begun = datetime.now(UTC) - timedelta(minutes=1)
     change = {"keys": [["EventTrigger", "", "made"]]}
-    here.records.store.put(Item("pending", "old", {"at": begun.isoformat(), "change": change}))
+    here.records.pending.put("old", change)
+    old = here.records.store.get("pending", "old")
+    assert old
+    here.records.store.put(Item("pending", "old", {**old.value, "at": begun.isoformat()}))
     here.records.pending.put("new", change)
 
     tick(event("scheduler"), Context())

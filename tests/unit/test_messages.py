@@ -66,14 +66,6 @@ def test_comes_back_as_it_was_sent(message: messages.Envelope) -> None:
     assert messages.read(message.message().body) == message
 
 
-def test_leaves_to_a_new_version_what_an_old_one_would_do_wrong() -> None:
-    """A message about a CloudEvent has a number that the version before cannot read."""
-    asked = [Evaluate("fleet/east", EVENT), Instantiate("made", "fleet/east", EVENT)]
-
-    assert [each.message().body.get("schema") for each in asked] == [2, 2]
-    assert [each.message().body.get("schema", 1) for each in EVERY[:2]] == [1, 1]
-
-
 def test_passes_over_what_a_later_version_adds() -> None:
     """A field nobody here knows does no harm while versions change."""
     assert messages.read({"do": "tidy", "cluster": "a/b", "colour": "red"}) == Tidy("a/b")

@@ -82,8 +82,7 @@ def overdue(here: Installation) -> Iterator[Overdue]:
 
 
 def _is_late(timer: Timer, now: datetime) -> bool:
-    pause = timer.at - timer.set_at if timer.set_at else _LATE
-    return now - timer.at > max(min(pause, _LATE), SKEW)
+    return now - timer.at > max(min(timer.at - timer.set_at, _LATE), SKEW)
 
 
 def _unswept(here: Installation, key: str, now: datetime) -> Iterator[Overdue]:

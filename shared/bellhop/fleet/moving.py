@@ -224,8 +224,7 @@ def _keep(here: Installation, entry: archive.Entry, moved: Moved) -> None:
     if partition == "cluster":
         head = _called(here, head)
         moved.clusters += 1
-        # An archive of an earlier version has EKS clusters alone.
-        if managed := head.get("managed") or head.get("eks"):
+        if managed := head.get("managed"):
             moved.managed[entry["sort"]] = managed
     here.records.put_opened(partition, entry["sort"], head, entry["payload"], entry["expires_at"])
     moved.records += 1

@@ -59,12 +59,8 @@ class Identity(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Identity:
-        """Read back what `str` wrote: group/kind/namespace/name.
-
-        Early versions wrote the version of the kind behind the group.
-        """
-        parts = text.split("/")
-        return cls(parts[0], *parts[-3:])
+        """Read back what `str` wrote: group/kind/namespace/name."""
+        return cls(*text.split("/", 3))
 
     def __str__(self) -> str:
         return "/".join(self)

@@ -144,7 +144,7 @@ class Choice:
 class Health:
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
 
-    It and `seen` are the sums of the `tallies`; of an earlier version they have no end.
+    It and `seen` are the sums of the `tallies`.
 
     A healthy one that does not ring is silent to people, and never written so. `judgement` has a
     digest of each source by which all its objects were last evaluated, or, for one of which not
@@ -740,10 +740,10 @@ class Profile:
     own where it has none. To the one that it `grants` rights it brings them. It has `checks` of
     each time at which it is `checked`: who finds none has lost them. What it holds is its revision
     `number`, of so many as `latest`, rendered at `made_at` of what the `recipe` names. One that is
-    `pinned` was rolled back to that, and holds it whatever is declared. Of one that is `scripted`
-    scripts write some manifests. People know it by its `title`, where its trigger has a template of
-    names. Its `hosting` says what it has in `mgmt/mgmt`, which is among its destinations then. One
-    that `leaves_unchanged` was deleted in DryRun: no cluster is touched, and it owns nothing more.
+    `pinned` was rolled back to that, and holds it whatever is declared. People know it by its
+    `title`, where its trigger has a template of names. Its `hosting` says what it has in
+    `mgmt/mgmt`, which is among its destinations then. One that `leaves_unchanged` was deleted in
+    DryRun: no cluster is touched, and it owns nothing more.
     """
 
     name: str
@@ -780,7 +780,6 @@ class Profile:
     number: int = 0
     latest: int = 0
     pinned: bool = False
-    scripted: bool = False
     made_at: datetime | None = None
     recipe: Mapping[str, str] = field(default_factory=dict)
     title: str = ""

@@ -27,4 +27,3 @@ class Rendering:
     contents: tuple[Content, ...] = ()
     generated: tuple[Mapping[str, Any], ...] = ()
     reads: tuple[Reading, ...] = ()
-    scripted: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from bellhop.errors import MissingError, StaleError, TemporaryError
+from bellhop.errors import MissingError, StaleError
 from bellhop.model.record import Cluster, Gate, Health
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.records.codec import decode, encode
@@ -21,8 +21,7 @@ class Clusters:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        was = {"token_digest": "token", "registered_at": "at", "managed": "eks"}
-        self._table = Table(store, Cluster, was=was)
+        self._table = Table(store, Cluster)
 
     def get(self, key: str) -> Kept[Cluster] | None:
         """Read a cluster."""
@@ -146,11 +145,7 @@ class Gates:
                 f"cannot read which kinds count in cluster '{cluster}': it is lost;"
                 " the next sweep of the cluster writes it anew"
             ) from error
-        try:
-            return Kept(decode(Gate, found.head), found.item.token) if found else None
-        except TemporaryError:
-            # Of an earlier version: it says nothing, and the next sweep writes it anew.
-            return None
+        return Kept(decode(Gate, found.head), found.item.token) if found else None
 
     def known(self, cluster: str) -> Kept[Gate] | None:
         """Read a gate for who is about to write it; None for one that is lost."""

@@ -115,15 +115,8 @@ def _coder(hint: Any) -> _Coder:
         return _ATOMS[hint]
     if is_dataclass(hint):
         kind = cast("type", hint)
-        return _Coder(encode, lambda value: decode(kind, _named(kind, value)))
+        return _Coder(encode, lambda value: decode(kind, value))
     raise TypeError(f"no record can have a field of the type {hint}")
-
-
-def _named(kind: type, value: Any) -> Mapping[str, Any]:
-    """Give a record that was written as a row its names: early versions wrote some so."""
-    if isinstance(value, list):
-        return dict(zip(_fields(kind), value, strict=False))
-    return cast("Mapping[str, Any]", value)
 
 
 def _optional(arguments: tuple[Any, ...]) -> _Coder:

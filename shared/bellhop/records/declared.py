@@ -250,18 +250,8 @@ class CatalogRevision:
 def _revision(item: Item | None) -> Revision:
     if item is None:
         return Revision()
-    number = int(item.value["number"])
-    # An earlier version counts only; each of its numbers is a mark of both halves.
-    counted = f"#{number}"
-    declared = item.value.get("declared", counted)
-    return Revision(
-        number,
-        declared,
-        item.value.get("clusters", counted),
-        item.value.get("blob", ""),
-        item.value.get("laid", ""),
-        tuple((mark, tuple(map(tuple, keys))) for mark, keys in item.value.get("changes", ())),
-    )
+    changes = tuple((mark, tuple(map(tuple, keys))) for mark, keys in item.value["changes"])
+    return Revision(**{**item.value, "changes": changes})
 
 
 def _drawn() -> str:
@@ -286,8 +276,7 @@ class Pending:
     def all(self) -> Iterator[tuple[str, Mapping[str, Any], datetime]]:
         """Yield each change's name, what it was, and when it was noted."""
         for found in self._payloads.all("pending"):
-            change = found.head.get("change") if found.payload is None else found.payload
-            yield found.item.sort, change or {}, datetime.fromisoformat(found.head["at"])
+            yield found.item.sort, found.payload, datetime.fromisoformat(found.head["at"])
 
     def abandoned(self) -> dict[str, Mapping[str, Any]]:
         """Return the changes, by name, whose follow-up nobody is at work on any more."""

@@ -109,7 +109,6 @@ class Inventories:
             self._payloads.delete(partition, sort, expect=expect)
             return ABSENT
         head = encode(inventory, omit=("cluster", "profile", "held"))
-        head["adopts"] = any(each.adopted for each in inventory.held.values())
         payload = encode(inventory, omit=("cluster", "profile", "worker", "until"))["held"]
         return self._payloads.put(partition, sort, head, payload, expect=expect)
 

@@ -173,9 +173,8 @@ class Ledger:
         return found
 
     def _counted(self, hour: str) -> Iterator[Item]:
-        # Earlier versions counted in the first of these places.
-        for share in ("", *(f"/{number}" for number in range(_SHARES))):
-            yield from self._store.query(f"ledgers/{hour}{share}")
+        for share in range(_SHARES):
+            yield from self._store.query(f"ledgers/{hour}/{share}")
 
     # Trimming -----------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -27,15 +26,11 @@ class Kept(Generic[T]):
 
 @frozen
 class Table(Generic[T]):
-    """Records of one kind; `in_key` are the fields that the key tells and the value need not.
-
-    `was` gives the earlier names of fields that were renamed.
-    """
+    """Records of one kind; `in_key` are the fields that the key tells and the value need not."""
 
     store: Store
     kind: type[T]
     in_key: tuple[str, ...] = ()
-    was: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, partition: str, sort: str, **known: Any) -> Kept[T] | None:
         """Read one record."""
@@ -71,5 +66,4 @@ class Table(Generic[T]):
 
     def read(self, value: Mapping[str, Any], **known: Any) -> T:
         """Read an item's value."""
-        renamed = {new: value[old] for new, old in self.was.items() if old in value}
-        return decode(self.kind, {**renamed, **value} if renamed else value, **known)
+        return decode(self.kind, value, **known)

@@ -34,19 +34,16 @@ SKEW = timedelta(minutes=1)
 
 @frozen
 class Timer:
-    """A message's body that is to be published at a time.
-
-    When it was set, a timer of an earlier version does not say.
-    """
+    """A message's body that is to be published at a time."""
 
     name: str
     at: datetime
     body: Mapping[str, Any]
-    set_at: datetime | None = None
+    set_at: datetime
 
     def is_ahead(self, now: datetime) -> bool:
         """Say whether a clock set it that was ahead of what is now believed."""
-        return self.set_at is not None and self.set_at > now + SKEW
+        return self.set_at > now + SKEW
 
 
 @frozen
@@ -152,14 +149,14 @@ class Timers:
         pulled = 0
         for shard in SHARDS:
             for item in list(self._store.query(f"due/{shard}")):
-                if item.value.get("set", "") > latest:
+                if item.value["set"] > latest:
                     self._pull_in(Due(item, self.get(item.value["name"])), now)
                     pulled += 1
         return pulled
 
     def _pull_in(self, due: Due, now: datetime) -> None:
         timer = due.timer.value if due.timer else None
-        if due.counts and timer and timer.set_at:
+        if due.counts and timer:
             self.move(due, now + max(timer.at - timer.set_at, timedelta(0)))
         self.strike(due)
 
@@ -176,9 +173,7 @@ class Timers:
 
     def _put(self, timer: Timer, *, expect: str | None) -> None:
         mark, moment = _digest(timer.name), _moment(timer.at)
-        entry = {"name": timer.name, "at": moment}
-        if timer.set_at:
-            entry["set"] = _moment(timer.set_at)
+        entry = {"name": timer.name, "at": moment, "set": _moment(timer.set_at)}
         self._store.put(Item(f"due/{mark[0]}", f"{moment}/{mark}", entry))
         self._table.put(_place(timer.name), timer.name, timer, expect=expect)
 

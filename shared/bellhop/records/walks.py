@@ -18,8 +18,7 @@ _WALK = "walk"
 """Where a cluster's walk is, in a partition of the cluster's own.
 
 A tick begins hundreds of sweeps at once, each of which writes its walk some fifty times: more than
-one partition of DynamoDB takes. An earlier version has all walks in one; what one of them leaves
-there is begun anew here.
+one partition of DynamoDB takes.
 """
 
 
@@ -71,7 +70,6 @@ class Walks:
     def forget(self, cluster: str) -> None:
         """Delete all of a cluster."""
         self._store.delete(f"walk/{cluster}", _WALK)
-        self._store.delete("walk", cluster)
         for item in self._store.query(f"suspect/{cluster}"):
             self._store.delete(item.partition, item.sort)
 

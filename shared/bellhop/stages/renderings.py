@@ -61,6 +61,5 @@ class Revisions:
             contents=old.contents,
             generated=old.generated,
             reads=old.reads,
-            scripted=old.scripted,
         )
         self._records.renderings.keep(place(old), held, self._most)

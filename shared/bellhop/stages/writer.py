@@ -20,7 +20,7 @@ from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError
 from bellhop.messages import Apply, Instantiate, Publisher, Resolve
 from bellhop.model.kinds import ConfigMap, Secret
-from bellhop.model.record import NO_OBJECT, PLAIN, Content, Handling, Profile, Sync, empty
+from bellhop.model.record import NO_OBJECT, Content, Profile, Sync, empty
 from bellhop.model.rendering import Rendering
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
@@ -233,7 +233,6 @@ class Writer:
             pinned=False,
             made_at=None,
             recipe={},
-            scripted=False,
             leaves_unchanged=unchanged,
         )
         if unchanged:
@@ -333,7 +332,7 @@ def contents_of(held: Profile | Rendering) -> dict[str, Any]:
     return {name: getattr(held, name) for name in _HELD}
 
 
-_HELD = ("contents", "digest", "generated", "reads", "number", "made_at", "recipe", "scripted")
+_HELD = ("contents", "digest", "generated", "reads", "number", "made_at", "recipe")
 
 
 def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
@@ -347,26 +346,14 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
             content.dialect,
             content.namespace,
             content.missing,
-            # What is brought as usual has the digest that it always had.
-            *([_handled(content.how)] if content.how != PLAIN else []),
-            *([list(content.clusters)] if content.clusters else []),
+            asdict(content.how),
+            list(content.clusters),
         ]
         for content in contents
     ]
     beside = [list(map(dict, draft.generated)), list(map(asdict, draft.reads))]
-    told = [described, *beside] if any(beside) else described
-    scripted = any(each.dialect == "lua" for each in contents)
-    return replace(draft, contents=contents, digest=digest(told), scripted=scripted)
-
-
-def _handled(how: Handling) -> dict[str, Any]:
-    """Return how something is brought, without what earlier versions did not know, if unused."""
-    unused = {
-        name
-        for name in ("excluded", "status", "shared", "local", "patches")
-        if not getattr(how, name)
-    }
-    return {name: value for name, value in asdict(how).items() if name not in unused}
+    told = [described, *beside]
+    return replace(draft, contents=contents, digest=digest(told))
 
 
 def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:

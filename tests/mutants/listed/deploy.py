@@ -327,12 +327,6 @@ MUTANTS = [
         "What a script says of a Secret is told.",
     ),
     Mutant(
-        "stages/writer.py",
-        '    scripted = any(each.dialect == "lua" for each in contents)\n',
-        "    scripted = False\n",
-        "The version before takes a script for a template.",
-    ),
-    Mutant(
         "engine/generating.py",
         "        if not each.for_each or self.trigger.one_for_event:\n",
         "        if self:\n",

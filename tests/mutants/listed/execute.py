@@ -126,12 +126,6 @@ MUTANTS = [
         "The checks of a trigger are not run.",
     ),
     Mutant(
-        "records/versions.py",
-        '        and not item.value.get("checked")\n',
-        "",
-        "An older version applies and removes unchecked.",
-    ),
-    Mutant(
         "fleet/redeploying.py",
         "        if head.value.destinations or head.value.digest or head.value.error:\n",
         "        if not head:\n",
@@ -190,12 +184,6 @@ MUTANTS = [
         "        account=trigger.account,\n",
         "",
         "What a tenant's trigger makes has all rights.",
-    ),
-    Mutant(
-        "records/versions.py",
-        '        and not item.value.get("account")\n',
-        "",
-        "An older version applies with all rights what has a tenant's.",
     ),
     Mutant(
         "stages/lease.py",

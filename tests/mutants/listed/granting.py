@@ -185,16 +185,4 @@ MUTANTS = [
         ),
         "Rights are told that all has left before they can see that.",
     ),
-    Mutant(
-        "messages.py",
-        '        if ":" in self.profile:\n            return self.schema\n',
-        "",
-        "The version before withdraws RoleRequests.",
-    ),
-    Mutant(
-        "records/versions.py",
-        'not {"/", ":"}.intersection(item.value.get("name", ""))',
-        '"/" not in item.value.get("name", "")',
-        "The version before brings roles, and binds them to nobody.",
-    ),
 ]

@@ -65,10 +65,4 @@ MUTANTS = [
         "    return opened is not None and (closed is None or opened >= closed)\n",
         "A window that opens and closes at once is open.",
     ),
-    Mutant(
-        "records/versions.py",
-        '        and not {"paused", "activeWindow"} & item.value.get("spec", {}).keys()\n',
-        "",
-        "A version that knows no pauses changes what is in a paused cluster.",
-    ),
 ]

@@ -6,12 +6,6 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
-        "records/versions.py",
-        '    "choice": lambda item: "/" not in item.sort,\n',
-        '    "choice": lambda item: True,\n',
-        "An earlier version forgets what a Set had chosen.",
-    ),
-    Mutant(
         "records/observations.py",
         'if old["gone"] and old["uid"] == new.uid:\n        return True',
         'if old["gone"] and old["uid"] == new.uid:\n        return False',

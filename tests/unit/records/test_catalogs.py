@@ -441,23 +441,6 @@ def test_who_is_told_for_by_another_waits_for_the_shares(records: Records, store
     assert all(each.current().clusters for each in asked)
 
 
-def test_the_revision_is_read_where_nothing_was_told_yet(records: Records, store: Watched) -> None:
-    """An earlier version wrote no shares, and the first change by this one does."""
-    declare(records, "a")
-    catalogs = Catalogs(records)
-    catalogs.current()
-    for share in SHARES:
-        store.delete(share, "number")
-    records.manifests.put("EventSource", "", "b", source("b"))
-    store.put(Item("catalog", "revision", {"number": 9}))
-
-    assert sorted(catalogs.current().sources) == ["a", "b"]
-    declare(records, "c")
-    assert reads(store, catalogs.current)["get"] > 1
-    assert reads(store, catalogs.current) == {"get": 1}
-    assert sorted(catalogs.current().sources) == ["a", "b", "c"]
-
-
 # What a declaration names -----------------------------------------------------------------------
 
 
@@ -512,19 +495,6 @@ def test_who_was_away_for_more_than_is_remembered_reads_all(records: Records) ->
 
     assert len(revision.changes) == 1
     assert len(catalogs.current().sources) == 32
-
-
-def test_a_blob_of_an_earlier_version_says_nothing_of_its_mark(
-    records: Records, rig: Rig, store: Watched
-) -> None:
-    """Such a one held the rules of whatever mark it was named beside; the manifests are read."""
-    declare(records, "a")
-    now = records.catalog.read()
-    FileBlobs(rig.folder).put("old", Sealer(bytes(32)).seal({"EventSource": []}, "old"))
-    value = {"number": 9, "declared": now.declared, "clusters": "", "blob": "old"}
-    store.put(Item("catalog", "revision", value))
-
-    assert names(records) == ["a"]
 
 
 def test_a_catalog_that_was_kept_says_what_one_says_that_is_read_anew(records: Records) -> None:
@@ -596,22 +566,6 @@ def answers(catalog: Catalog) -> dict[str, Any]:
         )
         for key in catalog.clusters
     } | {"named": dict(sorted(catalog.named.items())), "sources": dict(catalog.sources)}
-
-
-def test_a_revision_of_an_earlier_version_counts_as_two_marks(
-    records: Records, store: Watched
-) -> None:
-    """While both versions run, each change of the earlier one is a change of both halves."""
-    store.put(Item("catalog", "revision", {"number": 41}))
-    first = records.catalog.read()
-    later = records.catalog.change("clusters")
-    store.put(Item("catalog", "revision", {"number": 43}))
-    last = records.catalog.read()
-
-    assert later.number == 42
-    assert later.declared == first.declared
-    assert len({first.declared, last.declared}) == 2
-    assert len({first.clusters, later.clusters, last.clusters}) == 3
 
 
 def test_gives_up_a_revision_that_others_change_for_ever(records: Records, store: Watched) -> None:

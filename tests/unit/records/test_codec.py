@@ -108,13 +108,6 @@ def test_what_is_of_another_type_is_said_to_be_of_another_version(change: dict[s
         decode(Everything, {**encode(ONE), **change})
 
 
-def test_a_row_is_read_as_a_record() -> None:
-    """Early versions wrote what an inventory holds without names."""
-    value = {**encode(ONE), "inners": [["y", None]]}
-
-    assert decode(Everything, value) == ONE
-
-
 def test_what_was_learnt_is_not_looked_for_by_the_first_record() -> None:
     """Of all records of a module, whatever else it has: to ask for types takes milliseconds."""
     learn(record)

@@ -12,12 +12,9 @@ import pytest
 
 from bellhop.errors import MissingError, StaleError, TemporaryError
 from bellhop.model.gvk import ObjectKey
-from bellhop.model.record import Held, Inventory, Observation, Owner
+from bellhop.model.record import Held, Inventory, Owner
 from bellhop.ports.store import ABSENT, Item
-from bellhop.records import Sealer
-from bellhop.records.codec import encode
 from bellhop.records.payloads import SHARDS, SHORT
-from bellhop.records.sealing import as_text
 from tests.fakes.fleet import CountingStore
 from tests.fakes.kept import value_of
 from tests.fakes.mortal import Fate, Killed, Mortal
@@ -28,7 +25,6 @@ from tests.unit.records.rig import (
     SERVICE,
     WEB,
     Rig,
-    gate,
     gone,
     observation,
     profile,
@@ -394,43 +390,3 @@ def test_an_inventory_that_is_lost_is_made_up_from_the_owners(rig: Rig) -> None:
     assert list(rig.records.inventories.of(EAST)) == [kept.value]
     rig.records.inventories.put(Inventory(EAST, "p", {}), expect=token)
     assert rig.records.inventories.get(EAST, "p") is None
-
-
-# Earlier versions -------------------------------------------------------------------------------
-
-
-def test_reads_what_earlier_versions_wrote(rig: Rig) -> None:
-    """Payloads within their heads, fields by their old names, rows; and writes them anew."""
-    sealer, at = Sealer(bytes(32)), rig.clock.now().isoformat()
-
-    def write(partition: str, sort: str, payload: Any, **clear: Any) -> None:
-        sealed = as_text(sealer.seal(payload, f"{partition} {sort}"))
-        rig.store.put(Item(partition, sort, {**clear, "sealed": sealed}))
-
-    value = {"namespace": "fleet", "name": "east", "labels": {}, "kubernetes": "v1.34"}
-    rig.store.put(Item("cluster", EAST, {**value, "token": "abc", "at": at, "forwarder": {}}))
-    rig.store.put(Item("gate", EAST, {"token": "a", "kinds": [["", "v1", "Pod", ""]]}))
-    write("manifest/ConfigMap", "default/a", {"a": 1})
-    write(f"observation/{EAST}", str(WEB), {"kind": "Service"}, uid="u", rv=3, gone=False, at=at)
-    write(f"inventory/{EAST}", "p", {str(WEB): ["d", "ConfigMap default/a", at]})
-    head = encode(profile(), omit=("contents",))
-    contents = [encode(content) for content in profile().contents]
-    write(PROFILES, f"{EAST}/p", {"contents": contents}, **head)
-
-    records, start = rig.records, rig.clock.now()
-    cluster = value_of(records.clusters.get(EAST))
-    assert cluster
-    assert (cluster.token_digest, cluster.registered_at) == ("abc", start)
-    assert records.gates.get(EAST) is None
-    assert value_of(records.manifests.get("ConfigMap", "default", "a")) == {"a": 1}
-    seen = value_of(records.observations.get(EAST, WEB))
-    assert seen == Observation(EAST, WEB, "u", 3, {"kind": "Service"}, start)
-    held = {WEB.identity: Held("d", "ConfigMap default/a", start)}
-    assert value_of(records.inventories.get(EAST, "p")) == Inventory(EAST, "p", held)
-    assert value_of(records.profiles.get("t", EAST, "p")) == profile()
-
-    records.observations.put(observation(version=4))
-    records.clusters.put(cluster)
-    records.gates.put(EAST, gate())
-    assert value_of(records.observations.get(EAST, WEB)) == observation(version=4)
-    assert value_of(records.gates.get(EAST)) == gate()

@@ -91,7 +91,6 @@ def test_a_script_writes_what_is_brought(fleet: Fleet, east: FakeKube) -> None:
     )
     fleet.pump()
     assert said(east) == {"sky": "blue", "sun": "red"}
-    assert held(fleet).scripted
 
     fleet.apply(COLOURS.replace("blue, sun: red", "grey"))
     fleet.pump()

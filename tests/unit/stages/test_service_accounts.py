@@ -12,7 +12,6 @@ from bellhop.model import marks
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import InvalidDocuments
 from bellhop.model.record import Outcome
-from bellhop.records.versions import SCHEMAS
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -274,17 +273,3 @@ def test_labels_are_looked_for_wherever_they_may_be(fleet: Fleet, metadata: str)
     """Metadata of another form has a sentence of its own."""
     with pytest.raises(InvalidDocuments):
         fleet.apply(f"{{apiVersion: v1, kind: ConfigMap, metadata: {metadata}}}")
-
-
-def test_an_older_version_takes_no_profile_with_an_account(fleet: Fleet, east: FakeKube) -> None:
-    """It would apply with all rights: the record has a number that it does not know."""
-    del east
-    fleet.apply(anns(profile()), profile(name="plain"), holder("own"), holder("plain"))
-    fleet.pump()
-    numbers = {
-        item.sort: item.value.get("schema")
-        for item in fleet.store.all()
-        if item.partition.startswith("profile/")
-    }
-
-    assert numbers == {"/own": SCHEMAS["profile"], "/plain": None}
