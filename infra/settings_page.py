@@ -11,12 +11,12 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import fields
 
 from bellhop.cli.commands.serve import command as serve
 from bellhop.settings import Settings

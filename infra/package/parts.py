@@ -38,6 +38,7 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "grpc": "grpcio",
     "jinja2": "jinja2",
     "lupa": "lupa",
+    "msgspec": "msgspec",
     "pydantic": "pydantic",
     "pydantic_core": "pydantic-core",
     "re2": "google-re2",

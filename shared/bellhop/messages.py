@@ -18,14 +18,13 @@ one cluster's flood delays no other's event: inboxes serve shares in turn.
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
-from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
+
+from msgspec import Struct, ValidationError, convert, to_builtins
 
 from bellhop.errors import InvalidError, TemporaryError
-from bellhop.frozen import frozen
 from bellhop.model.gvk import CLOUD_EVENT
 from bellhop.ports.queue import GROUP_LIMIT, Message, Queue
 
@@ -49,20 +48,19 @@ _EVENTS = "!"
 
 _FIRST = 1
 
+_UNLIKE = ("trace", "rang")
+"""Fields in which two messages may differ and still ask for the same work."""
+
 _READABLE = 80
 """Characters of a long group's name that stay readable before its digest."""
 
 
-@frozen
-class Envelope(ABC):
+class Envelope(Struct, frozen=True, omit_defaults=True):
     """What all messages have: an inbox, a group, a share, and a body that reads back."""
 
     do: ClassVar[str]
     usual: ClassVar[str]
     """The inbox that it goes to, where it does not say otherwise."""
-
-    unlike: ClassVar[tuple[str, ...]] = ("trace", "rang")
-    """Fields in which two messages may differ and still ask for the same work."""
 
     schema: ClassVar[int] = 1
     """Raised where the version before would do something else, and is 2 where it knows no such
@@ -85,54 +83,19 @@ class Envelope(ABC):
 
     def message(self) -> Message:
         """Return what goes into the queue; fields with their default are left out."""
-        body: dict[str, Any] = {"do": self.do}
+        body = {"do": self.do, **to_builtins(self)}
         if self.schema != _FIRST:
             body["schema"] = self.schema
-        for name, default, _ in _fields(type(self)):
-            value = getattr(self, name)
-            if default is MISSING or value != default:
-                body[name] = value
         return Message(body, group_name(self.group), group_name(self.share))
 
     @property
     def work(self) -> tuple[Any, ...]:
         """Return what is asked for: equal for two messages of which one is enough."""
-        return (self.do, *(getattr(self, name) for name in _asking(type(self))))
-
-    @classmethod
-    def of(cls, body: Mapping[str, Any]) -> Self:
-        """Read a body; a field of a later version is passed over.
-
-        Raises:
-            InvalidError: a field is missing, or is not of its type.
-        """
-        given: dict[str, Any] = {}
-        for name, default, kind in _fields(cls):
-            if name not in body:
-                if default is MISSING:
-                    raise InvalidError(f"cannot read a message to {cls.do}: it has no {name}")
-                continue
-            value = body[name]
-            if type(value).__name__ != kind:
-                raise InvalidError(f"cannot read a message to {cls.do}: its {name} is no {kind}")
-            given[name] = value
-        return cls(**given)
+        names = (name for name in self.__struct_fields__ if name not in _UNLIKE)
+        return (self.do, *(getattr(self, name) for name in names))
 
 
-@cache
-def _fields(kind: type[Envelope]) -> tuple[tuple[str, Any, Any], ...]:
-    """Name the fields of a kind of message, with their defaults and types: each event asks."""
-    return tuple((each.name, each.default, each.type) for each in fields(kind))
-
-
-@cache
-def _asking(kind: type[Envelope]) -> tuple[str, ...]:
-    """Name the fields in which no two messages may differ that ask for the same work."""
-    return tuple(name for name, _, _ in _fields(kind) if name not in kind.unlike)
-
-
-@frozen
-class Evaluate(Envelope):
+class Evaluate(Envelope, frozen=True):
     """Run the sources over an object's newest observation.
 
     `rang` is when the cluster noticed, in ISO 8601, for the ledger's total. With a `source` it is
@@ -168,8 +131,7 @@ class Evaluate(Envelope):
         return self.source or _told_in(self.cluster, self.object)
 
 
-@frozen
-class Aggregate(Envelope):
+class Aggregate(Envelope, frozen=True):
     """Run a source's aggregatedSelection over what matches in a cluster, if any of it changed."""
 
     do: ClassVar[str] = "aggregate"
@@ -190,8 +152,7 @@ class Aggregate(Envelope):
         return self.source
 
 
-@frozen
-class Weigh(Envelope):
+class Weigh(Envelope, frozen=True):
     """See how much of a report ended at once, and hold it or let it go."""
 
     do: ClassVar[str] = "weigh"
@@ -210,8 +171,7 @@ class Weigh(Envelope):
         return self.cluster
 
 
-@frozen
-class Instantiate(Envelope):
+class Instantiate(Envelope, frozen=True):
     """Make a trigger's profile in a source cluster, for one object or, with none, for all."""
 
     do: ClassVar[str] = "instantiate"
@@ -233,8 +193,7 @@ class Instantiate(Envelope):
         return _in_turn(_told_in(self.cluster, self.object), self.rang)
 
 
-@frozen
-class Resolve(Envelope):
+class Resolve(Envelope, frozen=True):
     """Take a user's own profile to the clusters that it selects."""
 
     do: ClassVar[str] = "resolve"
@@ -254,8 +213,7 @@ class Resolve(Envelope):
         return "profiles"
 
 
-@frozen
-class Apply(Envelope):
+class Apply(Envelope, frozen=True):
     """Bring one cluster to what a profile wants there, or withdraw the profile from it.
 
     `contested` is an object that changed hands, or may, and `touched` one that somebody else wrote
@@ -284,8 +242,7 @@ class Apply(Envelope):
         return _in_turn(f"{self.destination}<{self.cluster}", self.rang)
 
 
-@frozen
-class Sweep(Envelope):
+class Sweep(Envelope, frozen=True):
     """List a cluster; `full` evaluates all objects, not only those that changed.
 
     With a `walk` it goes on with that one, whose record says where, and otherwise nothing.
@@ -308,8 +265,7 @@ class Sweep(Envelope):
         return self.cluster
 
 
-@frozen
-class Survey(Envelope):
+class Survey(Envelope, frozen=True):
     """Look at what profiles hold in a cluster; `full` also at kinds of which they hold nothing.
 
     Where it is `held`, some of it is to stay as it was applied.
@@ -339,8 +295,7 @@ class Survey(Envelope):
         return self.cluster
 
 
-@frozen
-class Confirm(Envelope):
+class Confirm(Envelope, frozen=True):
     """Read one object back, after a hint that it is about to change.
 
     `before` is its resource version as the hint had it: seeing it again says that the change
@@ -370,8 +325,7 @@ class Confirm(Envelope):
         return self.cluster
 
 
-@frozen
-class AskRights(Envelope):
+class AskRights(Envelope, frozen=True):
     """Ask a cluster whether an account may see a kind, in a namespace or, by an empty one, in all.
 
     Then the `object` is evaluated that waits for it, if there is one.
@@ -398,8 +352,7 @@ class AskRights(Envelope):
         return _in_turn(self.cluster, self.rang)
 
 
-@frozen
-class Classify(Envelope):
+class Classify(Envelope, frozen=True):
     """Give a cluster the labels of the classifiers that it satisfies by now, and no others."""
 
     do: ClassVar[str] = "classify"
@@ -417,8 +370,7 @@ class Classify(Envelope):
         return self.cluster + _BACKGROUND
 
 
-@frozen
-class Examine(Envelope):
+class Examine(Envelope, frozen=True):
     """See whether a cluster is well, as ClusterHealthChecks ask, and tell who is to know."""
 
     do: ClassVar[str] = "examine"
@@ -436,8 +388,7 @@ class Examine(Envelope):
         return self.cluster + _BACKGROUND
 
 
-@frozen
-class Probe(Envelope):
+class Probe(Envelope, frozen=True):
     """Ask a cluster that did not answer whether it does, for all who wait for it."""
 
     do: ClassVar[str] = "probe"
@@ -455,8 +406,7 @@ class Probe(Envelope):
         return self.cluster
 
 
-@frozen
-class Renew(Envelope):
+class Renew(Envelope, frozen=True):
     """Do what is due by now so that a cluster goes on ringing; its record says what that is."""
 
     do: ClassVar[str] = "renew"
@@ -474,8 +424,7 @@ class Renew(Envelope):
         return self.cluster
 
 
-@frozen
-class ReadKeys(Envelope):
+class ReadKeys(Envelope, frozen=True):
     """Read anew with which keys the tokens of a cluster's service accounts are signed."""
 
     do: ClassVar[str] = "read-keys"
@@ -493,8 +442,7 @@ class ReadKeys(Envelope):
         return self.cluster
 
 
-@frozen
-class Tidy(Envelope):
+class Tidy(Envelope, frozen=True):
     """Delete the traces of a forgotten cluster, once nobody is at work on it any more."""
 
     do: ClassVar[str] = "tidy"
@@ -512,8 +460,7 @@ class Tidy(Envelope):
         return self.cluster
 
 
-@frozen
-class Keep(Envelope):
+class Keep(Envelope, frozen=True):
     """Keep the house: collect blobs nobody names, and set the timers that are missing."""
 
     do: ClassVar[str] = "keep"
@@ -553,7 +500,7 @@ _BY_NAME = {kind.do: kind for kind in _KINDS}
 
 
 def read(body: Mapping[str, Any]) -> Envelope:
-    """Read back what a queue delivers.
+    """Read back what a queue delivers; a field of a later version is passed over.
 
     Raises:
         InvalidError: it is of a kind nobody sends, or is not whole.
@@ -567,7 +514,10 @@ def read(body: Mapping[str, Any]) -> Envelope:
         )
     if kind is None:
         raise InvalidError(f"cannot do '{str(body.get('do'))[:64]}': there is no such message")
-    return kind.of(body)
+    try:
+        return convert(body, kind)
+    except ValidationError as error:
+        raise InvalidError(f"cannot read a message to {kind.do}: {error}") from error
 
 
 class Publisher:

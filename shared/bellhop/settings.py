@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from datetime import timedelta
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from bellhop.errors import InvalidError
-from bellhop.frozen import frozen
 
 Adopting = Literal["asked", "always"]
 
 
-@frozen
-class Settings:
+class Settings(Struct, frozen=True):
     """Defaults suit one machine and a few dozen clusters."""
 
     body_limit: int = 4 * 1024 * 1024
@@ -119,18 +119,16 @@ def read(environment: Mapping[str, str]) -> Settings:
     Raises:
         InvalidError: a value is not of its setting's type, or means nothing.
     """
-    types = get_type_hints(Settings)
     given: dict[str, Any] = {}
     for field in fields(Settings):
         name = f"BELLHOP_{field.name.upper()}"
         if name not in environment:
             continue
-        kind = types[field.name]
-        if get_args(kind):
-            given[field.name] = _word(name, get_args(kind), environment[name])
+        if words := get_args(field.type):
+            given[field.name] = _word(name, words, environment[name])
             continue
         try:
-            given[field.name] = _value(field.name, kind, environment[name])
+            given[field.name] = _value(field.name, field.type, environment[name])
         except (OverflowError, ValueError) as error:
             raise InvalidError(
                 f"cannot read the setting {name}: '{environment[name]}' is not a number"

@@ -6,12 +6,12 @@ import io
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop import stages
 from bellhop.adapters.aws.logs import CloudWatchLogs

@@ -6,11 +6,11 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.adapters.gcp.logs import CloudLogs
 from bellhop.adapters.gcp.services import Services

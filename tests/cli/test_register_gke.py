@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.errors import MissingError
 from bellhop.fleet.renewal import renew

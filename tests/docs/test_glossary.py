@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections import Counter
-from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from bellhop import messages
 from bellhop.model import record
@@ -40,7 +40,7 @@ def classes(module: object) -> list[str]:
     return [
         name.lower()
         for name, each in inspect.getmembers(module, inspect.isclass)
-        if is_dataclass(each) and each.__module__ == getattr(module, "__name__", "")
+        if issubclass(each, Struct) and each.__module__ == getattr(module, "__name__", "")
     ]
 
 

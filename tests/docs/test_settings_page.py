@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
+from msgspec.structs import fields
 
 from bellhop.settings import Settings
 from infra.settings_page import CLOUDS, LIBRARY, PAGE, meanings, read_by, set_by, told_by, written

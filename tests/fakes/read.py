@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.hosting import MANAGEMENT

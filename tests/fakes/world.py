@@ -11,10 +11,12 @@ import copy
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from bellhop.engine.cloud_events import CloudEvent
 from bellhop.engine.naming import profile_name

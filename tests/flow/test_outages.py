@@ -8,7 +8,6 @@ import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 import urllib3
+from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.embedded.state import open_state

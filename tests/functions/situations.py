@@ -11,9 +11,10 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+
+from msgspec.structs import replace
 
 from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import DEAD

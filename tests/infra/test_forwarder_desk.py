@@ -6,11 +6,11 @@ import io
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.engine.hints import Hint
 from bellhop.forwarder.debt import Debt, Known

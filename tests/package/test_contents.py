@@ -42,6 +42,7 @@ EXTRAS: Mapping[str, str] = {
     "jinja2/*": "is loaded by what is asked of the package",
     "jmespath/*": "is loaded by what is asked of the package",
     "lupa/*": "is loaded by what is asked of the package",
+    "msgspec/*": "is loaded by what is asked of the package",
     "markupsafe/*": "stands in where its other half cannot be loaded",
     "pydantic/*": "is loaded by what is asked of the package",
     "s3transfer/*": "moves large files, which nobody asks for",

@@ -13,10 +13,11 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from bellhop.adapters.aws.queue import DEAD
 from bellhop.adapters.aws.services import Services

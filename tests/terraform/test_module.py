@@ -7,10 +7,10 @@ import shutil
 import subprocess
 import tomllib
 import zipfile
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from msgspec.structs import fields
 
 from bellhop.messages import INBOXES
 from bellhop.settings import Settings

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from bellhop import messages
 from bellhop.engine.cloud_events import CloudEvent
@@ -76,10 +75,16 @@ def test_passes_over_what_a_later_version_adds() -> None:
     [
         pytest.param({}, "cannot do 'None': there is no such message", id="empty"),
         pytest.param({"do": "dance"}, "cannot do 'dance'", id="unknown"),
-        pytest.param({"do": "tidy"}, "it has no cluster", id="not whole"),
-        pytest.param({"do": "tidy", "cluster": 7}, "its cluster is no str", id="of another type"),
+        pytest.param({"do": "tidy"}, "missing required field `cluster`", id="not whole"),
         pytest.param(
-            {"do": "sweep", "cluster": "a/b", "full": "yes"}, "its full is no bool", id="no flag"
+            {"do": "tidy", "cluster": 7},
+            r"Expected `str`.*\.cluster`",
+            id="of another type",
+        ),
+        pytest.param(
+            {"do": "sweep", "cluster": "a/b", "full": "yes"},
+            r"Expected `bool`.*\.full`",
+            id="no flag",
         ),
     ],
 )

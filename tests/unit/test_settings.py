@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import asdict
 
 from bellhop.errors import InvalidError
 from bellhop.settings import Settings, read

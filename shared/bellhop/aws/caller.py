@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from bellhop.adapters.aws.eks import EksClusters
 from bellhop.adapters.aws.errors import ABSENT
 from bellhop.adapters.aws.services import Services
@@ -14,7 +16,6 @@ from bellhop.aws.resources import open_resources
 from bellhop.cloud.environment import reach_where
 from bellhop.errors import MissingError, TemporaryError
 from bellhop.fleet.installation import Installation
-from bellhop.frozen import frozen
 from bellhop.logs import Log
 
 VARIABLES = {
@@ -28,8 +29,7 @@ VARIABLES = {
 """What functions read from their environment, by the name that Terraform's output has for it."""
 
 
-@frozen
-class Called:
+class Called(Struct, frozen=True):
     """An opened installation, and the connections to it."""
 
     installation: Installation

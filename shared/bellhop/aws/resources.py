@@ -30,15 +30,13 @@ from bellhop.cloud.environment import (
     reach_where,
     sealing_key,
 )
-from bellhop.frozen import frozen
 from bellhop.logs import Log, configure
 from bellhop.messages import Publisher
 from bellhop.model.reach import ABROAD, Reach
 from bellhop.settings import read
 
 
-@frozen(slots=False, kw_only=True)
-class Resources(cloud.Resources):
+class Resources(cloud.Resources, frozen=True, kw_only=True):
     """An installation as its functions see it; its secrets are sealed by `kms_key`."""
 
     queues: Mapping[str, SqsQueue]

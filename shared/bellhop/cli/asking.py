@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec import Struct
 
 from bellhop.cli.kinds import KindName, kind_named
 from bellhop.errors import InvalidError, MissingError
-from bellhop.frozen import frozen
 
 if TYPE_CHECKING:
     from bellhop.cli.views.view import Query
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@frozen
-class Asked:
+class Asked(Struct, frozen=True):
     """A kind, and which objects of it."""
 
     kind: KindName

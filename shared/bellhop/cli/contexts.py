@@ -14,12 +14,13 @@ Names and addresses are kept here, and no credentials: a cloud is asked with its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from bellhop.errors import InvalidError, MissingError
-from bellhop.frozen import frozen
 
 LOCAL = "local"
 EMBEDDED = "embedded"
@@ -31,14 +32,13 @@ _WHERE = {AWS: ("table", "region"), GCP: ("database", "project")}
 """What of a cloud's place tells it apart: what has the records, and what that is in."""
 
 
-@frozen
-class Context:
+class Context(Struct, frozen=True):
     """One installation: `state` is the folder of an embedded one, `place` where a cloud's is."""
 
     name: str
     kind: str
     state: Path = Path()
-    place: Mapping[str, Any] = field(default_factory=dict)
+    place: Mapping[str, Any] = {}
 
     @property
     def where(self) -> str:
@@ -55,8 +55,7 @@ class Context:
         return {**named, self.kind: dict(self.place)}
 
 
-@frozen
-class Contexts:
+class Contexts(Struct, frozen=True):
     """All contexts, and which one is current."""
 
     current: str

@@ -7,8 +7,9 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from bellhop.errors import InvalidError
-from bellhop.frozen import frozen
 
 if TYPE_CHECKING:
     from bellhop.cli.views.view import View
@@ -17,8 +18,7 @@ _LIB = "lib.projectsveltos.io"
 _CONFIG = "config.projectsveltos.io"
 
 
-@frozen
-class KindName:
+class KindName(Struct, frozen=True):
     """One kind for the command line; `stored` are the kinds of manifests that it means.
 
     An EventBasedAddOn is an EventTrigger by its first name, so that asking for one shows both.

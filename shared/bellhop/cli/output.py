@@ -18,9 +18,9 @@ from itertools import chain, islice
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from bellhop.cli.options import JSON, WIDE, YAML
-from bellhop.frozen import frozen
 from bellhop.model.visible import escaped_json, visible, visible_lines
 
 Row = Mapping[str, Any]
@@ -49,8 +49,7 @@ STYLES = {
 }
 
 
-@frozen
-class Column:
+class Column(Struct, frozen=True):
     """One column: its title, the key of the row that fills it, and how a value reads."""
 
     title: str

@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from bellhop.cli.contexts import AWS, GCP
 from bellhop.errors import InvalidError
-from bellhop.frozen import frozen
 from bellhop.messages import INBOXES
 
 OUTPUT = "bellhop"
@@ -20,8 +21,7 @@ OWN = ("profile", "role_arn", "endpoint")
 LARGEST = 1024 * 1024
 
 
-@frozen
-class _Shape:
+class _Shape(Struct, frozen=True):
     """What the output of a cloud's module has: texts, one of `by_inbox` each, and named texts."""
 
     texts: tuple[str, ...]

@@ -7,18 +7,18 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from msgspec import Struct
+
 from bellhop.cli.output import Row
 from bellhop.cli.redaction import hidden
 from bellhop.engine.liveness import MESSAGE, STATE, counting
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import aggregates, object_of, report, selection
-from bellhop.frozen import frozen
 from bellhop.model.asking import asker, health_check_of
 from bellhop.model.record import Match, Selection
 
 
-@frozen
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Which matches; what is empty asks nothing."""
 
     cluster_namespace: str

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from bellhop.cloud.ready import Ready
 from bellhop.cloud.resources import Resources
 from bellhop.engine.cloud_events import attributes
 from bellhop.errors import DeniedError, InvalidError, TemporaryError
-from bellhop.frozen import frozen
 from bellhop.logs import Log
 from bellhop.stages.entrance import Caller, Reply, Request, caller, too_large
 from bellhop.stages.ingest import Ingest
@@ -21,8 +21,7 @@ _HEALTH = "/healthz"
 _REFUSED = 400
 
 
-@frozen
-class Call:
+class Call(Struct, frozen=True):
     """One request; names of headers are in small letters, and the path is as it was meant.
 
     The address is the cloud's word for where it comes from: no sender can choose it. `length` is
@@ -33,7 +32,7 @@ class Call:
     path: str
     address: str
     body: Callable[[], bytes]
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     length: int = 0
 
 

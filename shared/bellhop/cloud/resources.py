@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Protocol
 
+from msgspec import Struct
+
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.cloud.environment import Range
 from bellhop.cloud.told import ToldLedger
-from bellhop.frozen import frozen
 from bellhop.logs import Log
 from bellhop.messages import Publisher
 from bellhop.model.reach import ABROAD, Reach
@@ -26,8 +27,7 @@ class CloudQueue(Queue, DeadLetters, Watched, Protocol):
     """An inbox as those see it who publish into it, and those who look after it."""
 
 
-@frozen(kw_only=True)
-class Resources:
+class Resources(Struct, frozen=True, kw_only=True):
     """An installation as its functions see it.
 
     `secrets` is how secrets' names begin; `reach` says which addresses clusters may have, and

@@ -14,9 +14,10 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+from msgspec import Struct
+
 from bellhop.adapters.local.database import Database
 from bellhop.adapters.local.queue import SqliteQueue
-from bellhop.frozen import frozen
 from bellhop.logs import Log
 from bellhop.ports.queue import Delivery, GivenUp
 from bellhop.stages.inbox import Inbox
@@ -27,8 +28,7 @@ _LONGEST_WAIT = 5.0
 _AFTER_A_FAILURE = 1.0
 
 
-@frozen
-class Source:
+class Source(Struct, frozen=True):
     """An inbox with what works on its messages.
 
     At most `workers` do at once. After each batch a worker rests for `rests` times as long.

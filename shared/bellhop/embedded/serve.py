@@ -9,10 +9,11 @@ import secrets as entropy
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from bellhop.adapters.local.files import write_whole
 from bellhop.adapters.local.server import Server

@@ -17,13 +17,15 @@ import json
 import os
 import secrets as entropy
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.clock import SystemClock
@@ -36,12 +38,12 @@ from bellhop.embedded import late
 from bellhop.errors import BellhopError, BusyError, InvalidError, MissingError
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.vitals import Room, Vitals
-from bellhop.frozen import frozen
 from bellhop.messages import INBOXES
 from bellhop.model.reach import HERE
 from bellhop.ports.clock import Clock
 from bellhop.records import Records, Sealer
 from bellhop.records.ledger import Bounds
+from bellhop.redacted import Redacted
 from bellhop.settings import Settings
 
 KEY_BYTES = 32
@@ -54,8 +56,7 @@ _PAUSES = (0.0, *[0.05] * 20)
 """Seconds before each try for the lock: many may be looking whether it is held, all the time."""
 
 
-@frozen
-class Embedded:
+class Embedded(Struct, frozen=True):
     """An opened state folder."""
 
     state: Path
@@ -147,12 +148,12 @@ def _is_held(state: Path) -> bool:
     return False
 
 
-@frozen
-class _Folder:
+class _Folder(Redacted, frozen=True):
     """A state folder with its key; one that is `still` is only looked at."""
 
+    secret_fields: ClassVar[Collection[str]] = ("key",)
     path: Path
-    key: bytes = field(repr=False)
+    key: bytes
     still: bool = False
 
     def file(self, name: str) -> Place:

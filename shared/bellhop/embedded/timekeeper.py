@@ -12,8 +12,9 @@ in.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from bellhop import __version__
 from bellhop.embedded.state import Embedded

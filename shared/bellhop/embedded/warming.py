@@ -18,11 +18,8 @@ from bellhop.engine.manifests import render_manifests
 from bellhop.engine.render import TemplateText
 from bellhop.errors import BellhopError
 from bellhop.fleet.installation import Installation
-from bellhop.frozen import compile_all
 from bellhop.gotemplate import Limits
 from bellhop.logs import Log
-from bellhop.model import record
-from bellhop.records.codec import learn
 
 MOST = 64
 """Clusters that are called."""
@@ -63,8 +60,6 @@ class WarmUp:
         threading.Thread(target=guarded, name="warming", daemon=True).start()
 
     def _languages(self) -> None:
-        compile_all()
-        learn(record)
         render_manifests(TemplateText(_TEMPLATE, "warming"), {"name": "warm"}, Limits())
         luabox.evaluate(luabox.Script(_SCRIPT), {})
         clusters = self._here.catalogs.current().clusters.values()

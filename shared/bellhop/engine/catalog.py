@@ -7,10 +7,11 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from bellhop.engine.digest import digest
 from bellhop.engine.order import reached, turned
 from bellhop.errors import PermanentError
-from bellhop.frozen import frozen
 from bellhop.model.asking import classifier_of, health_check_of
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.kinds import (
@@ -45,8 +46,7 @@ _Rule = TypeVar(
 _Bringing = TypeVar("_Bringing", EventTrigger, ClusterProfile)
 
 
-@frozen
-class _Found:
+class _Found(Struct, frozen=True):
     """What triggers that select a cluster name there, be it there or not, and why others do not.
 
     `in_force` are the sources that are there, with the triggers that join them.

@@ -7,8 +7,9 @@ it; what somebody has set is nobody else's. Of two that come at once the first b
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from bellhop.model.classifier import Classifier
 from bellhop.model.record import MOST_LABELS, Cluster

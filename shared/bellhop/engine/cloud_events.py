@@ -19,9 +19,10 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
+from msgspec import Struct
+
 from bellhop.engine.json import read_json, read_value
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.frozen import frozen
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.identity import LARGEST_VERSION
 
@@ -60,8 +61,7 @@ _TICKS = 1024
 """Places in the order for one microsecond: senders tell times in seconds, and several in one."""
 
 
-@frozen(slots=False)
-class CloudEvent:
+class CloudEvent(Struct, frozen=True, dict=True):
     """One event: its attributes by name, with `data` or `data_base64` beside them, as in JSON."""
 
     content: Mapping[str, Any]

@@ -7,7 +7,9 @@ changes, and what is rendered with that cluster's labels; nobody else is asked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.naming import GENERATED_NAMESPACE

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.engine.acting import Matched
 from bellhop.engine.allowing import refuse_rendered
@@ -25,7 +27,6 @@ from bellhop.engine.origin import GENERATED, instance_labels
 from bellhop.engine.patching.holders import FIELD, held_patches
 from bellhop.engine.referring import with_event
 from bellhop.errors import DeniedError, InvalidError, MissingError, PermanentError
-from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 from bellhop.model.addon import GeneratorRef
 from bellhop.model.check import times
@@ -38,8 +39,7 @@ Find = Callable[[Ref], ConfigMap | Secret | None]
 """Looks up what a ref names; None where it is not there."""
 
 
-@frozen
-class Generation:
+class Generation(Struct, frozen=True):
     """What was made, and of what: the variables of event time, and the refs by their names.
 
     `generated` is what generators wrote, each with what it was made of; `named` is the cluster
@@ -96,8 +96,7 @@ def _refuse_strangers(trigger: EventTrigger, source: EventSource) -> None:
         )
 
 
-@frozen
-class Maker:
+class Maker(Struct, frozen=True):
     """Makes what the profiles of one trigger hold, of the events of its source in one cluster.
 
     By `quoting` errors say all, Secrets included.

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from bellhop.engine.digest import same
 from bellhop.errors import InvalidError
-from bellhop.frozen import frozen
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.identity import MANAGER, check_key, check_uid, check_version
 from bellhop.model.record import WatchedKind
@@ -35,8 +36,7 @@ _SAME_OBJECT = frozenset({"", "status"})
 _SAME_IN_ADMISSION = _SAME_OBJECT | {"finalize"}
 
 
-@frozen
-class Hint:
+class Hint(Struct, frozen=True):
     """An object may be about to change; `before` is its resource version as the hint had it.
 
     By one that is our `own` we apply it ourselves. One that `creates` names a uid that nothing

@@ -5,17 +5,19 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bellhop import gotemplate
 from bellhop.engine import secrecy
 from bellhop.engine.cloud_events import event_of
 from bellhop.engine.manifests import Text, read_manifests, render_manifests
 from bellhop.engine.render import ANNOTATION, Dialect, TemplateText, dialect_of
 from bellhop.errors import InvalidError, MissingError, TemplateError
-from bellhop.frozen import frozen
-from bellhop.gotemplate import Limits, Struct
+from bellhop.gotemplate import Limits
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, PolicyRef, Secret
 from bellhop.model.marks import LUA, SUBRESOURCES, WITHHELD
@@ -38,15 +40,17 @@ class MissingInputError(MissingError):
     """An object that a profile is rendered from does not exist; its appearance is a new try."""
 
 
-@frozen
-class Ref:
+class Ref(Struct, frozen=True):
     """A ConfigMap or Secret that a profile takes its manifests from, with its final name."""
 
     kind: str
     namespace: str
     name: str
     optional: bool
-    how: Handling = field(default=PLAIN, hash=False)
+    how: Handling = PLAIN
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.namespace, self.name, self.optional))
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -292,8 +296,7 @@ def _otherwise(template: TemplateText, root: Mapping[str, Any], limits: Limits) 
         return ""
 
 
-@frozen
-class Instance:
+class Instance(Struct, frozen=True):
     """What event time makes of a ConfigMap or Secret: texts, and annotations for deploy time."""
 
     texts: Mapping[str, str]
@@ -564,7 +567,7 @@ def entries_of(holder: ConfigMap | Secret, field: str = "policyRefs") -> dict[st
         ) from error
 
 
-def _reference(key: ObjectKey) -> Struct:
+def _reference(key: ObjectKey) -> gotemplate.Struct:
     fields = {
         "Kind": key.gvk.kind,
         "Namespace": key.namespace,
@@ -574,4 +577,4 @@ def _reference(key: ObjectKey) -> Struct:
         "ResourceVersion": "",
         "FieldPath": "",
     }
-    return Struct(fields, "v1.ObjectReference")
+    return gotemplate.Struct(fields, "v1.ObjectReference")

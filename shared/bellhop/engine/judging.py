@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
 
 from bellhop import celbox, luabox
 from bellhop.engine import secrecy
@@ -14,7 +15,6 @@ from bellhop.engine.criteria import Traits, passes, selects
 from bellhop.engine.digest import content, digest
 from bellhop.engine.listening import refused, takes
 from bellhop.errors import ScriptError
-from bellhop.frozen import frozen
 from bellhop.model.gvk import CLOUD_EVENT, GVK
 from bellhop.model.kinds import EventSource
 from bellhop.model.source import MessageSelector, ResourceSelector
@@ -38,8 +38,7 @@ class Declined(NamedTuple):
     lacks: str = ""
 
 
-@frozen
-class Ruling:
+class Ruling(Struct, frozen=True):
     """What a source makes of an object, with the message of what was `run` last.
 
     `declined` are the selectors that did not take it, and `taken` is the one that did, by its CEL
@@ -50,8 +49,8 @@ class Ruling:
     message: str = ""
     run: bool = False
     rule: str = ""
-    declined: Sequence[Declined] = field(default=(), compare=False)
-    taken: _Selector | None = field(default=None, compare=False)
+    declined: Sequence[Declined] = ()
+    taken: _Selector | None = None
 
 
 class SlowScriptError(ScriptError):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from bellhop.engine.naming import profile_shown
 from bellhop.model.condition import Condition, Liveness, Notice

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.engine.instantiate import Fields, Ref, contents, missing, resolve
 from bellhop.engine.patching.holders import FIELD, held_patches
 from bellhop.errors import InvalidError, MissingError, PermanentError
-from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 from bellhop.model.kinds import ConfigMap, PolicyRef, Secret
 from bellhop.model.names import name_problem, namespace_problem
@@ -21,8 +22,7 @@ Find = Callable[[Ref], ConfigMap | Secret | None]
 _WHERE = "{}[{}]"
 
 
-@frozen
-class _Part:
+class _Part(Struct, frozen=True):
     """A ref as some clusters have it: all, those of a namespace, or some by their keys.
 
     `wrong` says why these clusters cannot have it.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from bellhop.engine.instantiate import Fields, MissingInputError
 from bellhop.errors import InvalidError, PermanentError

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from bellhop import gotemplate
 from bellhop.engine.secrecy import LOCALLY
 from bellhop.errors import InvalidError, TemplateError
-from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 
 Dialect = Literal["go", "jinja2"]
@@ -22,8 +23,7 @@ _DIALECTS: dict[str, Dialect] = {"go": "go", "jinja2": "jinja2"}
 _JINJA_STEPS = 250_000
 
 
-@frozen
-class TemplateText:
+class TemplateText(Struct, frozen=True):
     """A text to render: what errors call it, its dialect, and whether it may be quoted.
 
     At deploy time Go's templates name by identifier what they are given as objects at event time:

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Struct
+
 from bellhop import luabox
 from bellhop.engine.secrecy import LOCALLY
 from bellhop.errors import ScriptError
-from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 
 
-@frozen
-class ScriptText:
+class ScriptText(Struct, frozen=True):
     """A script that writes manifests of `resources`: objects by their identifiers.
 
     What is `secret` is never quoted in an error, neither as written nor as run.

@@ -15,8 +15,10 @@ import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.errors import (
     BellhopError,
@@ -33,7 +35,6 @@ from bellhop.errors import (
     TooLargeError,
     UnreachableError,
 )
-from bellhop.frozen import frozen
 from bellhop.model.marks import LAST_APPLIED
 
 KIND = "Secret"
@@ -131,8 +132,7 @@ def _reworded(error: BellhopError, doing: str) -> BellhopError:
 # Names ----------------------------------------------------------------------------------------
 
 
-@frozen
-class Withheld:
+class Withheld(Struct, frozen=True):
     """What no name may be made of: values, of which a part may be `known` from elsewhere.
 
     Both are in lower-case letters and digits alone, as a name may have been made to be.

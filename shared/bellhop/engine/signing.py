@@ -16,8 +16,9 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from msgspec import Struct
+
 from bellhop.errors import InvalidError
-from bellhop.frozen import frozen
 
 WINDOW = timedelta(minutes=5)
 """By how much a sender's clock and ours may differ, either way: a request ends with it."""
@@ -35,8 +36,7 @@ _MOST_SIGNATURES = 8
 _SECONDS = re.compile(r"[0-9]{1,12}\Z", re.ASCII)
 
 
-@frozen
-class Signed:
+class Signed(Struct, frozen=True):
     """What the head of a signed request says: which message, which attempt, and its signatures."""
 
     id: str

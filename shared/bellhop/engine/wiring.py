@@ -10,8 +10,9 @@ import base64
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from bellhop.model.gvk import Resource
 

@@ -15,8 +15,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
+from msgspec import Struct
+
 from bellhop.errors import InvalidError
-from bellhop.frozen import frozen
 from bellhop.records.sealing import Sealer, as_bytes, as_text
 
 FORMAT = 1
@@ -31,8 +32,7 @@ _BLOCK, _AT_ONCE, _KEY = 8, 1, 32
 Entry = Mapping[str, Any]
 
 
-@frozen
-class Header:
+class Header(Struct, frozen=True):
     """What an archive says in clear: which it is, and whether its installation was left."""
 
     id: str

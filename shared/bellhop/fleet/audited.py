@@ -7,11 +7,11 @@ as long as API servers take to start again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import yaml
+from msgspec.structs import replace
 
 from bellhop.adapters.local.files import write_whole
 from bellhop.engine import auditing

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+
+from msgspec import Struct
 
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import report
-from bellhop.frozen import frozen
 from bellhop.model.classified import Classified
 from bellhop.model.classifier import Classifier
 
 
-@frozen
-class Class:
+class Class(Struct, frozen=True):
     """What one classifier makes of the fleet, by clusters.
 
     `lacks` are labels that it does not give in a cluster, as (cluster, label), with why.
@@ -22,7 +21,7 @@ class Class:
     matching: Sequence[str]
     open: Sequence[str] = ()
     leaving: Sequence[str] = ()
-    lacks: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    lacks: Mapping[tuple[str, str], str] = {}
 
 
 def classified(here: Installation) -> Mapping[str, Classified]:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from bellhop.errors import BellhopError, ConflictError, MissingError
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.undisturbed import undisturbed
 from bellhop.fleet.unwiring import BY_HAND, leave_behind, silence
-from bellhop.frozen import frozen
 from bellhop.stages.installation import refuse_taken
 
 
-@frozen
-class Deregistered:
+class Deregistered(Struct, frozen=True):
     """What was taken out of the cluster, and what could not be, in a sentence."""
 
     removed: Sequence[str]

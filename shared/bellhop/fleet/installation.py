@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 if TYPE_CHECKING:
     # Most commands need a few of these, and are not to load the others.
@@ -22,16 +21,14 @@ if TYPE_CHECKING:
     from bellhop.stages.declare import Declare
 
 
-@frozen
-class Inbound:
+class Inbound(Struct, frozen=True):
     """Where clusters send their events, and the authority they trust for it (PEM, or empty)."""
 
     url: str
     ca: str
 
 
-@frozen
-class Worker:
+class Worker(Struct, frozen=True):
     """Who does the work, in the words that sentences use: it, what starts it, that it is at it."""
 
     name: str
@@ -42,8 +39,7 @@ class Worker:
 SERVE = Worker("`bellhop serve`", "start `bellhop serve`", "`bellhop serve` is at it")
 
 
-@frozen
-class Installation:
+class Installation(Struct, frozen=True):
     """Everything a command needs; `dead` are each queue's dead letters by the inbox's name.
 
     `reach` says which addresses clusters may have where this installation runs. `queues` are the
@@ -60,6 +56,6 @@ class Installation:
     publisher: Publisher
     dead: dict[str, DeadLetters]
     inbound: Inbound
-    queues: Mapping[str, Watched] = field(default_factory=dict)
+    queues: Mapping[str, Watched] = {}
     vitals: Vitals | Ticking | None = None
     worker: Worker = SERVE

@@ -18,9 +18,11 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import IO, Any
+
+from msgspec.structs import replace
 
 from bellhop.errors import ConflictError, InvalidError, MissingError
 from bellhop.fleet import archive

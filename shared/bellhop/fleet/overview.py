@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.engine.pausing import pause_of
 from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.errors import AwayError, PausedError
 from bellhop.fleet.installation import Installation
-from bellhop.frozen import frozen
 from bellhop.model.asking import asker
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.record import Cluster, Ended, Health, Outcome, Pace, Profile
@@ -36,8 +37,7 @@ Who = tuple[str, str, str]
 """A profile's trigger, source cluster and name."""
 
 
-@frozen
-class ProfileStatus:
+class ProfileStatus(Struct, frozen=True):
     """A profile and how applying it ended where it was tried."""
 
     profile: Profile

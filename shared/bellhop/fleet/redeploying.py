@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from bellhop.engine.naming import profile_kind
 from bellhop.errors import ConflictError, MissingError, StaleError

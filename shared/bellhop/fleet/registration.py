@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.engine.classifying import carry
@@ -59,12 +61,12 @@ from bellhop.fleet.unwiring import (
     silence,
     twin,
 )
-from bellhop.frozen import frozen
 from bellhop.model.gvk import Resource
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.record import Cluster, Issuer
 from bellhop.ports.store import ABSENT
 from bellhop.records.installations import InstallationId
+from bellhop.redacted import Redacted
 from bellhop.stages import accounts
 from bellhop.stages.installation import marked, other, take_over
 
@@ -85,8 +87,7 @@ Pause = Callable[[float], None]
 _TRIES = 3
 
 
-@frozen
-class Registration:
+class Registration(Struct, frozen=True):
     """What a user asks for; `labels` of None keeps those the cluster has.
 
     `twice` takes a cluster that is registered under another name already; `install` brings the
@@ -113,7 +114,7 @@ class Registration:
     audit: Path | None = None
     managed: str = ""
     renews: datetime | None = None
-    pauses: Mapping[str, Any] = field(default_factory=dict)
+    pauses: Mapping[str, Any] = {}
     take_over: bool = False
 
     @property
@@ -138,14 +139,14 @@ class Registration:
         return forwarder_manifests(self.image or image or IMAGE, ports, self.audience)
 
 
-@frozen
-class Registered:
+class Registered(Redacted, frozen=True):
     """What came of it; `secret` is the forwarder's, as it was applied, `image` that of its pods."""
 
+    secret_fields: ClassVar[Collection[str]] = ("secret",)
     cluster: Cluster
     again: bool
     warnings: Sequence[str] = field(default_factory=tuple)
-    secret: Mapping[str, Any] | None = field(default=None, repr=False)
+    secret: Mapping[str, Any] | None = None
     image: str = ""
 
 

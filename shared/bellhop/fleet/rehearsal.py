@@ -7,9 +7,11 @@ the Lua box judges, the engine instantiates and renders.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.engine import instantiate as engine
 from bellhop.engine.acting import Matched, standing
@@ -22,7 +24,6 @@ from bellhop.engine.referring import referred, shown
 from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet import advising, generated, permitted
 from bellhop.fleet.trial import Trial, Tried, objects
-from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 from bellhop.model.document import Document
 from bellhop.model.hosting import MANAGEMENT
@@ -41,16 +42,14 @@ from bellhop.settings import Settings
 from bellhop.stages.features.resources.planning import Desired, desired, plan
 
 
-@frozen
-class Placement:
+class Placement(Struct, frozen=True):
     """What one cluster would get of a profile."""
 
     cluster: str
     contents: tuple[Content, ...]
 
 
-@frozen
-class Instantiated:
+class Instantiated(Struct, frozen=True):
     """A ConfigMap or Secret rendered with an event; `origin` is the one with the templates."""
 
     origin: engine.Ref
@@ -58,8 +57,7 @@ class Instantiated:
     manifest: dict[str, Any]
 
 
-@frozen
-class Generated:
+class Generated(Struct, frozen=True):
     """One ClusterProfile that a trigger would generate; its `object` is empty for all together."""
 
     profile: Profile

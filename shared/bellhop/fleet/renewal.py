@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from bellhop.adapters.local.certificates import life
 from bellhop.engine.wiring import direct, forwarder_secret, is_audited, is_callable, is_direct

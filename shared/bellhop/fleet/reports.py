@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from bellhop.errors import MissingError, StaleError
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import object_name, sources_in_force
-from bellhop.frozen import frozen
 from bellhop.model.asking import health_check_of
 from bellhop.model.gvk import CLOUD_EVENT
 from bellhop.model.record import Match, Selection
@@ -19,8 +20,7 @@ Phase = Literal["WaitingForDelivery", "Delivering", "Processed"]
 """How far a report has come, in the words that EventReports have for it."""
 
 
-@frozen
-class Report:
+class Report(Struct, frozen=True):
     """What a source takes in a cluster: each as a match, and what it fails on, with the error.
 
     `message` is that of its aggregatedSelection, which has not said anything yet where `awaited`;

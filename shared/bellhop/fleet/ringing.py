@@ -22,11 +22,12 @@ import base64
 import binascii
 import hashlib
 import secrets as entropy
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
+
+from msgspec import field
 
 from bellhop.adapters.local.certificates import issue, issuers, make_authority, together
 from bellhop.engine.wiring import (
@@ -39,11 +40,11 @@ from bellhop.engine.wiring import (
 )
 from bellhop.errors import DeniedError, InvalidError, PermanentError
 from bellhop.fleet.installation import Inbound
-from bellhop.frozen import frozen
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Kube
 from bellhop.records.installations import InstallationId
+from bellhop.redacted import Redacted
 from bellhop.stages.installation import marked
 
 OVERLAP = timedelta(minutes=5)
@@ -66,13 +67,13 @@ _TRUSTED = 3
 _SERVICE_NAMES = (f"{NAME}.{NAMESPACE}.svc", f"{NAME}.{NAMESPACE}.svc.cluster.local")
 
 
-@frozen
-class Instructions:
+class Instructions(Redacted, frozen=True):
     """What a forwarder is to be told: the record's side of it, and the Secret's entries."""
 
+    secret_fields: ClassVar[Collection[str]] = ("record", "entries")
     digest: str
-    record: Mapping[str, str] = field(repr=False)
-    entries: Mapping[str, str] = field(repr=False)
+    record: Mapping[str, str]
+    entries: Mapping[str, str]
 
     @property
     def secret(self) -> dict[str, Any]:
@@ -80,12 +81,12 @@ class Instructions:
         return forwarder_secret(self.entries)
 
 
-@frozen
-class Former:
+class Former(Redacted, frozen=True):
     """A forwarder that rings already: what the record says of it, and its Secret's entries."""
 
-    record: Mapping[str, str] = field(default_factory=dict, repr=False)
-    entries: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secret_fields: ClassVar[Collection[str]] = ("record", "entries")
+    record: Mapping[str, str] = field(default_factory=dict)
+    entries: Mapping[str, str] = field(default_factory=dict)
 
     def trusted(self, beside: str) -> str:
         """Return the authorities to trust beside a new one: that of the Secret's first."""

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import secrets as entropy
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.engine import signing
 from bellhop.errors import BusyError, ConflictError, InvalidError, MissingError, StaleError
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.ringing import digest_of
-from bellhop.frozen import frozen
 from bellhop.model.names import LONGEST_LABEL, name_problem
 from bellhop.model.record import Refusals, Sender
 from bellhop.ports.store import ABSENT
@@ -35,8 +36,7 @@ Hand = Callable[[str], None]
 """Takes a secret that was drawn, before it counts."""
 
 
-@frozen
-class Seen:
+class Seen(Struct, frozen=True):
     """A sender as people see it: its address, and what was refused in its name lately."""
 
     sender: Sender

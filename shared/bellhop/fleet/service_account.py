@@ -11,8 +11,9 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.errors import UnauthorizedError, UnreachableError

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from bellhop.errors import BellhopError, MissingError, StaleError, UnreachableError
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
-from bellhop.frozen import frozen
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.identity import version_of
 from bellhop.model.record import Observation
@@ -24,8 +25,7 @@ _MOST_NAMES = 10_000
 T = TypeVar("T")
 
 
-@frozen
-class Sight:
+class Sight(Struct, frozen=True):
     """What is known of an object, and what is there; `blind` says why nobody could look."""
 
     key: ObjectKey

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from msgspec import Struct
+
 from bellhop.fleet import clocks, overview
 from bellhop.fleet.calling import silent
 from bellhop.fleet.failures import Failure, failures
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import backlogs, dead_letters
 from bellhop.fleet.vitals import Ticking
-from bellhop.frozen import frozen
 from bellhop.model.asking import asker
 from bellhop.ports.queue import Backlog
 
 
-@frozen
-class ClusterStatus:
+class ClusterStatus(Struct, frozen=True):
     """How one cluster is: when it was heard and reached last, and what waits for it."""
 
     key: str
@@ -32,8 +32,7 @@ class ClusterStatus:
     failing: int
 
 
-@frozen
-class Status:
+class Status(Struct, frozen=True):
     """All of it; `worked_at` is when who does the work wrote last, None if it never did.
 
     `version` is that of who works, as far as it is known; `clock` tells of its clock's last jump.

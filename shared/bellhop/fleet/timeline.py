@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec import Struct
+
 from bellhop.engine.naming import profile_kind, profile_place
 from bellhop.fleet.overview import object_name
-from bellhop.frozen import frozen
 from bellhop.model.record import Entry
 from bellhop.records import Records
 from bellhop.records.ledger import hours_between
@@ -25,8 +26,7 @@ _WHOLE = timedelta(seconds=10)
 """How far before the first line that is shown the rest of its event is looked for."""
 
 
-@frozen
-class Filter:
+class Filter(Struct, frozen=True):
     """Which lines; what is empty asks nothing."""
 
     trace: str = ""

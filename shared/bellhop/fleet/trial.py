@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop import luabox
 from bellhop.engine.aggregating import Resource, aggregate
@@ -15,7 +17,6 @@ from bellhop.engine.digest import content, digest
 from bellhop.engine.judging import Candidate, judge, why, why_not
 from bellhop.engine.observe import observe
 from bellhop.errors import InvalidError, ScriptError
-from bellhop.frozen import frozen
 from bellhop.model.document import Document
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource
@@ -33,8 +34,7 @@ NOTHING = "the source selects nothing of this kind"
 Object = tuple[ObjectKey, dict[str, Any]]
 
 
-@frozen
-class Tried:
+class Tried(Struct, frozen=True):
     """What a source makes of an object: whether it matches, by which selector, and why.
 
     Selectors count from 1; 0 is for none of them. `message` is the script's own, or the rule's.

@@ -12,13 +12,14 @@ cluster's; matching.yaml has what is to be in the report, which the script may h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.errors import BellhopError, InvalidError, MissingError, ScriptError
 from bellhop.fleet.overview import object_name
 from bellhop.fleet.trial import Object, Trial, Tried, objects
-from bellhop.frozen import frozen
 from bellhop.model.document import Document
 from bellhop.model.kinds import Declaration, EventSource
 
@@ -29,8 +30,7 @@ Reading = Callable[[Sequence[str]], list[Document]]
 Declaring = Callable[[Sequence[Document]], list[Declaration]]
 
 
-@frozen
-class Case:
+class Case(Struct, frozen=True):
     """One thing that was tested, in a folder and a file of it: what is wrong, if anything is.
 
     `broken` says that it could not be tested.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 _MEBI = 1024 * 1024
 
@@ -18,8 +18,7 @@ SCARCE = 256 * _MEBI
 _SHARE = 10
 
 
-@frozen
-class Room:
+class Room(Struct, frozen=True):
     """What is left of the disk of a folder; without `names` it can hold no further file."""
 
     folder: Path
@@ -56,8 +55,7 @@ class Room:
         return min(SCARCE, self.size // _SHARE) if self.size else SCARCE
 
 
-@frozen
-class Vitals:
+class Vitals(Struct, frozen=True):
     """What can be seen of an installation in a folder, whether or not anything runs.
 
     `running` is whether a process holds the folder, which ends with the process however it ends.
@@ -68,8 +66,7 @@ class Vitals:
     room: Room
 
 
-@frozen
-class Ticking:
+class Ticking(Struct, frozen=True):
     """An installation of functions, by name: that its schedule ticks is what shows of it."""
 
     name: str

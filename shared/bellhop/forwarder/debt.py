@@ -16,12 +16,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from bellhop.engine.hints import Hint
-from bellhop.frozen import frozen
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.identity import version_of
 
@@ -42,8 +43,7 @@ class Known(NamedTuple):
     version: int
 
 
-@frozen
-class Debt:
+class Debt(Struct, frozen=True):
     """One object that hints concern; they are merged, so that there is one for each object.
 
     `serial` grows with each hint. `rang` is when the first of them came. `sure` says that all

@@ -13,7 +13,9 @@ import heapq
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from bellhop.engine.hints import Hint
 from bellhop.errors import BellhopError

@@ -8,6 +8,8 @@ from http import HTTPStatus
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+from msgspec import Struct
+
 from bellhop.adapters.local.server import Server
 from bellhop.errors import BellhopError
 from bellhop.forwarder import instructions as secret
@@ -23,7 +25,6 @@ from bellhop.forwarder.reading import Readers
 from bellhop.forwarder.sending import Sender
 from bellhop.forwarder.spool import Spool
 from bellhop.forwarder.uplink import Uplink
-from bellhop.frozen import frozen
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube
 
@@ -42,8 +43,7 @@ _DOOR_THREADS = 8
 _LAST_REQUEST_SECONDS = 1.0
 
 
-@frozen
-class Options:
+class Options(Struct, frozen=True):
     """What the command line says; times in seconds."""
 
     listen: tuple[str, int]

@@ -6,15 +6,15 @@ import base64
 import binascii
 import ipaddress
 import ssl
-from dataclasses import field
-from typing import Any
+from collections.abc import Collection
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from bellhop.engine.wiring import NAME, NAMESPACE
 from bellhop.errors import InvalidError
-from bellhop.frozen import frozen
 from bellhop.model.gvk import GVK
 from bellhop.ports.kube import Kube
+from bellhop.redacted import Redacted
 
 PLACE = f"{NAMESPACE}/{NAME}"
 """The Secret, as messages name it."""
@@ -23,27 +23,34 @@ _SECRET = GVK("", "v1", "Secret")
 _NEEDED = ("ingest-url", "cluster", "token", "path", "tls.crt", "tls.key")
 
 
-@frozen
-class Instructions:
+class Instructions(Redacted, frozen=True):
     """Whom to serve, by which path and certificate, and whom to send to, with which token."""
 
+    secret_fields: ClassVar[Collection[str]] = (
+        "ingest_ca",
+        "token",
+        "path",
+        "former_path",
+        "certificate",
+        "key",
+    )
     ingest_url: str
     """Of this very cluster: `…/clusters/<namespace>/<name>`."""
 
     audience: str
     """Ingest itself, as tokens name it that are for it alone."""
 
-    ingest_ca: str = field(repr=False)
+    ingest_ca: str
     """PEM; empty to trust what the system trusts."""
 
     cluster: str
-    token: str = field(repr=False)
-    path: str = field(repr=False)
-    former_path: str = field(repr=False)
+    token: str
+    path: str
+    former_path: str
     """What rings too until the webhook configuration has followed; empty for none."""
 
-    certificate: bytes = field(repr=False)
-    key: bytes = field(repr=False)
+    certificate: bytes
+    key: bytes
 
 
 def read(kube: Kube) -> Instructions | None:

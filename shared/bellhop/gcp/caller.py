@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from bellhop.adapters.gcp.gke import GkeClusters
 from bellhop.adapters.gcp.services import Services
 from bellhop.cloud.environment import reach_where
 from bellhop.errors import MissingError, TemporaryError
 from bellhop.fleet.installation import Installation
-from bellhop.frozen import frozen
 from bellhop.gcp.installation import installation
 from bellhop.gcp.resources import open_resources
 from bellhop.logs import Log
@@ -31,8 +32,7 @@ VARIABLES = {
 _ABSENT = "NOT_FOUND"
 
 
-@frozen
-class Called:
+class Called(Struct, frozen=True):
     """An opened installation, and the connections to it."""
 
     installation: Installation

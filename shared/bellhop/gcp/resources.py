@@ -29,7 +29,6 @@ from bellhop.adapters.local.clock import SystemClock
 from bellhop.cloud import resources as cloud
 from bellhop.cloud.environment import by_inbox, given, ranges, reach_where, sealing_key
 from bellhop.errors import InvalidError
-from bellhop.frozen import frozen
 from bellhop.gcp.lines import CloudFormatter
 from bellhop.logs import Log, configure
 from bellhop.messages import Publisher
@@ -40,8 +39,7 @@ _THREADS = 4
 """Of one processor, where nobody says: as functions-framework has it."""
 
 
-@frozen(kw_only=True)
-class Resources(cloud.Resources):
+class Resources(cloud.Resources, frozen=True, kw_only=True):
     """An installation as its functions see it; `guard` is a bucket, if there is one.
 
     Clusters' secrets lie in `secret_region` alone, if there is one, sealed by `kms_key`.

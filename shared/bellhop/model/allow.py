@@ -12,8 +12,9 @@ import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from msgspec import Struct
+
 from bellhop.errors import InvalidError
-from bellhop.frozen import frozen
 
 ANNOTATION = "bellhop.dev/allow"
 EXAMPLE = "ConfigMap in team-*; NetworkPolicy.networking.k8s.io in shop; Namespace cluster-wide"
@@ -25,8 +26,7 @@ _DEFAULT = "default"
 _SHOWN = 60
 
 
-@frozen
-class Allowed:
+class Allowed(Struct, frozen=True):
     """One entry: a kind, and its namespaces; None allows it cluster-wide."""
 
     kind: str
@@ -45,8 +45,7 @@ class Allowed:
         return any(fnmatchcase(namespace, glob) for glob in self.namespaces)
 
 
-@frozen
-class Allow:
+class Allow(Struct, frozen=True):
     """All entries of an annotation."""
 
     entries: tuple[Allowed, ...]

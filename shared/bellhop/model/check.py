@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from bellhop.frozen import frozen
+from msgspec import Struct
+
 from bellhop.model.gvk import GVK
 
 When = Literal["preDeployChecks", "validateHealths", "preDeleteChecks", "postDeleteChecks"]
 """When a check is asked, by the field it was written in."""
 
 
-@frozen
-class CheckRule:
+class CheckRule(Struct, frozen=True):
     """A CEL rule of a check, by its name."""
 
     name: str
     rule: str
 
 
-@frozen
-class Check:
+class Check(Struct, frozen=True):
     """What must be so of the objects of a kind in a cluster before a profile goes on.
 
     Those are meant that are in the `namespace` and fit the label selector `labels`, where these

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import datetime
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 
-@frozen
-class Classified:
+class Classified(Struct, frozen=True):
     """Which classifiers a cluster satisfies, by name, and what became of it.
 
     `open` are those of which nobody can say it yet; they change nothing. `leaving` says since when
@@ -20,5 +18,5 @@ class Classified:
 
     matching: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
-    leaving: Mapping[str, datetime] = field(default_factory=dict)
-    lacks: Mapping[str, str] = field(default_factory=dict)
+    leaving: Mapping[str, datetime] = {}
+    lacks: Mapping[str, str] = {}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 
-@frozen
-class Notice:
+class Notice(Struct, frozen=True):
     """What one notification has told of a cluster, and how sending it went.
 
     `told` is the state that was told last: of a cluster that was never told of it is that it is
@@ -23,8 +22,7 @@ class Notice:
     error: str = ""
 
 
-@frozen
-class Liveness:
+class Liveness(Struct, frozen=True):
     """How a cluster is by one liveness check, in a sentence; None where nobody knows yet."""
 
     name: str
@@ -32,8 +30,7 @@ class Liveness:
     message: str = ""
 
 
-@frozen
-class Condition:
+class Condition(Struct, frozen=True):
     """How a cluster is since when, in a sentence, its notices, and how it is by each check."""
 
     healthy: bool

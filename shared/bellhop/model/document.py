@@ -7,11 +7,10 @@ else do not pay for the YAML library: it is loaded by the first text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.frozen import frozen
 
 Path = tuple[str | int, ...]
 
@@ -55,7 +54,7 @@ class InvalidDocuments(InvalidError):  # noqa: N818 - it is a group; each proble
         self.problems = tuple(problems)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Document:
     """One document of a file; `index` and `line` count from 1, `prefix` leads to it in a List."""
 

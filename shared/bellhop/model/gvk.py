@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 
 class GVK(NamedTuple):
@@ -94,8 +94,7 @@ class ObjectKey(NamedTuple):
         return "/".join((*self.gvk, self.namespace, self.name))
 
 
-@frozen
-class Resource:
+class Resource(Struct, frozen=True):
     """How an API server serves a kind, from its discovery documents."""
 
     gvk: GVK

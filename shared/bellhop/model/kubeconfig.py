@@ -13,16 +13,15 @@ import binascii
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.frozen import frozen
 from bellhop.model.reach import ABROAD, Reach
+from bellhop.redacted import Redacted
 
 LARGEST = 1 << 20
 """Bytes of a kubeconfig, and of a certificate file that it names."""
@@ -74,15 +73,20 @@ _PATH = re.compile(r"[A-Za-z0-9._~:/-]*")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
-@frozen
-class Kubeconfig:
+class Kubeconfig(Redacted, frozen=True):
     """One cluster's address and credentials by value; data fields are base64 of PEM."""
 
+    secret_fields: ClassVar[Collection[str]] = (
+        "ca_data",
+        "token",
+        "client_certificate_data",
+        "client_key_data",
+    )
     server: str
-    ca_data: str = field(default="", repr=False)
-    token: str = field(default="", repr=False)
-    client_certificate_data: str = field(default="", repr=False)
-    client_key_data: str = field(default="", repr=False)
+    ca_data: str = ""
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
     tls_server_name: str = ""
 
     def describe(self) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 
-@frozen
-class Mount:
+class Mount(Struct, frozen=True):
     """A profile that has workloads which read an object."""
 
     trigger: str

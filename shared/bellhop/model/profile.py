@@ -1,8 +1,8 @@
 """ClusterProfile and Profile: which add-ons belong on which clusters."""
 
-from dataclasses import replace
 from typing import ClassVar
 
+from msgspec.structs import replace
 from pydantic import Field
 
 from bellhop.model.addon import (

@@ -16,7 +16,7 @@ import re
 import socket
 from collections.abc import Iterator
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -52,8 +52,7 @@ _ISATAP = {0x0000_5EFE, 0x0200_5EFE}
 _WORD = 0xFFFF_FFFF
 
 
-@frozen
-class Reach:
+class Reach(Struct, frozen=True):
     """How far calls may go; `loopback` lets them stay on this machine."""
 
     loopback: bool = False

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 
-@frozen
-class Reader:
+class Reader(Struct, frozen=True):
     """A profile whose templates read an object where it is brought to a destination.
 
     It is `settled` once somebody has seen to it that the object rings.

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from bellhop.errors import InvalidError
-from bellhop.frozen import frozen
 from bellhop.model.check import Check, When
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.hosting import MANAGEMENT, Hosting
 from bellhop.model.rollout import AT_ONCE, Rollout
 from bellhop.model.tally import Tally
+from bellhop.redacted import Redacted
 
 Phase = Literal[
     "Provisioning",
@@ -51,8 +53,7 @@ MOST_TOLD = 64 * 1024
 """Bytes of a cluster's annotations and spec together, as JSON."""
 
 
-@frozen
-class Cluster:
+class Cluster(Redacted, frozen=True):
     """A registered cluster; `forwarder` is how its API server rings us, as registration set it.
 
     `credentials` is the version of the kubeconfig in the secret store, which is stored first: who
@@ -67,22 +68,23 @@ class Cluster:
     store. `given` are those of its labels that classifiers gave, each with which one.
     """
 
+    secret_fields: ClassVar[Collection[str]] = ("forwarder",)
     namespace: str
     name: str
     labels: Mapping[str, str]
     kubernetes: str
     token_digest: str
     registered_at: datetime
-    forwarder: Mapping[str, str] = field(default_factory=dict, repr=False)
+    forwarder: Mapping[str, str] = field(default_factory=dict)
     credentials: str = ""
     former_digest: str = ""
     former_until: datetime | None = None
     uid: str = ""
     abandoned: str = ""
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    spec: Mapping[str, Any] = field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
+    spec: Mapping[str, Any] = {}
     managed: str = ""
-    given: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = {}
 
     @property
     def key(self) -> str:
@@ -129,8 +131,7 @@ class Cluster:
         )
 
 
-@frozen
-class Choice:
+class Choice(Struct, frozen=True):
     """The clusters that a set with maxReplicas has, in the order in which they were chosen.
 
     Those that are `failing` are down, and stay as long as no other cluster can take their place.
@@ -140,8 +141,7 @@ class Choice:
     failing: tuple[str, ...] = ()
 
 
-@frozen
-class Health:
+class Health(Struct, frozen=True):
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
 
     It and `seen` are the sums of the `tallies`.
@@ -163,7 +163,7 @@ class Health:
     swept_at: datetime | None = None
     seen: int = 0
     missed: int = 0
-    judgement: Mapping[str, str] = field(default_factory=dict)
+    judgement: Mapping[str, str] = {}
     uid: str = ""
     failures: int = 0
     walk: str = ""
@@ -185,8 +185,7 @@ class Health:
         return self.tallies[0].since if self.tallies else None
 
 
-@frozen
-class Circuit:
+class Circuit(Struct, frozen=True):
     """A cluster that did not answer when it was asked last: nobody calls it but a probe.
 
     It is open since `since`; the next probe is at `until`, `failures` have failed, and `said` is
@@ -201,8 +200,7 @@ class Circuit:
     closing: bool = False
 
 
-@frozen
-class Walk:
+class Walk(Struct, frozen=True):
     """A sweep under way: how far it has come, and what it found so far.
 
     `judged` is a digest of the sources it goes by; `again` says what was asked for meanwhile.
@@ -241,7 +239,7 @@ class Walk:
     found: int = 0
     missed: int = 0
     uid: str = ""
-    untold: Mapping[str, str] = field(default_factory=dict)
+    untold: Mapping[str, str] = {}
     unseen: tuple[GVK, ...] = ()
     problems: tuple[str, ...] = ()
     hand: str = ""
@@ -251,8 +249,7 @@ class Walk:
     unserved: tuple[GVK, ...] = ()
 
 
-@frozen
-class WatchedKind:
+class WatchedKind(Struct, frozen=True):
     """A kind that counts in one cluster; `plural` is empty until discovery has told it.
 
     Of an `own` one some source asks for what we apply ourselves, too.
@@ -263,8 +260,7 @@ class WatchedKind:
     own: bool = False
 
 
-@frozen
-class Criterion:
+class Criterion(Struct, frozen=True):
     """Which CloudEvents count, by regular expressions; an empty one asks nothing.
 
     `channel` is about the subject of the messaging system that carried the event.
@@ -276,16 +272,14 @@ class Criterion:
     channel: str = ""
 
 
-@frozen
-class Listener:
+class Listener(Struct, frozen=True):
     """An EventSource that takes CloudEvents: those that one of its criteria lets through."""
 
     source: str
     criteria: tuple[Criterion, ...]
 
 
-@frozen
-class Gate:
+class Gate(Struct, frozen=True):
     """All that ingest must know of one cluster: its tokens' digests and what counts.
 
     The former token counts until `former_until`, or without an end while that is None. In a
@@ -309,20 +303,20 @@ class Gate:
         return _in_force(self.token_digest, self.former_digest, self.former_until, now)
 
 
-@frozen
-class Sender:
+class Sender(Redacted, frozen=True):
     """Who sends CloudEvents for a cluster from outside: nothing else, and for no other cluster.
 
     One that `signs` proves itself by signatures, and `proof` is its key; any other by a token, and
     `proof` is its digest. What it had before `changed_at` counts as a Gate's does.
     """
 
+    secret_fields: ClassVar[Collection[str]] = ("proof", "former")
     cluster: str
     name: str
     made_at: datetime
     signs: bool = False
-    proof: str = field(default="", repr=False)
-    former: str = field(default="", repr=False)
+    proof: str = ""
+    former: str = ""
     changed_at: datetime | None = None
     former_until: datetime | None = None
 
@@ -336,8 +330,7 @@ def _in_force(present: str, former: str, until: datetime | None, now: datetime) 
     return present, present if ended or not former else former
 
 
-@frozen
-class Issuer:
+class Issuer(Struct, frozen=True):
     """Who makes the tokens of a cluster's service accounts, and with which keys, as of `read_at`.
 
     A token counts that is for `audience`: the address that the cluster sends to. Where the keys may
@@ -350,8 +343,7 @@ class Issuer:
     read_at: datetime
 
 
-@frozen
-class Refusals:
+class Refusals(Struct, frozen=True):
     """How many requests came in a cluster's name with a wrong token, from when until when."""
 
     count: int
@@ -359,8 +351,7 @@ class Refusals:
     at: datetime
 
 
-@frozen
-class Pulse:
+class Pulse(Struct, frozen=True):
     """When who does the work began, and when it last wrote that it is there; of which `version`.
 
     Its clock `jumped` last by so many seconds, ahead or back, at a time; all jumps since it began
@@ -375,8 +366,7 @@ class Pulse:
     off: float = 0.0
 
 
-@frozen
-class Heard:
+class Heard(Struct, frozen=True):
     """When a cluster's sender was last heard, and what its forwarder said of itself then.
 
     By so many seconds its clock was `ahead` of ours. A forwarder says its `version`, how many
@@ -394,8 +384,7 @@ class Heard:
     messaging: str = ""
 
 
-@frozen
-class Observation:
+class Observation(Struct, frozen=True):
     """The newest we know of one object.
 
     `manifest` is None for a tombstone. `resource_version` grows with every write in one cluster
@@ -418,8 +407,7 @@ class Observation:
         return self.manifest is None
 
 
-@frozen
-class Match:
+class Match(Struct, frozen=True):
     """One object that matches one source now, or whose last evaluation failed.
 
     With an `error`, `matching` is what it was before: an error is never an empty answer. It is
@@ -445,8 +433,7 @@ Cause = Literal["rings", "sweep", "declaration"]
 """What ended matches: their cluster rang, a sweep found it, or a source was written anew."""
 
 
-@frozen
-class Hold:
+class Hold(Struct, frozen=True):
     """What ended in one report, of a cluster and a source, and is not withdrawn yet.
 
     Until `until` it is only counted: `counted` is how many had ended when that was done last, and
@@ -472,21 +459,20 @@ class Hold:
     looked: str = ""
 
 
-@frozen
-class Selected:
+class Selected(Redacted, frozen=True):
     """One resource of a selection, and since when it is there; none of it where none is collected.
 
     The digest says which state of it is meant.
     """
 
+    secret_fields: ClassVar[Collection[str]] = ("manifest",)
     key: ObjectKey
     digest: str
     since: datetime
-    manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    manifest: Mapping[str, Any] = field(default_factory=dict)
 
 
-@frozen(slots=False)
-class Selection:
+class Selection(Struct, frozen=True, dict=True):
     """What a source's aggregatedSelection made of what matches in a cluster: its report there.
 
     `made_of` is a digest of the script and of the matches, and empty where it is to be made again.
@@ -518,8 +504,7 @@ class Selection:
         return tuple((key, each.digest) for key, each in self.by_key.items())
 
 
-@frozen
-class Trail:
+class Trail(Struct, frozen=True):
     """The sources that an object has matched since it was there: no other has a match of it.
 
     One of very many sources is `endless`: any source may be among them. One that has `ended`
@@ -537,8 +522,7 @@ class Trail:
         return self.endless or source in self.sources
 
 
-@frozen
-class Permit:
+class Permit(Struct, frozen=True):
     """Whether a service account may get and list a kind in a namespace, or in all of them.
 
     So the cluster said `at` that time; without it nobody knows. It is `told` once all objects were
@@ -555,8 +539,7 @@ class Permit:
     error: str = ""
 
 
-@frozen
-class Pace:
+class Pace(Struct, frozen=True):
     """A source whose script keeps taking long: `digest` is the source's as it was written then.
 
     It took too long so many `times` in a row, `since` the first of them that was noted.
@@ -568,8 +551,7 @@ class Pace:
     since: datetime
 
 
-@frozen
-class Target:
+class Target(Struct, frozen=True):
     """Conditions on an object, all of which must hold; an empty one always holds.
 
     The first five are regular expressions that match a field as a whole, the last two selectors.
@@ -588,16 +570,14 @@ ALL = Target()
 """Every object."""
 
 
-@frozen
-class Exclusion:
+class Exclusion(Struct, frozen=True):
     """Paths of the targets that are others' to decide once these objects are there."""
 
     paths: tuple[str, ...]
     target: Target = ALL
 
 
-@frozen
-class PatchText:
+class PatchText(Struct, frozen=True):
     """A patch as its author wrote it, and for which objects; errors call it its `source`.
 
     It is a template of deploy time unless it is `plain`. A `secret` one may not be quoted. One with
@@ -625,23 +605,21 @@ class PatchText:
         return chosen and self.namespace in ("", key.partition("/")[0])
 
 
-@frozen
-class Handling:
+class Handling(Struct, frozen=True):
     """How what a ref names is brought.
 
     Of two refs of a profile that want one object the one of the lower `tier` has it. By `force`
     an object whose change is refused is made anew; by `skip_namespace` no namespace is made for
     one. All get the `patches`, in their order, and then the `labels` and `annotations`. What is
-    `excluded` is written once. With its
-    `status` an object's status is written, too. What is `shared` is good as it is where another
-    profile has it. What is `local` is brought to `mgmt/mgmt`, for each cluster of the profile.
+    `excluded` is written once. With its `status` an object's status is written, too. What is
+    `shared` is good as it is where another profile has it. What is `local` is brought to `mgmt/mgmt`, for each cluster of the profile.
     """
 
     tier: int = 100
     force: bool = False
     skip_namespace: bool = False
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
     excluded: tuple[Exclusion, ...] = ()
     status: bool = False
     shared: bool = False
@@ -653,8 +631,7 @@ PLAIN = Handling()
 """As is done where nobody asks for anything."""
 
 
-@frozen
-class Content:
+class Content(Struct, frozen=True):
     """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
 
     `dialect` is the template's, or that of a script that writes the manifests. What is `secret` was
@@ -693,8 +670,7 @@ class Content:
         return chosen and self.namespace in ("", cluster.namespace)
 
 
-@frozen
-class Reading:
+class Reading(Struct, frozen=True):
     """An object that templates of deploy time read by its identifier; its names may be templates.
 
     An empty namespace means that of the cluster that they are rendered for.
@@ -718,8 +694,7 @@ def empty(contents: Sequence[Content]) -> bool:
     )
 
 
-@frozen
-class Profile:
+class Profile(Struct, frozen=True):
     """A ClusterProfile or Profile as it is to be applied; the latter is named NAMESPACE/NAME.
 
     Generated ones name their `trigger`, the source `cluster` and, with oneForEvent, the object;
@@ -781,7 +756,7 @@ class Profile:
     latest: int = 0
     pinned: bool = False
     made_at: datetime | None = None
-    recipe: Mapping[str, str] = field(default_factory=dict)
+    recipe: Mapping[str, str] = {}
     title: str = ""
     hosting: Hosting = ""
     leaves_unchanged: bool = False
@@ -823,8 +798,7 @@ class Profile:
         return self.vague or cluster in self.destinations or cluster in self.leaving
 
 
-@frozen
-class Title:
+class Title(Struct, frozen=True):
     """Which profile has a name that a template wrote, and whose profiles wait for it.
 
     It counts where that profile says so, too. Of those that wait trigger, source cluster and object
@@ -837,8 +811,7 @@ class Title:
     waiting: tuple[tuple[str, str, str], ...] = ()
 
 
-@frozen
-class Held:
+class Held(Struct, frozen=True):
     """One object of an inventory; an empty digest means that applying it had only begun.
 
     `version` is that of the kind in which it was written last; `uid` says which life of the
@@ -861,13 +834,12 @@ class Held:
     fields: str = ""
     mended: int = 0
     mended_at: datetime | None = None
-    mounted: Mapping[str, str] = field(default_factory=dict)
+    mounted: Mapping[str, str] = {}
     reloaded: str = ""
     local: bool = False
 
 
-@frozen
-class Watch:
+class Watch(Struct, frozen=True):
     """The kinds of which a profile holds objects in a cluster that are to stay as they are.
 
     And those of what its workloads read, if these restart with it: the `mounts`. The cluster rings
@@ -883,8 +855,7 @@ class Watch:
     mounts: tuple[str, ...] = ()
 
 
-@frozen
-class Inventory:
+class Inventory(Struct, frozen=True):
     """What one profile owns in one cluster, and who is at work on it until when."""
 
     cluster: str
@@ -894,8 +865,7 @@ class Inventory:
     until: datetime | None = None
 
 
-@frozen
-class Owner:
+class Owner(Struct, frozen=True):
     """Which profile has an object in one cluster, who waits for it, and who is to be told.
 
     Without a `profile` nobody has it, and those who waited are still to be told.
@@ -909,8 +879,7 @@ class Owner:
     tell: tuple[tuple[str, str, str], ...] = ()
 
 
-@frozen
-class Finding:
+class Finding(Struct, frozen=True):
     """An object in a cluster that is not as the records have it.
 
     A stray carries our marks, and no profile holds it; of a foreign one a profile holds what was
@@ -924,8 +893,7 @@ class Finding:
     since: datetime
 
 
-@frozen
-class Ended:
+class Ended(Struct, frozen=True):
     """How one feature of a profile ended in one cluster, and when it is tried next."""
 
     feature: str
@@ -935,8 +903,7 @@ class Ended:
     retry_at: datetime | None = None
 
 
-@frozen
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How applying one profile to one cluster ended last, and when it is tried next.
 
     `failures` counts those in a row; without a `retry_at` somebody has to change an input. One that
@@ -973,8 +940,7 @@ Action = Literal["Create", "Adopt", "Update", "Delete", "No Action", "Conflict",
 """What would become of one object, in Sveltos' words; it has none for one that is taken over."""
 
 
-@frozen
-class Change:
+class Change(Struct, frozen=True):
     """What would become of one object; the `diff` hides what a Secret holds."""
 
     key: Identity
@@ -983,8 +949,7 @@ class Change:
     diff: str = ""
 
 
-@frozen
-class Preview:
+class Preview(Struct, frozen=True):
     """What applying a profile to a cluster would do, as the cluster was then."""
 
     cluster: str
@@ -993,8 +958,7 @@ class Preview:
     changes: tuple[Change, ...]
 
 
-@frozen
-class Entry:
+class Entry(Struct, frozen=True):
     """One line of the ledger: what happened to one object's event, and how long it took."""
 
     at: datetime
@@ -1004,4 +968,4 @@ class Entry:
     object: str
     detail: str = ""
     took_ms: float = 0.0
-    context: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = {}

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 
-@frozen
-class HeldRemoval:
+class HeldRemoval(Struct, frozen=True):
     """Add-ons of one trigger, or of one profile that users wrote, that stay though not declared.
 
     An add-on is one profile in one cluster. `addons` of `of` would be removed, in `number`

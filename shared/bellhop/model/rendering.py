@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import datetime
 from typing import Any
 
-from bellhop.frozen import frozen
+from msgspec import Struct
+
 from bellhop.model.record import Content, Reading
 
 
-@frozen
-class Rendering:
+class Rendering(Struct, frozen=True):
     """One revision of a profile, by its `number`, which no other revision of it has.
 
     It was rendered at `made_at`, and in force until `until`. The `recipe` names what was declared
@@ -23,7 +22,7 @@ class Rendering:
     digest: str
     until: datetime
     made_at: datetime | None = None
-    recipe: Mapping[str, str] = field(default_factory=dict)
+    recipe: Mapping[str, str] = {}
     contents: tuple[Content, ...] = ()
     generated: tuple[Mapping[str, Any], ...] = ()
     reads: tuple[Reading, ...] = ()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 MOST_PLACES = 1000
 """Clusters of one profile with `maxUpdate` that change at a time."""
 
 
-@frozen
-class Rollout:
+class Rollout(Struct, frozen=True):
     """What a profile asks of its roll-out; each field that asks for nothing is false.
 
     With `continues` an object that fails keeps no other from being brought. After `most_failures`
@@ -48,8 +47,7 @@ AT_ONCE = Rollout()
 """As is done where nobody asks for anything."""
 
 
-@frozen
-class Follower:
+class Follower(Struct, frozen=True):
     """A profile that waits for another one in a cluster, or is not to be there without it."""
 
     trigger: str
@@ -57,8 +55,7 @@ class Follower:
     profile: str
 
 
-@frozen
-class Rota:
+class Rota(Struct, frozen=True):
     """The clusters of a profile whose turn it is to change; the `untold` are still to be told."""
 
     at_work: tuple[str, ...] = ()

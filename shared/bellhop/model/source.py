@@ -6,9 +6,9 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
+from msgspec import Struct
 from pydantic import Field, model_validator
 
-from bellhop.frozen import frozen
 from bellhop.model.base import Later, Many, Model, mistake
 from bellhop.model.core import Declaration, ObjectMeta
 from bellhop.model.gvk import CLOUD_EVENT, GVK
@@ -132,8 +132,7 @@ def _alias(field: str) -> str:
     return EventSourceSpec.model_fields[field].alias or field
 
 
-@frozen
-class ResourceSelector:
+class ResourceSelector(Struct, frozen=True):
     """Which objects of one kind; empty fields ask nothing.
 
     Of `script`, which is Lua, and `rules`, which are CEL, one has to say yes if there are any.
@@ -150,8 +149,7 @@ class ResourceSelector:
     deleting: bool = False
 
 
-@frozen
-class MessageSelector:
+class MessageSelector(Struct, frozen=True):
     """Which CloudEvents: by their attributes, then by `script` or `rules` if there are any."""
 
     criterion: Criterion

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 TALLIED = timedelta(hours=12)
 """A tally is of so long; two are kept, so that what is counted is at most a day old."""
 
 
-@frozen
-class Tally:
+class Tally(Struct, frozen=True):
     """What sweeps of a while looked at, from `since` on, and how much of it the push had missed."""
 
     since: datetime

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.frozen import frozen
 
 MESSAGE_LIMIT = 64 * 1024
 """Bytes of one body as JSON: SQS takes 256 KB for a batch of ten, and ours are identities."""
@@ -27,8 +27,7 @@ encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=dict).
 """Writes JSON as messages have it."""
 
 
-@frozen
-class Message:
+class Message(Struct, frozen=True):
     """What crosses a queue: identity, never content; two equal bodies are two messages.
 
     Messages of one `group` are, where the provider can, delivered one batch at a time and in
@@ -78,8 +77,7 @@ def written(message: Message) -> str:
     return text
 
 
-@frozen
-class Delivery:
+class Delivery(Struct, frozen=True):
     """A message in a worker's hands; `receipt` names this delivery, `attempt` is a hint, from 1."""
 
     message: Message
@@ -88,21 +86,18 @@ class Delivery:
     attempt: int
 
 
-@frozen
-class Done:
+class Done(Struct, frozen=True):
     """The message is finished for good."""
 
 
-@frozen
-class Again:
+class Again(Struct, frozen=True):
     """The message is to come again, after a while if the provider can wait."""
 
     after: timedelta
     reason: str
 
 
-@frozen
-class GivenUp:
+class GivenUp(Struct, frozen=True):
     """The message belongs to the dead letters: nobody foresaw what happened to it."""
 
     reason: str
@@ -112,8 +107,7 @@ Result = Done | Again | GivenUp
 """What came of a delivery; a Lambda's batch response, an HTTP status and a loop are made of it."""
 
 
-@frozen
-class DeadLetter:
+class DeadLetter(Struct, frozen=True):
     """A message that was given up: why, and when."""
 
     message: Message
@@ -121,7 +115,7 @@ class DeadLetter:
     attempts: int
     reason: str
     died_at: datetime
-    context: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = {}
 
 
 class Queue(Protocol):
@@ -161,8 +155,7 @@ class Consumer(Protocol):
         ...
 
 
-@frozen
-class Backlog:
+class Backlog(Struct, frozen=True):
     """How much there is to do.
 
     Messages that are due and wait, those in workers' hands, and since when the first one waits.

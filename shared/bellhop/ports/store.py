@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 ANY: Final = None
 """Write whatever is there."""
@@ -24,8 +24,7 @@ KEY_LIMIT = 1024
 """Bytes that a partition may take, and a sort key: DynamoDB's limit, below Firestore's 1,500."""
 
 
-@frozen
-class Item:
+class Item(Struct, frozen=True):
     """One record: `value` is JSON; `token` names this write of it, and no other ever.
 
     A token tells nothing but equality. It never comes back: not when the item is deleted and made

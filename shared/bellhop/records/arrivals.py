@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from msgspec import Struct
+
 from bellhop.errors import StaleError
-from bellhop.frozen import frozen
 from bellhop.ports.store import ABSENT, Store
 from bellhop.records.table import Table
 
@@ -20,8 +21,7 @@ REMEMBERED = timedelta(days=30)
 """How long an event is known for one that came before."""
 
 
-@frozen
-class Arrival:
+class Arrival(Struct, frozen=True):
     """When an event came first, and its place among those of its source and subject."""
 
     at: datetime

@@ -17,9 +17,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 
+from msgspec import Struct
+
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import MissingError
-from bellhop.frozen import frozen
 from bellhop.model.declared import RULES
 from bellhop.model.kinds import (
     ClusterSet,
@@ -48,8 +49,7 @@ Written = Mapping[str, Declaration]
 """What was just written, by the tokens of the writes: while those are there nobody opens it."""
 
 
-@frozen
-class _Known:
+class _Known(Struct, frozen=True):
     """A catalog, and what it was made of."""
 
     revision: Revision

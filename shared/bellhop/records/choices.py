@@ -5,9 +5,8 @@ from __future__ import annotations
 from bellhop.errors import MissingError
 from bellhop.model.record import Choice
 from bellhop.ports.store import Item
-from bellhop.records.codec import decode, encode
 from bellhop.records.payloads import Payloads
-from bellhop.records.table import Kept
+from bellhop.records.table import Kept, decode, encode
 
 
 class Choices:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from bellhop.errors import MissingError
 from bellhop.model.classified import Classified
 from bellhop.ports.store import ABSENT, Item
-from bellhop.records.codec import decode, encode
 from bellhop.records.payloads import Payloads
-from bellhop.records.table import Kept
+from bellhop.records.table import Kept, decode, encode
 
 _PARTITION = "classified"
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from contextlib import suppress
+
+from msgspec.structs import replace
 
 from bellhop.errors import MissingError, StaleError
 from bellhop.model.record import Cluster, Gate, Health
 from bellhop.ports.store import ABSENT, ANY, Item, Store
-from bellhop.records.codec import decode, encode
 from bellhop.records.payloads import Payloads
-from bellhop.records.table import RETRIES, Kept, Table
+from bellhop.records.table import RETRIES, Kept, Table, decode, encode
 
 _MANY = 32
 """More clusters than these are read in one query."""
@@ -137,15 +138,13 @@ class Gates:
         Raises:
             StaleError: which kinds count there is lost: the next sweep writes it anew.
         """
-        item = self._payloads.store.get("gate", cluster)
         try:
-            found = self._payloads.open(item) if item else None
+            return self._read(self._payloads.store.get("gate", cluster))
         except MissingError as error:
             raise StaleError(
                 f"cannot read which kinds count in cluster '{cluster}': it is lost;"
                 " the next sweep of the cluster writes it anew"
             ) from error
-        return Kept(decode(Gate, found.head), found.item.token) if found else None
 
     def known(self, cluster: str) -> Kept[Gate] | None:
         """Read a gate for who is about to write it; None for one that is lost."""
@@ -158,9 +157,10 @@ class Gates:
         """Write a gate unless one of a later catalog is there, or the cluster is forgotten."""
         for _ in range(RETRIES):
             item = self._payloads.store.get("gate", cluster)
-            head = self._payloads.head(item) if item else {}
-            if head.get("revision", 0) > gate.revision or head == encode(gate):
-                return
+            with suppress(MissingError):
+                old = self._read(item)
+                if old and (old.value.revision > gate.revision or old.value == gate):
+                    return
             try:
                 self._payloads.follow(item, Item("gate", cluster, encode(gate)), None)
             except StaleError:
@@ -173,3 +173,7 @@ class Gates:
     def delete(self, cluster: str) -> bool:
         """Close a gate; say whether there was one."""
         return self._payloads.delete("gate", cluster)
+
+    def _read(self, item: Item | None) -> Kept[Gate] | None:
+        found = self._payloads.open(item) if item else None
+        return Kept(decode(Gate, found.head), found.item.token) if found else None

@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from bellhop.errors import MissingError, StaleError
-from bellhop.frozen import frozen
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.records.payloads import Payloads
-from bellhop.records.table import Kept
+from bellhop.records.table import Kept, decode, encode
 from bellhop.records.trash import Trash
 
 Manifest = dict[str, Any]
 
 _NONE: Mapping[str, Manifest] = {}
 
-Key = Sequence[str]
+Key = tuple[str, ...]
 """Kind, namespace and name of what was declared."""
 
 _PATIENCE = 64
@@ -100,8 +101,7 @@ class Manifests:
         return self._payloads.delete(f"manifest/{kind}", f"{namespace}/{name}", expect=expect)
 
 
-@frozen
-class Revision:
+class Revision(Struct, frozen=True):
     """Which catalog counts.
 
     `number` grows with each change. `declared` and `clusters` are drawn anew when users' rules or
@@ -115,7 +115,7 @@ class Revision:
     clusters: str = ""
     blob: str = ""
     laid: str = ""
-    changes: Sequence[tuple[str, Sequence[Key]]] = ()
+    changes: tuple[tuple[str, tuple[Key, ...]], ...] = ()
 
     def since(self, mark: str) -> list[Key] | None:
         """Name what was declared since a mark; None if that is not known any more."""
@@ -182,7 +182,7 @@ class CatalogRevision:
     def kept(self) -> Kept[Revision]:
         """Read which catalog counts, with the token for who is about to write it."""
         item = self._store.get(*_PLACE)
-        return Kept(_revision(item), item.token if item else ABSENT)
+        return Kept(decode(Revision, item.value), item.token) if item else Kept(Revision(), ABSENT)
 
     def put(self, revision: Revision, *, expect: str) -> None:
         """Write which catalog counts.
@@ -190,7 +190,7 @@ class CatalogRevision:
         Raises:
             StaleError: something else than `expect` is there.
         """
-        self._store.put(Item(*_PLACE, asdict(revision)), expect=expect)
+        self._store.put(Item(*_PLACE, encode(revision)), expect=expect)
 
     def discard(self, blob: str) -> None:
         """Have a blob collected if the revision does not name it in a day."""
@@ -245,13 +245,6 @@ class CatalogRevision:
                 self._store.put(item, expect=told.token if told else ABSENT)
                 return
         raise StaleError(_BUSY)
-
-
-def _revision(item: Item | None) -> Revision:
-    if item is None:
-        return Revision()
-    changes = tuple((mark, tuple(map(tuple, keys))) for mark, keys in item.value["changes"])
-    return Revision(**{**item.value, "changes": changes})
 
 
 def _drawn() -> str:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from bellhop.errors import MissingError, StaleError
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Finding, Held, Inventory, Owner
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Store
-from bellhop.records.codec import decode, encode
 from bellhop.records.payloads import Payloads, Sealed
-from bellhop.records.table import RETRIES, Kept, Table
+from bellhop.records.table import RETRIES, Kept, Table, decode, encode
 
 _REMEMBERED = timedelta(days=7)
 
@@ -109,7 +109,7 @@ class Inventories:
             self._payloads.delete(partition, sort, expect=expect)
             return ABSENT
         head = encode(inventory, omit=("cluster", "profile", "held"))
-        payload = encode(inventory, omit=("cluster", "profile", "worker", "until"))["held"]
+        payload = {str(key): encode(each) for key, each in inventory.held.items()}
         return self._payloads.put(partition, sort, head, payload, expect=expect)
 
     def doubt(
@@ -193,5 +193,5 @@ class Findings:
 
 
 def _inventory(cluster: str, found: Sealed) -> Inventory:
-    value = {**found.head, "held": found.payload}
-    return decode(Inventory, value, cluster=cluster, profile=found.item.sort)
+    held = {Identity.parse(key): decode(Held, each) for key, each in found.payload.items()}
+    return decode(Inventory, found.head, cluster=cluster, profile=found.item.sort, held=held)

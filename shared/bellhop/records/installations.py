@@ -8,16 +8,16 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from msgspec import Struct
+
 from bellhop.errors import StaleError
-from bellhop.frozen import frozen
 from bellhop.ports.store import ABSENT, Store
 from bellhop.records.table import RETRIES, Table
 
 _PLACE = ("installation", "id")
 
 
-@frozen
-class InstallationId:
+class InstallationId(Struct, frozen=True):
     """The id, and the address to which clusters send events, for people to tell it by."""
 
     id: str

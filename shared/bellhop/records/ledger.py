@@ -18,13 +18,15 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from bellhop.errors import BellhopError, TooLargeError
-from bellhop.frozen import frozen
 from bellhop.model.record import Entry
 from bellhop.ports.store import Item, Store
 from bellhop.records.lines import read_lines, write_lines
@@ -55,8 +57,7 @@ _COUNTED = "counted"
 """The place, beside the hours' sums, of how far they have been counted."""
 
 
-@frozen
-class Bounds:
+class Bounds(Struct, frozen=True):
     """How long lines are kept, and how many bytes of them: the oldest go first."""
 
     age: timedelta = timedelta(days=7)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from msgspec import Struct
+
 from bellhop.errors import BusyError
-from bellhop.frozen import frozen
 from bellhop.ports.store import Store
 from bellhop.records.table import Table
 
@@ -20,8 +21,7 @@ FILLED = "filled"
 _PLACE = ("move", "mark")
 
 
-@frozen
-class Move:
+class Move(Struct, frozen=True):
     """What became of an installation, when, and by which archive."""
 
     what: str

@@ -22,12 +22,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from bellhop.errors import InvalidError, MissingError, StaleError
-from bellhop.frozen import frozen
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
@@ -63,8 +64,7 @@ _NAMES = (*_PLACES, "wide", "alone", "was")
 because it is long, and whether that is all there is; where that of the head before it is."""
 
 
-@frozen
-class Sealed:
+class Sealed(Struct, frozen=True):
     """A record as it was read: its clear fields and its payload."""
 
     item: Item

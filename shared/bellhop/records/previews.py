@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from bellhop.errors import MissingError
 from bellhop.model.record import Preview
 from bellhop.ports.store import ANY
-from bellhop.records.codec import decode, encode
 from bellhop.records.payloads import Payloads, Sealed
-from bellhop.records.table import Kept
+from bellhop.records.table import Kept, decode, encode
 
 
 class Previews:

@@ -6,36 +6,34 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import field, fields, replace
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
 from bellhop.errors import MissingError
-from bellhop.frozen import frozen
 from bellhop.model.check import Check
 from bellhop.model.record import Content, Profile, Reading
 from bellhop.ports.store import ANY, Item
-from bellhop.records.codec import decode, encode
 from bellhop.records.departures import Departures, Place
 from bellhop.records.payloads import SHARDS, Payloads, Sealed
-from bellhop.records.table import Kept
+from bellhop.records.table import Kept, decode, encode
 
 _KEPT = 8
 """Profiles that are kept as they were read, about as many as are worked on at once."""
 
 
-@frozen
-class _Contents:
+class _Contents(Struct, frozen=True):
     contents: tuple[Content, ...] = ()
     generated: tuple[Mapping[str, Any], ...] = ()
     reads: tuple[Reading, ...] = ()
     checks: tuple[Check, ...] = ()
     made_at: datetime | None = None
-    recipe: Mapping[str, str] = field(default_factory=dict)
+    recipe: Mapping[str, str] = {}
 
 
-@frozen
-class _Known:
+class _Known(Struct, frozen=True):
     """A profile as it was read, and without its contents."""
 
     whole: Profile
@@ -43,8 +41,8 @@ class _Known:
 
 
 _NOTHING = _Contents()
-_APART = tuple(each.name for each in fields(_Contents))
-_WITHOUT = {name: getattr(_NOTHING, name) for name in _APART}
+_APART = _Contents.__struct_fields__
+_WITHOUT = asdict(_NOTHING)
 
 
 class Profiles:
@@ -200,4 +198,4 @@ def _clear(profile: Profile) -> dict[str, Any]:
 
 def _profile(found: Sealed) -> Profile:
     held = decode(_Contents, found.payload) if found.payload else _NOTHING
-    return decode(Profile, found.head, **{name: getattr(held, name) for name in _APART})
+    return decode(Profile, found.head, **asdict(held))

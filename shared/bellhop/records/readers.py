@@ -8,7 +8,8 @@ finds; it is settled only where both are there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bellhop.engine.digest import digest
 from bellhop.errors import StaleError

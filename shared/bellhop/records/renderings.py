@@ -13,9 +13,9 @@ from operator import attrgetter
 from bellhop.errors import MissingError, StaleError
 from bellhop.model.rendering import Rendering
 from bellhop.ports.store import ABSENT, Item
-from bellhop.records.codec import decode, encode
 from bellhop.records.departures import Place
 from bellhop.records.payloads import Payloads, Sealed
+from bellhop.records.table import decode, encode
 
 _APART = ("recipe", "contents", "generated", "reads")
 

@@ -10,12 +10,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from bellhop.frozen import frozen
+from msgspec import Struct
+
 from bellhop.model.record import Selected, Selection
 from bellhop.ports.store import ANY, Item
-from bellhop.records.codec import decode, encode
 from bellhop.records.payloads import Payloads, Sealed
-from bellhop.records.table import Kept
+from bellhop.records.table import Kept, decode, encode
 
 _KEPT = 8
 """Selections that are kept as they were read: each of what they select asks for all of it."""
@@ -23,8 +23,7 @@ _KEPT = 8
 _IN_KEY = ("cluster", "source")
 
 
-@frozen
-class _Contents:
+class _Contents(Struct, frozen=True):
     selected: tuple[Selected, ...] = ()
 
 

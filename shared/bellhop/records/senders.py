@@ -14,9 +14,8 @@ from typing import Any
 from bellhop.errors import StaleError
 from bellhop.model.record import Sender
 from bellhop.ports.store import ABSENT, ANY, Item, Store
-from bellhop.records.codec import decode, encode
 from bellhop.records.payloads import Payloads
-from bellhop.records.table import Kept
+from bellhop.records.table import Kept, decode, encode
 
 _IN_KEY = ("cluster", "name")
 _SEALED = ("proof", "former")

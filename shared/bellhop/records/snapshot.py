@@ -22,7 +22,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bellhop.errors import DeniedError, MissingError, TemporaryError
 from bellhop.ports.blobs import Blobs

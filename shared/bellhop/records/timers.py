@@ -19,8 +19,9 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
+from msgspec import Struct
+
 from bellhop.errors import StaleError
-from bellhop.frozen import frozen
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.records.table import Kept, Table
@@ -32,8 +33,7 @@ SKEW = timedelta(minutes=1)
 """By how much the clocks of two processes may differ with nothing to be put right."""
 
 
-@frozen
-class Timer:
+class Timer(Struct, frozen=True):
     """A message's body that is to be published at a time."""
 
     name: str
@@ -46,8 +46,7 @@ class Timer:
         return self.set_at > now + SKEW
 
 
-@frozen
-class Due:
+class Due(Struct, frozen=True):
     """An entry of the index whose time has come, and the timer as it is by now."""
 
     item: Item

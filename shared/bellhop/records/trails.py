@@ -10,7 +10,8 @@ somebody who was slow, is found within the week: whoever ends a trail looks at t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bellhop.errors import StaleError
 from bellhop.model.gvk import ObjectKey

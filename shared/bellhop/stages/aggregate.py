@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop import luabox
 from bellhop.engine import aggregating
@@ -26,7 +28,6 @@ from bellhop.engine.digest import digest
 from bellhop.engine.nesting import exceeds_depth
 from bellhop.engine.pacing import assessment_timer
 from bellhop.errors import MissingError, ScriptError, StaleError, TemporaryError
-from bellhop.frozen import frozen
 from bellhop.messages import Aggregate as Message
 from bellhop.messages import Classify, Envelope, Examine, Instantiate, Publisher
 from bellhop.model.asking import classifier_of, health_check_of
@@ -56,8 +57,7 @@ class _HeldError(Exception):
     """An object that a script is to be given is held, and nothing is known of it."""
 
 
-@frozen
-class _Inputs:
+class _Inputs(Struct, frozen=True):
     """What decides a selection: a digest of all, and the matches, each in its state."""
 
     mark: str

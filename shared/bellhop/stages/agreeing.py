@@ -9,7 +9,7 @@ judges it by the same source, and that may be what somebody wrote wrong.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from bellhop.engine.catalog import Catalog
 from bellhop.model.gvk import ObjectKey

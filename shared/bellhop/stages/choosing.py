@@ -13,7 +13,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.choosing import choose

@@ -15,7 +15,8 @@ while closing is followed by the timer, which fires as long as there is a circui
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bellhop.engine.pacing import probe_timer, spread
 from bellhop.errors import (

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.errors import ConflictError, StaleError
-from bellhop.frozen import frozen
 from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Owner, Profile
@@ -26,8 +27,7 @@ _MOST_WAITING = 32
 """Profiles that are told when an object is given up; those before them try at their next turn."""
 
 
-@frozen
-class Taken:
+class Taken(Struct, frozen=True):
     """A claim that was won: whether it is new, and who had the object before.
 
     One that is `disputed` another profile wants, too.

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.classifying import give

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
+
+from msgspec.structs import replace
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import Key, Touched, difference

@@ -9,8 +9,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.choosing import choose
@@ -18,7 +20,6 @@ from bellhop.engine.difference import PROFILES, SETS, TRIGGERS, Key
 from bellhop.engine.digest import same
 from bellhop.engine.order import refuse_cycle
 from bellhop.errors import InvalidError, MissingError, StaleError
-from bellhop.frozen import frozen
 from bellhop.messages import Publisher
 from bellhop.model.kinds import ClusterProfile, Declaration, DeclarationKey, EventTrigger, of
 from bellhop.model.record import Choice, Cluster
@@ -46,8 +47,7 @@ _RELEASED, _RULES = "released", "rules"
 """In a release that is under way: which held change it releases, and the rules that it concerns."""
 
 
-@frozen
-class Declared:
+class Declared(Struct, frozen=True):
     """What became of one object that a user applied or deleted."""
 
     kind: str

@@ -14,9 +14,10 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import accumulate
+
+from msgspec.structs import replace
 
 from bellhop.engine.allowing import NotAllowedError
 from bellhop.engine.instantiate import MissingInputError

@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from bellhop.engine import signing
 from bellhop.engine.signing import Signed
 from bellhop.errors import BellhopError, InvalidError, TooLargeError
-from bellhop.frozen import frozen
 
 _PARTS = (3, 4)
 _OUTSIDE_PARTS = 5
@@ -44,8 +44,7 @@ NOT_SIGNED = Signed("", 0, ())
 """What is said to be a signature and is none: it is never in time."""
 
 
-@frozen
-class Request:
+class Request(Struct, frozen=True):
     """What an HTTP front hands over.
 
     `token` is the sender's proof, `media` the Content-Type, `sent` the Date that it gives;
@@ -58,18 +57,17 @@ class Request:
     body: bytes
     media: str = ""
     sent: str = ""
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = {}
     sender: str = ""
     signed: Signed | None = None
 
 
-@frozen
-class Reply:
+class Reply(Struct, frozen=True):
     """What an HTTP front sends back as JSON."""
 
     status: int
     body: Mapping[str, Any]
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
 
 
 def address(path: str, authorization: str) -> Caller | None:

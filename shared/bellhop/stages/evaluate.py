@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop import celbox, luabox
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.judging import Candidate, SlowScriptError, judge
 from bellhop.engine.observe import bury
 from bellhop.errors import ScriptError, StaleError
-from bellhop.frozen import frozen
 from bellhop.logs import Log
 from bellhop.messages import Aggregate as Aggregation
 from bellhop.messages import AskRights, Publisher, Weigh
@@ -44,8 +45,7 @@ _LONGEST = 1024
 """Characters of a script's message that are kept."""
 
 
-@frozen
-class _Judged:
+class _Judged(Struct, frozen=True):
     """What a source makes of an object, or what is wrong with its script, and in how many ms."""
 
     source: EventSource

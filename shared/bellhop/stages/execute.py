@@ -12,9 +12,10 @@ with when it has ended. What there is to plan, and how it is done, is a feature'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from bellhop.engine.digest import digest
 from bellhop.errors import (

@@ -7,8 +7,9 @@ The timer only asks: whoever judges an event says whether its time is over.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.observe import bury

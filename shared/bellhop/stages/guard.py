@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from bellhop.engine.guarding import Guard as Rule
 from bellhop.engine.pacing import hold_timer

@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from bellhop.errors import BellhopError, InvalidError
 from bellhop.model.record import Heard

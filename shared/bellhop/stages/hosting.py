@@ -11,7 +11,7 @@ waits for it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from bellhop.engine.digest import digest
 from bellhop.errors import BellhopError, MissingError

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.engine.acting import Matched
 from bellhop.engine.catalog import Catalog
@@ -16,7 +18,6 @@ from bellhop.engine.generating import Maker, draft_profile
 from bellhop.engine.naming import profile_name
 from bellhop.engine.recipe import Recipe
 from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError, TemporaryError
-from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 from bellhop.messages import Instantiate, Publisher
 from bellhop.model.gvk import ObjectKey
@@ -39,8 +40,7 @@ _LONG = timedelta(seconds=0.1)
 """A profile whose rendering takes longer rests before it is rendered again."""
 
 
-@frozen(slots=False)
-class _Inputs:
+class _Inputs(Struct, frozen=True, dict=True):
     """What decides a profile: the catalog's revision, and what matches in which state."""
 
     revision: int

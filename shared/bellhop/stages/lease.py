@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from bellhop.errors import BusyError, StaleError
-from bellhop.frozen import frozen
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Held, Inventory
 from bellhop.ports.store import ABSENT
@@ -29,8 +30,7 @@ _LONGEST = 2
 """Times the visibility for which a lease is believed: the clocks of two processes may differ."""
 
 
-@frozen
-class Peers:
+class Peers(Struct, frozen=True):
     """The processes that work on the same records: our badge, and whether that of one is alive.
 
     Where nobody can say, all are taken for alive.

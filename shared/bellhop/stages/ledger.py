@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from bellhop.frozen import frozen
+from msgspec import Struct
+
 from bellhop.model.record import Entry
 from bellhop.records import Records
 
@@ -31,8 +32,7 @@ class Origin(Protocol):
         ...
 
 
-@frozen
-class Nobody:
+class Nobody(Struct, frozen=True):
     """The origin of what no ring caused: a sweep, a declaration."""
 
     trace: str = ""

@@ -10,10 +10,11 @@ kept. Where versions say so, the object itself is read before the page is believ
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice, takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from bellhop.engine.observe import bury, observe
 from bellhop.errors import MissingError, StaleError, TooLargeError, UnreachableError

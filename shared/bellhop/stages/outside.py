@@ -15,14 +15,16 @@ import hashlib
 import hmac
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.engine import signing
 from bellhop.engine.cloud_events import BATCH, STRUCTURED, is_told
 from bellhop.engine.signing import Signed
 from bellhop.errors import DeniedError, InvalidError
-from bellhop.frozen import frozen
 from bellhop.model.record import Gate, Sender
 from bellhop.records import Records
 from bellhop.stages.entrance import Caller, Request, share_of
@@ -40,8 +42,7 @@ class StrangerError(DeniedError):
     """A request is not from who it says that it is, or not for the first time."""
 
 
-@frozen
-class Visitor:
+class Visitor(Struct, frozen=True):
     """Somebody whose body is to be read: a `sender`, who proved it, or a claim to be one.
 
     A claim has `keys` to be judged by; those of nobody, where no such sender signs.

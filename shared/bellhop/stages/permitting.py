@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
+
+from msgspec.structs import replace
 
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import BellhopError, StaleError, TemporaryError

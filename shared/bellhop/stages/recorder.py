@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from bellhop.messages import Apply, Confirm, Evaluate, Publisher
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey

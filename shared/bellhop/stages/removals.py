@@ -18,8 +18,10 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
+
+from msgspec.structs import replace
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import Key, difference

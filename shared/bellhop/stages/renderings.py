@@ -9,7 +9,7 @@ kept before the profile is written, so that a death in between loses nothing, an
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from bellhop.model.record import Profile
 from bellhop.model.rendering import Rendering

@@ -10,11 +10,12 @@ to another installation; it is noted and shown, and stays until somebody asks fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from bellhop.engine.drifting import own_fields
 from bellhop.errors import MissingError, PermanentError, StaleError, TemporaryError

@@ -14,9 +14,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest

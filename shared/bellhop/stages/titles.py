@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.errors import ConflictError, MissingError, StaleError

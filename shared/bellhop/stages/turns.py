@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
+
+from msgspec.structs import replace
 
 from bellhop.errors import QueuedError, StaleError
 from bellhop.messages import Apply, Publisher

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bellhop.errors import StaleError
 from bellhop.messages import Apply, Publisher, Sweep

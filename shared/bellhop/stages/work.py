@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 
+from msgspec import Struct
+
 from bellhop.engine.mounting import is_mounted
 from bellhop.engine.referring import may_be_elsewhere
 from bellhop.errors import BellhopError, ConflictError
-from bellhop.frozen import frozen
 from bellhop.messages import Apply
 from bellhop.model.gvk import Identity
 from bellhop.model.hosting import MANAGEMENT
@@ -20,8 +21,7 @@ from bellhop.stages.claim import Taken
 from bellhop.stages.hosting import mark, told
 
 
-@frozen
-class Upshot:
+class Upshot(Struct, frozen=True):
     """What came of one object: how it is held from now on, if at all, and why it was refused.
 
     One that is Local for a cluster names it as its `guest`.
@@ -34,8 +34,7 @@ class Upshot:
     guest: str = ""
 
 
-@frozen
-class Claimed:
+class Claimed(Struct, frozen=True):
     """What came of claiming one object before anything is applied: the claim, or why not."""
 
     key: Identity
@@ -43,8 +42,7 @@ class Claimed:
     refused: ConflictError | None = None
 
 
-@frozen
-class Contest:
+class Contest(Struct, frozen=True):
     """An object that is changed again as often as it is put back: by whom, and when it is next."""
 
     key: Identity

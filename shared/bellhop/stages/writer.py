@@ -8,8 +8,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
 from typing import Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from bellhop.engine import instantiate as engine
 from bellhop.engine.difference import readers, rereaders
@@ -346,12 +348,12 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
             content.dialect,
             content.namespace,
             content.missing,
-            asdict(content.how),
+            to_builtins(content.how),
             list(content.clusters),
         ]
         for content in contents
     ]
-    beside = [list(map(dict, draft.generated)), list(map(asdict, draft.reads))]
+    beside = [list(map(dict, draft.generated)), to_builtins(draft.reads)]
     told = [described, *beside]
     return replace(draft, contents=contents, digest=digest(told))
 

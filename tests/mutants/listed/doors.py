@@ -25,8 +25,8 @@ MUTANTS = [
     ),
     Mutant(
         "messages.py",
-        'unlike: ClassVar[tuple[str, ...]] = ("trace", "rang")',
-        'unlike: ClassVar[tuple[str, ...]] = ("trace", "rang", "contested")',
+        '_UNLIKE = ("trace", "rang")',
+        '_UNLIKE = ("trace", "rang", "contested")',
         "That an object changed hands is the same work as any.",
     ),
     Mutant(

@@ -50,8 +50,8 @@ MUTANTS = [
     ),
     Mutant(
         "records/clusters.py",
-        'if head.get("revision", 0) > gate.revision or head == encode(gate):',
-        "if head == encode(gate):",
+        "if old and (old.value.revision > gate.revision or old.value == gate):",
+        "if old and old.value == gate:",
         "A gate of an older catalog stays.",
     ),
     Mutant(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import GVK, ObjectKey

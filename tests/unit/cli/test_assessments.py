@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import Result
+from msgspec.structs import replace
 
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import GVK, ObjectKey

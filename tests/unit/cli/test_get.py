@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import yaml
 from click.testing import Result
+from msgspec.structs import replace
 
 from bellhop.cli.views.sources import _conditions
 from bellhop.fleet.installation import Installation

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Hold, Match

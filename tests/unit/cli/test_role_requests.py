@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import Result
+from msgspec.structs import replace
 
 from bellhop.engine.granting import with_account
 from bellhop.fleet.installation import Installation

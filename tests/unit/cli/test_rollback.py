@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.fleet.installation import Installation
 from bellhop.records.profiles import place
@@ -139,7 +139,7 @@ def test_what_keeps_clusters_from_following_is_told(
     """With the command that ends it."""
     kept = revised.records.profiles.get(*place(fleet.profile()))
     assert kept
-    revised.records.profiles.put(replace(kept.value, **how))  # type: ignore[arg-type]
+    revised.records.profiles.put(replace(kept.value, **how))
 
     assert warned in bellhop("rollback", NAME).stderr
 

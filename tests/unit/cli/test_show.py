@@ -10,13 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import Result
+from msgspec.structs import replace
 
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Circuit, Entry, Health, Match, Refusals

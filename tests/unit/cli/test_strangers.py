@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 import bellhop.cli
 from bellhop.adapters.local.queue import SqliteQueue

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.embedded.resync import LONGEST, resync_unbuffered
 from bellhop.embedded.serve import running

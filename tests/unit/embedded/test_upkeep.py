@@ -8,12 +8,12 @@ import json
 import ssl
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from cryptography import x509
+from msgspec.structs import replace
 
 from bellhop.adapters.local.certificates import make_authority
 from bellhop.adapters.local.server import Server

@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from bellhop import frozen
 from bellhop.embedded.state import open_state
 from bellhop.embedded.warming import MOST, WarmUp
 from bellhop.errors import UnreachableError
@@ -18,7 +17,6 @@ from bellhop.fleet.installation import Installation
 from bellhop.logs import Log
 from bellhop.model.gvk import Resource
 from bellhop.model.record import Cluster
-from bellhop.records import codec
 from bellhop.settings import Settings
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube import FakeKube
@@ -107,15 +105,3 @@ def test_calls_only_so_many_of_a_large_fleet(here: Installation) -> None:
     warmed(here, access, MOST)
 
     assert len(access.asked) == MOST
-
-
-def test_nothing_of_the_language_is_left_to_do(here: Installation) -> None:
-    """What classes and records put off until they are used is done, and nothing is said."""
-    register(here, 1)
-
-    said = warmed(here, Called(), 1)
-    before = codec._fields.cache_info().misses
-    codec.encode(Cluster("fleet", "east", {}, "v1", "", here.records.clock.now()))
-
-    assert (said, frozen._late) == ("", [])
-    assert codec._fields.cache_info().misses == before

@@ -6,12 +6,12 @@ import io
 import threading
 import time
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.embedded.state import open_state
 from bellhop.embedded.workers import Workers

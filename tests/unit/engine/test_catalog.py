@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.difference import difference

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.engine.pausing import Pause, pause_of, standing, times, window_in, window_of
 from bellhop.errors import InvalidError

@@ -7,14 +7,15 @@ import json
 import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
+from bellhop import messages
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.adapters.local.server import Server
@@ -103,7 +104,9 @@ class House:
         queue: Any = self.here.dead["confirm"]
         found = []
         for delivery in list(queue.receive(100, wait=timedelta(0))):
-            found.append(Confirm.of(delivery.message.body))
+            message = messages.read(delivery.message.body)
+            assert isinstance(message, Confirm)
+            found.append(message)
             queue.settle(delivery, None)
         return found
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from bellhop.errors import InvalidError, MissingError, UnreachableError
 from bellhop.fleet import overview, sight
@@ -429,7 +429,7 @@ def test_no_word_of_a_secret_is_shown(fleet: Fleet) -> None:
     fleet.write("east", secret)
     fleet.pump()
     for found in (about(fleet, "secret", "key"), *map(partial(of_trigger, fleet), ("made", *"tc"))):
-        shown = json.dumps(asdict(found))
+        shown = json.dumps(to_builtins(found))
 
         assert "aHVudGVyMg" not in shown
         assert "hunter2" not in shown

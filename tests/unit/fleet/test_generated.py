@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from bellhop.engine.origin import instance_labels
 from bellhop.fleet.generated import manifest

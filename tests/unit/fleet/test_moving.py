@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.errors import BusyError, ConflictError, InvalidError
@@ -286,4 +286,4 @@ def test_forwarders_are_told_where_to_send(old: Place, make: Callable[..., Place
 
 
 def _fields(cluster: Cluster) -> dict[str, Any]:
-    return {name: getattr(cluster, name) for name in cluster.__dataclass_fields__}
+    return {name: getattr(cluster, name) for name in cluster.__struct_fields__}

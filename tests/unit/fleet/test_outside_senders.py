@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.embedded.state import open_state
 from bellhop.engine import signing

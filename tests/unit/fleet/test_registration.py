@@ -6,11 +6,11 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.engine.wiring import NAME, NAMESPACE, webhook_configuration

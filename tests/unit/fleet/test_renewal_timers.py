@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.certificates import make_authority

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.engine.wiring import NAME, NAMESPACE

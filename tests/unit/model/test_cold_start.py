@@ -17,7 +17,7 @@ import pytest
         ),
         pytest.param(
             "bellhop.adapters.local.blobs, bellhop.stages.ingest",
-            {"pydantic", "uuid", "yaml"},
+            {"pydantic", "yaml"},
             id="ingest on one machine",
         ),
         pytest.param(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
 from hashlib import sha256
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from bellhop.engine import accounts
 from bellhop.engine.classifying import MOST_GIVEN
@@ -111,11 +112,15 @@ BOUNDED = {
 """Fields of which whoever writes them keeps so few that an item holds them."""
 
 
-def kinds() -> Iterator[type]:
+def kinds() -> Iterator[type[Struct]]:
     return (
         each
         for each in vars(record).values()
-        if isinstance(each, type) and is_dataclass(each) and each.__module__ == record.__name__
+        if isinstance(each, type)
+        and issubclass(each, Struct)
+        and each.__module__ == record.__name__
+        and issubclass(each, Struct)
+        and each.__module__ == record.__name__
     )
 
 
@@ -133,7 +138,7 @@ def test_each_field_that_can_grow_has_a_bound_or_lies_apart() -> None:
         f"{kind.__name__}.{each.name}"
         for kind in kinds()
         for each in fields(kind)
-        if grows(get_type_hints(kind)[each.name])
+        if grows(each.type)
     } - {f"{each}.key" for each in ("Change", "Match", "Observation", "Selected", "Trail")}
 
     assert found == APART | BOUNDED

@@ -6,12 +6,12 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.errors import UnreachableError
 from bellhop.model.record import Entry

@@ -10,7 +10,6 @@ import pytest
 
 from bellhop import messages
 from bellhop.errors import InvalidError, TemporaryError
-from bellhop.frozen import frozen
 from bellhop.messages import INBOXES, Resolve, Sweep
 from bellhop.ports.store import ABSENT, Item
 from bellhop.records.versions import SCHEMAS, Versioned
@@ -61,8 +60,7 @@ def test_only_the_records_that_changed_have_a_number(new: Versioned, old: Versio
     assert old.get("matches", "x") == new.get("matches", "x")
 
 
-@frozen
-class LaterResolve(Resolve):
+class LaterResolve(Resolve, frozen=True):
     """To resolve, as a later version means it."""
 
     schema: ClassVar[int] = 2

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.engine.accounts import read_keys
 from bellhop.errors import DeniedError, UnreachableError

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.messages import Sweep, Weigh
 from bellhop.model.record import Health
@@ -166,7 +166,7 @@ def test_a_sweep_that_did_not_see_all_says_nothing(fleet: Fleet, health: dict[st
     for _ in range(8):
         fleet.clock.advance(fleet.settings.sweep_interval)
         met = Health("Healthy", swept_at=fleet.clock.now())
-        fleet.records.health.put("fleet/east", replace(met, **health))  # type: ignore[arg-type]
+        fleet.records.health.put("fleet/east", replace(met, **health))
         fleet.stages["evaluate"].handle(Weigh("fleet/east", SOURCE))
 
     found = hold(fleet)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.errors import ConflictError, UnreachableError
 from bellhop.fleet.failures import failures

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.messages import Evaluate, Instantiate, Sweep, Weigh
 from bellhop.model.gvk import GVK, ObjectKey

@@ -166,7 +166,7 @@ def test_a_kind_that_may_not_be_listed_keeps_no_other_from_being_swept(
 
 def test_ringing_that_cannot_be_set_up_is_told(fleet: Fleet, east: FakeKube) -> None:
     """The cluster's health says which right is missing, and sweeps go on."""
-    from dataclasses import replace  # noqa: PLC0415 - one test's cluster
+    from msgspec.structs import replace  # noqa: PLC0415 - one test's cluster
 
     cluster = value_of(fleet.records.clusters.get(EAST))
     assert cluster

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.engine import signing
 from bellhop.engine.cloud_events import STRUCTURED
@@ -110,7 +111,7 @@ def test_its_token_counts_at_its_own_address_alone(listening: Fleet) -> None:
         "/clusters/fleet/east",
         "/clusters/fleet/west",
     ):
-        assert replace(ci, path=path).send(cloud_event("web")).status == 401
+        assert dataclasses.replace(ci, path=path).send(cloud_event("web")).status == 401
     assert Outsider(listening, token="east").send(cloud_event("web")).status == 401
     assert listening.tell("east", cloud_event("web"), token=TOKEN).status == 401
     assert ci.send(cloud_event("web")).body == ONE
@@ -218,7 +219,7 @@ def test_a_sender_whose_cluster_is_not_there_is_nobody(listening: Fleet, signs: 
     ci = by(listening, signs=signs)
     left = value_of(listening.records.senders.get(EAST, "ci"))
     listening.records.senders.put(replace(left, cluster="fleet/none"))
-    gone = replace(ci, path=PATH.replace("east", "none"))
+    gone = dataclasses.replace(ci, path=PATH.replace("east", "none"))
 
     assert (ci.send().status, gone.send().status) == (200, 401)
     assert list(listening.records.refusals.all()) == []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.errors import DeniedError, UnreachableError
 from bellhop.messages import AskRights, Evaluate, Sweep

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from bellhop.errors import UnreachableError
 from bellhop.fleet.reach import Holders, lacking

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.engine.wiring import MESSAGING_NAMESPACE, NAME, messaging_rights
 from bellhop.errors import BellhopError, DeniedError, MissingError

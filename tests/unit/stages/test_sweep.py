@@ -409,7 +409,7 @@ def test_applies_again_what_had_failed_for_a_while(fleet: Fleet, east: FakeKube)
 
 def test_makes_the_cluster_ring_for_the_kinds_that_count(fleet: Fleet) -> None:
     """The webhook configuration follows the sources: narrow, and empty without them."""
-    from dataclasses import replace  # noqa: PLC0415 - one test's cluster
+    from msgspec.structs import replace  # noqa: PLC0415 - one test's cluster
 
     kube = fleet.register("east", env="production")
     kube.serve(Resource(WEBHOOK, "validatingwebhookconfigurations", namespaced=False))

@@ -367,7 +367,7 @@ def test_a_held_deletion_is_agreed_on_by_three_sweeps_and_not_by_three_tries(
 
 
 def _again(fleet: Fleet, again: Any) -> Any:
-    from dataclasses import replace  # noqa: PLC0415 - one test's walk
+    from msgspec.structs import replace  # noqa: PLC0415 - one test's walk
 
     walk = fleet.records.walks.get(EAST)
     assert walk

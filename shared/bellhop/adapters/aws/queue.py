@@ -21,9 +21,10 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from bellhop.adapters.aws.services import RefusedError, Services
 from bellhop.errors import (

@@ -19,9 +19,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from bellhop.adapters.aws.services import RefusedError, Services
 from bellhop.ports.clock import Clock

@@ -17,9 +17,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from bellhop.adapters.gcp.services import RefusedError, Services
 from bellhop.errors import InvalidError, MissingError, UnreachableError
-from bellhop.frozen import frozen
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.remembered import Remembered
 
@@ -41,8 +42,7 @@ _MEMBERSHIP = re.compile(
 _ABSENT = frozenset({"NOT_FOUND"})
 
 
-@frozen
-class Way:
+class Way(Struct, frozen=True):
     """How a cluster is reached: over what, where, and which authority is trusted there."""
 
     over: str

@@ -22,10 +22,11 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
+
+from msgspec.structs import replace
 
 from bellhop.adapters.gcp import resting
 from bellhop.adapters.gcp.resting import Rested, Resting

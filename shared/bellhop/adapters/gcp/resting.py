@@ -17,13 +17,14 @@ import hashlib
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from bellhop.errors import StaleError
-from bellhop.frozen import frozen
 from bellhop.ports.clock import Clock
 from bellhop.ports.queue import Delivery, Message
 from bellhop.ports.store import Item, Store
@@ -41,8 +42,7 @@ _END = "0"
 """Comes after the `/` behind a share's digest, and so after all of its line."""
 
 
-@frozen
-class Rested:
+class Rested(Struct, frozen=True):
     """A message that was put into the store, with the attempts that it has used up."""
 
     item: Item

@@ -23,10 +23,10 @@ import grpc
 from google.api_core.exceptions import from_http_status
 from google.auth.credentials import AnonymousCredentials
 from google.auth.transport.requests import AuthorizedSession, Request
+from msgspec import Struct
 
 from bellhop.adapters.gcp.errors import FAILURES, code_of, translate
 from bellhop.attempts import Attempts
-from bellhop.frozen import frozen
 
 ATTEMPT_SECONDS = 4.0
 """How long one attempt of a call may take."""
@@ -54,8 +54,7 @@ _REDIRECTED = 300
 T = TypeVar("T")
 
 
-@frozen
-class _Service:
+class _Service(Struct, frozen=True):
     """Where a service's client is, and which variable names an emulator of it."""
 
     module: str

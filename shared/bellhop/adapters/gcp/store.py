@@ -23,11 +23,11 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from google.cloud.firestore_v1.types import BatchGetDocumentsRequest, CommitRequest, RunQueryRequest
+from msgspec.structs import replace
 
 from bellhop.adapters.gcp.services import RefusedError, Services
 from bellhop.attempts import TRIES

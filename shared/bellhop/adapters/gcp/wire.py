@@ -12,8 +12,9 @@ import binascii
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from bellhop.errors import InvalidError
 from bellhop.ports.queue import MESSAGE_LIMIT, Delivery, Message, encode, written

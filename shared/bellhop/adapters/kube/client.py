@@ -9,11 +9,12 @@ import builtins
 import re
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from bellhop.adapters.kube import applying
 from bellhop.adapters.kube.discovery import Discovery, group_path

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 _LONGEST_DELAY = 3600
 
 
-@frozen
-class Call:
+class Call(Struct, frozen=True):
     """What is being done, for messages: `cannot apply Service 'default/web' on cluster 'a/b'`."""
 
     cluster: str
@@ -28,14 +26,13 @@ class Call:
         return f"cannot {self.doing} on cluster '{self.cluster}'"
 
 
-@frozen
-class Refusal:
+class Refusal(Struct, frozen=True):
     """An answer that is no success: the `Status` of an API server, or what stands for one."""
 
     code: int
     reason: str = ""
     message: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = {}
     retry_after: timedelta | None = None
     account: str = ""
     """The service account as which it was asked for."""

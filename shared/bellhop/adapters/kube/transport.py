@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -26,6 +25,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.adapters.kube.errors import refusal_error, transport_error
 from bellhop.adapters.kube.greeting import Greeting
@@ -35,7 +36,6 @@ from bellhop.adapters.kube.tls import CONTEXTS
 from bellhop.egress.client import HttpClient, LimitError
 from bellhop.egress.lookups import LOOKUPS, Lookups
 from bellhop.errors import InvalidError, UnreachableError
-from bellhop.frozen import frozen
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.reach import ABROAD, Reach
 
@@ -62,8 +62,7 @@ Renew = Callable[[Kubeconfig], Kubeconfig | None]
 """Finds others for credentials that were refused; None if there are none."""
 
 
-@frozen
-class Request:
+class Request(Struct, frozen=True):
     """One call of the API; `path` is already escaped."""
 
     method: str

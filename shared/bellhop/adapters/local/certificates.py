@@ -16,9 +16,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from msgspec import Struct
 
 from bellhop.errors import InvalidError
-from bellhop.frozen import frozen
 
 _BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
 """When certificates begin: long ago, so that a clock which is late, or was ahead, harms nobody."""
@@ -27,8 +27,7 @@ _COMMON_NAME_LENGTH = 64
 _DIGEST = hashes.SHA256()
 
 
-@frozen
-class Authority:
+class Authority(Struct, frozen=True):
     """Who signs; `key_pem` is secret, `certificate_pem` is what clients are told to trust."""
 
     certificate_pem: bytes

@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from msgspec import Struct
+
 from bellhop.adapters.local.failures import translate
 from bellhop.errors import InvalidError, MissingError, PermanentError
-from bellhop.frozen import frozen
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
 _BUSY_SECONDS = 10.0
@@ -48,8 +49,7 @@ _PRAGMAS = (
 )
 
 
-@frozen
-class Schema:
+class Schema(Struct, frozen=True):
     """What a file holds, and how it came to its newest version.
 
     `application` is SQLite's application_id: a queue's file is not taken for a store's.
@@ -66,8 +66,7 @@ class Schema:
         return len(self.migrations)
 
 
-@frozen
-class Still:
+class Still(Struct, frozen=True):
     """A file that is looked at and stays as it is: nothing is made, migrated or written.
 
     So it can be read on a full disk, and beside whoever works on it.

@@ -8,7 +8,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any, Protocol, runtime_checkable
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 Environ = dict[str, Any]
 App = Callable[[Environ, Any], Iterable[bytes]]
@@ -18,16 +18,14 @@ BODY_BYTES = 4 * 1024 * 1024
 """The longest body for an app that is not guarded."""
 
 
-@frozen
-class Admission:
+class Admission(Struct, frozen=True):
     """Who is admitted, and how long its body may be; a `sender` with a name waits for its turn."""
 
     sender: str = ""
     limit: int = BODY_BYTES
 
 
-@frozen
-class Answer:
+class Answer(Struct, frozen=True):
     """What an app has to say."""
 
     status: str

@@ -5,16 +5,17 @@ from __future__ import annotations
 import smtplib
 import socket
 import ssl
-from dataclasses import field
+from collections.abc import Collection
 from email.errors import MessageError
 from email.message import EmailMessage
 from email.utils import getaddresses, make_msgid
+from typing import ClassVar
 
 from bellhop.adapters.notices.mail_connection import Deadline, dial
 from bellhop.adapters.notices.posting import SECONDS, WHOLE_SECONDS
 from bellhop.errors import BellhopError, DeniedError, InvalidError, UnreachableError
-from bellhop.frozen import frozen
 from bellhop.model.reach import Reach
+from bellhop.redacted import Redacted
 
 _IMPLICIT = 465
 """The port where TLS comes first."""
@@ -22,10 +23,10 @@ _IMPLICIT = 465
 _PERMANENT = 500
 
 
-@frozen
-class Mail:
+class Mail(Redacted, frozen=True):
     """Where mail goes and who sends it; addresses are lists with commas."""
 
+    secret_fields: ClassVar[Collection[str]] = ("password",)
     host: str
     port: int
     sender: str
@@ -33,7 +34,7 @@ class Mail:
     copies: str = ""
     hidden: str = ""
     identity: str = ""
-    password: str = field(default="", repr=False)
+    password: str = ""
 
 
 class _Client(smtplib.SMTP):

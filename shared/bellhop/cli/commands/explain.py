@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from bellhop.cli import session
 from bellhop.cli.completing import complete_explained
@@ -58,7 +58,7 @@ def command(words: tuple[str, ...], namespace: str, form: str) -> None:
     """
     explanation = _explain(session.installation(), _read(words), namespace)
     if form in {JSON, YAML}:
-        objects([asdict(explanation)], form, one=True)
+        objects([to_builtins(explanation)], form, one=True)
         return
     from bellhop.cli.chain import tell
 

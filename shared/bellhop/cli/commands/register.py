@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop import __version__
 from bellhop.cli import session
@@ -19,7 +20,6 @@ from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import state_option
 from bellhop.cli.output import pairs, raw, say
 from bellhop.errors import InvalidError, MissingError
-from bellhop.frozen import frozen
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Inbound, Installation
@@ -52,8 +52,7 @@ def command() -> None:
     """Add a cluster to the fleet."""
 
 
-@frozen
-class _Wishes:
+class _Wishes(Struct, frozen=True):
     """What a user asks for, whatever kind of cluster it is; as the options below have it."""
 
     labels: str | None

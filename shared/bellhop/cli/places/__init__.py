@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, cast
 
+from msgspec import Struct
+
 from bellhop.cli.contexts import KINDS, Context
 from bellhop.errors import InvalidError
-from bellhop.frozen import frozen
 from bellhop.logs import configure
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ GKE = "GKE"
 _IDENTITIES = {EKS: "role of AWS", GKE: "account of Google Cloud"}
 
 
-@frozen
-class Managed:
+class Managed(Struct, frozen=True):
     """A cluster that a cloud manages: its name there, as the caller reaches it, and over what.
 
     `entries` are the commands that let the functions in.

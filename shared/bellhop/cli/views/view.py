@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from bellhop.cli.output import Column, Row
 from bellhop.cli.story import Story
 from bellhop.fleet.installation import Installation
-from bellhop.frozen import frozen
 
 if TYPE_CHECKING:
     from bellhop.model.selector import Selector
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 Manifest = Mapping[str, Any]
 
 
-@frozen
-class Query:
+class Query(Struct, frozen=True):
     """Which objects; what is empty asks nothing."""
 
     namespace: str = ""
@@ -34,8 +34,7 @@ class Query:
         )
 
 
-@frozen
-class View:
+class View(Struct, frozen=True):
     """One kind; `describe` tells of every object that a query takes, and says how many."""
 
     columns: tuple[Column, ...]

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bellhop.frozen import frozen
+from msgspec import Struct
 
 State = Literal["yes", "no", "waits", "failed"]
 MOST = 20
 """Links of a step that are told one by one; the others are counted."""
 
 
-@frozen
-class Link:
+class Link(Struct, frozen=True):
     """One link: which thing of which step, how it is, why, and what would mend it."""
 
     step: str
@@ -24,8 +23,7 @@ class Link:
     cure: str = ""
 
 
-@frozen
-class Explanation:
+class Explanation(Struct, frozen=True):
     """A chain for people and programs; `rest` says of a step what is not told one by one."""
 
     about: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from bellhop import luabox
 from bellhop.engine.judging import Candidate, judge, why, why_not

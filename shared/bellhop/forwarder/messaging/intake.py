@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import UTC, datetime
+
+from msgspec import Struct, field
 
 from bellhop.errors import BellhopError, InvalidError
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.messaging.courier import Courier
 from bellhop.forwarder.messaging.events import event
 from bellhop.forwarder.messaging.shelf import Shelf
-from bellhop.frozen import frozen
 from bellhop.logs import Log
 
 _SAY_SECONDS = 60.0
@@ -33,8 +33,7 @@ class Seldom:
         return True
 
 
-@frozen
-class Intake:
+class Intake(Struct, frozen=True):
     """What all subscribers of a forwarder share."""
 
     courier: Courier

@@ -19,16 +19,17 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
-from dataclasses import field
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from bellhop.engine.wiring import MESSAGING_NAME, MESSAGING_NAMESPACE
 from bellhop.errors import InvalidError
-from bellhop.frozen import frozen
 from bellhop.model.gvk import GVK
 from bellhop.ports.kube import Kube
+from bellhop.redacted import Redacted
 
 PLACE = f"{MESSAGING_NAMESPACE}/{MESSAGING_NAME}"
 """The Secret, as messages name it."""
@@ -41,27 +42,34 @@ _SCHEMES = {"nats", "tls"}
 _PORT = 4222
 
 
-@frozen
-class Stream:
+class Stream(Struct, frozen=True):
     """A stream of JetStream, and which of its subjects count; none are all of them."""
 
     name: str
     subjects: tuple[str, ...] = ()
 
 
-@frozen
-class Server:
+class Server(Redacted, frozen=True):
     """One server, what is subscribed to there, and how we prove ourselves."""
 
-    urls: tuple[str, ...] = field(repr=False)
+    secret_fields: ClassVar[Collection[str]] = (
+        "urls",
+        "user",
+        "password",
+        "token",
+        "certificate",
+        "key",
+        "authority",
+    )
+    urls: tuple[str, ...]
     subjects: tuple[str, ...] = ()
     streams: tuple[Stream, ...] = ()
-    user: str = field(default="", repr=False)
-    password: str = field(default="", repr=False)
-    token: str = field(default="", repr=False)
-    certificate: str = field(default="", repr=False)
-    key: str = field(default="", repr=False)
-    authority: str = field(default="", repr=False)
+    user: str = ""
+    password: str = ""
+    token: str = ""
+    certificate: str = ""
+    key: str = ""
+    authority: str = ""
 
     @property
     def place(self) -> str:

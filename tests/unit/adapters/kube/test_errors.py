@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import urllib3.exceptions
+from msgspec.structs import replace
 
 from bellhop.adapters.kube.errors import TRANSPORT, refusal_error, transport_error
 from bellhop.adapters.kube.refusal import Call, Refusal

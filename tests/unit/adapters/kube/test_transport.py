@@ -11,10 +11,10 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.adapters.kube import transport
 from bellhop.adapters.kube.refusal import Call

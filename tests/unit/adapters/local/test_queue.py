@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.database import Database

@@ -7,8 +7,9 @@ only where there is none. Whoever is refused reads what is there, and has it dec
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from bellhop.errors import ConflictError
 from bellhop.model.identity import MANAGER

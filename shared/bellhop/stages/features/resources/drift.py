@@ -7,7 +7,8 @@ mistaken, or tell it twice.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bellhop.engine import contending
 from bellhop.engine.drifting import is_ignored, own_fields

@@ -6,9 +6,10 @@ The objects of a phase are worked on at once, by all hands that are free.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from bellhop.errors import BellhopError, ConflictError, TemporaryError
 from bellhop.gotemplate import Limits

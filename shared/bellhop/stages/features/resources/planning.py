@@ -6,16 +6,17 @@ Here and in `adopting` steps are decided; nothing in either reads or writes anyt
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, takewhile
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.engine.digest import digest
 from bellhop.engine.naming import profile_kind
 from bellhop.engine.ordering import moved, phases, rank
 from bellhop.engine.secrecy import holds_values
 from bellhop.errors import ConflictError
-from bellhop.frozen import frozen
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.identity import MANAGER
 from bellhop.model.marks import ADOPT, ADOPTED, MADE_BY, OWNER, WRITTEN_BY_SVELTOS
@@ -34,8 +35,7 @@ _ANNOTATIONS = (
 )
 
 
-@frozen
-class Desired:
+class Desired(Struct, frozen=True):
     """One object as a profile wants it, and where it is written.
 
     The digest covers all that applying it writes down: the object, its ref and the tiers. What an
@@ -52,8 +52,7 @@ class Desired:
     guest: str = ""
 
 
-@frozen
-class Apply:
+class Apply(Struct, frozen=True):
     """Write an object as it is wanted, and the namespace that it needs and lacks.
 
     `held` says how it was held so far; None of one that is new. It is written to the `life` of the
@@ -72,8 +71,7 @@ class Apply:
         return self.wanted.key.identity
 
 
-@frozen
-class Adopt:
+class Adopt(Struct, frozen=True):
     """Take over the life of an object that `maker` made, as it is wanted.
 
     One that is taken over `for_good` is from now on as if a profile had made it.
@@ -96,16 +94,14 @@ class Adopt:
         return "" if self.for_good else self.maker
 
 
-@frozen
-class Remove:
+class Remove(Struct, frozen=True):
     """Delete what we applied."""
 
     key: Identity
     held: Held
 
 
-@frozen
-class Release:
+class Release(Struct, frozen=True):
     """Leave what we applied as it is, and nobody's; if `untouched`, with our marks on it."""
 
     key: Identity
@@ -117,8 +113,7 @@ Step = Apply | Remove | Release
 S = TypeVar("S", Apply, Remove | Release)
 
 
-@frozen
-class Plan:
+class Plan(Struct, frozen=True):
     """Steps in phases: those of a phase need nothing of each other, and all of the one before.
 
     Nothing is taken `back` unless all `forth` was taken. `unchanged` are held already as they are

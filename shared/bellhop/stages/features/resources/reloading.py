@@ -11,7 +11,8 @@ could do without it: they wait for what they need. All is read with our own righ
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bellhop.engine.mounting import is_changed, is_workload, mark, marked, mounted, state
 from bellhop.errors import DeniedError, MissingError

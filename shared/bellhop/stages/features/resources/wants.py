@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.engine.allowing import NotAllowedError, refuse_beyond, refuse_placed
 from bellhop.engine.catalog import cluster_object
@@ -18,7 +20,6 @@ from bellhop.engine.granting import with_bindings
 from bellhop.engine.instantiate import deploy_time
 from bellhop.engine.naming import profile_kind
 from bellhop.errors import BellhopError, PermanentError, TooLargeError
-from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.identity import ROLE_REQUEST
@@ -35,8 +36,7 @@ MOST_HOSTED = 32 * 1024 * 1024
 """Of all that is Local of one profile, as JSON: in Python it takes several times as much."""
 
 
-@frozen
-class _Given:
+class _Given(Struct, frozen=True):
     """What templates are given for one cluster, or why that is not there: `wrong`."""
 
     cluster: Cluster
