@@ -612,7 +612,8 @@ class Handling(Struct, frozen=True):
     an object whose change is refused is made anew; by `skip_namespace` no namespace is made for
     one. All get the `patches`, in their order, and then the `labels` and `annotations`. What is
     `excluded` is written once. With its `status` an object's status is written, too. What is
-    `shared` is good as it is where another profile has it. What is `local` is brought to `mgmt/mgmt`, for each cluster of the profile.
+    `shared` is good as it is where another profile has it. What is `local` is brought to
+    `mgmt/mgmt`, for each cluster of the profile.
     """
 
     tier: int = 100
