@@ -22,11 +22,12 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from msgspec import Struct, ValidationError, convert, to_builtins
+from msgspec import Struct, ValidationError, to_builtins
 
 from bellhop.errors import InvalidError, TemporaryError
 from bellhop.model.gvk import CLOUD_EVENT
 from bellhop.ports.queue import GROUP_LIMIT, Message, Queue
+from bellhop.structs import read_struct
 
 INBOXES: Mapping[str, str] = {
     "evaluate": "evaluate",
@@ -515,7 +516,7 @@ def read(body: Mapping[str, Any]) -> Envelope:
     if kind is None:
         raise InvalidError(f"cannot do '{str(body.get('do'))[:64]}': there is no such message")
     try:
-        return convert(body, kind)
+        return read_struct(body, kind)
     except ValidationError as error:
         raise InvalidError(f"cannot read a message to {kind.do}: {error}") from error
 

@@ -74,7 +74,14 @@ HEAVY = {
 }
 """What each function must not load, as its package is not to hold it."""
 
-EVERYWHERE = ["boto3", "rich", "h11", "uvicorn", "moto", "bellhop.adapters.local.server", "infra"]
+EVERYWHERE = [
+    "rich",
+    "h11",
+    "uvicorn",
+    "moto",
+    "bellhop.adapters.local.server",
+    "infra",
+]
 CLOUDS = {
     "aws": [
         "click",
@@ -85,7 +92,7 @@ CLOUDS = {
         "bellhop.gcp",
         "bellhop.adapters.gcp",
     ],
-    "gcp": ["botocore", "bellhop.aws", "bellhop.adapters.aws"],
+    "gcp": ["boto3", "botocore", "bellhop.aws", "bellhop.adapters.aws"],
 }
 """What the functions of a cloud must not load."""
 

@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct, ValidationError, convert, to_builtins
+from msgspec import Struct, ValidationError, to_builtins
 
 from bellhop.errors import TemporaryError
 from bellhop.ports.store import ANY, Item, Store
+from bellhop.structs import read_struct
 
 RETRIES = 8
 """Times that a lost conditional write is tried again with what is there then."""
@@ -35,7 +36,7 @@ def decode(kind: type[R], value: Mapping[str, Any], **known: Any) -> R:
             that wrote it can read it.
     """
     try:
-        return convert({**value, **known}, kind)
+        return read_struct({**value, **known}, kind)
     except ValidationError as error:
         raise TemporaryError(
             f"cannot read a stored {kind.__name__}: it is of another version of Bellhop;"
