@@ -563,6 +563,12 @@ OVERLAPS = [
         acts={"a": None, "b": None, "u": [("pause", "east", False)], "s": [_put("yes", 2)]},
     ),
     _overlap(
+        "a cluster is resumed while triggers select it no more",
+        before=[_THERE, ("work", 0, rig.STAGES, 0), ("pause", "east", True)],
+        asked=[("label", "east", "env", None)],
+        acts={"a": None, "b": None, "u": [("pause", "east", False)]},
+    ),
+    _overlap(
         "a paused cluster leaves and comes back while it is worked on",
         before=[_THERE, ("pause", "east", True)],
         asked=[_put("yes", 1)],

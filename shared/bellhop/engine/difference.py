@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.engine.order import reached
+from bellhop.engine.pausing import Window, window_in
 from bellhop.model.gvk import GVK
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.identity import ROLE_REQUEST
@@ -41,7 +42,8 @@ class Touched:
     now and did not, or the other way round; `relabelled` are destinations whose labels templates
     may read; `gates` are clusters of which ingest must know something else; `reread` are triggers,
     and users' own profiles, whose templates may read what changed; `classified` are clusters of
-    which classifiers may make something else, and `examined` those of which people may be told.
+    which classifiers may make something else, and `examined` those of which people may be told;
+    `resumed` are clusters whose pause changed: any trigger may have waited for that.
     """
 
     swept: set[str] = field(default_factory=set)
@@ -54,6 +56,7 @@ class Touched:
     reread: tuple[set[str], set[str]] = field(default_factory=lambda: (set(), set()))
     classified: set[str] = field(default_factory=set)
     examined: set[str] = field(default_factory=set)
+    resumed: set[str] = field(default_factory=set)
 
 
 def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> Touched:
@@ -238,6 +241,7 @@ def _cluster(touched: Touched, before: Catalog | None, after: Catalog, key: str)
     catalogs = [each for each in (before, after) if each]
     touched.gates.add(key)
     touched.classified |= _classified(after, old, new)
+    touched.resumed |= _resumed(before, old, new)
     if before is None or old is None or new is None or not _only_relabelled(old, new):
         touched.swept.add(key)
         touched.anew.add(key)
@@ -295,6 +299,17 @@ def _only_relabelled(old: Cluster, new: Cluster) -> bool:
     """
     told = replace(old, annotations=new.annotations, spec=new.spec, kubernetes=new.kubernetes)
     return replace(told, labels=new.labels, given=new.given) == new
+
+
+def _resumed(before: Catalog | None, old: Cluster | None, new: Cluster | None) -> set[str]:
+    """Name a cluster whose pause changed; without a `before`, one whose pause may have."""
+    if new is None or (before and old is None):
+        return set()
+    return {new.key} if old is None or _pauses(old) != _pauses(new) else set()
+
+
+def _pauses(cluster: Cluster) -> tuple[bool, Window | None]:
+    return bool(cluster.spec.get("paused")), window_in(cluster)
 
 
 def _selecting(catalog: Catalog, cluster: str, triggers: Iterable[str]) -> bool:

@@ -99,6 +99,8 @@ class Consequences:
         yield from (Classify(key) for key in sorted(touched.classified & set(after.clusters)))
         for trigger, cluster in sorted(touched.instantiated, key=str):
             yield from self._instantiated(after, trigger, cluster)
+        for key in sorted(touched.resumed):
+            yield from self._left_in(after, key)
         for trigger, destination in sorted(touched.placed):
             yield from self._placed(trigger, destination)
         yield from (Resolve(name) for name in sorted(touched.resolved))
@@ -152,6 +154,16 @@ class Consequences:
                 if catalog.source_of(catalog.triggers[name], key) is not None
             }
         return (Instantiate(name, each) for each in sorted(filter(None, clusters)))
+
+    def _left_in(self, catalog: Catalog, cluster: str) -> Iterator[Instantiate]:
+        """Ask for the triggers that have left profiles in a cluster and watch it no more.
+
+        A pause kept them from withdrawing those. Triggers that watch it are asked in any case.
+        """
+        for name, trigger in catalog.triggers.items():
+            if not catalog.watches(trigger, cluster):
+                heads = self._records.profiles.heads(name, cluster)
+                yield from (Instantiate(name, cluster) for _ in islice(heads, 1))
 
     def _placed(self, trigger: str, destination: str) -> Iterator[Envelope]:
         """Ask for all profiles of a trigger that now selects a destination, or no longer does.
