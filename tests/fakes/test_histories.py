@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.fakes import histories
+from tests.fakes import histories, rig
 from tests.fakes.overlaps import OVERLAPS, Overlap
+from tests.fakes.world import World
 
 
 def test_counts_what_it_plays() -> None:
@@ -37,6 +40,20 @@ def test_tells_what_ends_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_worlds_are_drawn_from_a_seed() -> None:
     """A number of worlds is played, and all end well."""
     assert histories.worlds(3, seed=7) == ("a world", 3, [])
+
+
+def test_a_clock_that_went_back_is_heeded_by_who_comes_after_a_death(tmp_path: Path) -> None:
+    """A process that dies while it sets timers again leaves that to the next one, as in life."""
+    world = World(tmp_path)
+    world.do_clock(1)
+    rig.tick(world.fleet)
+
+    world.fate.doom(30)
+    world.do_clock(0)
+
+    assert world.deaths == 1
+    assert rig.beyond_their_pause(world.fleet) == []
+    world.fleet.close()
 
 
 def test_plays_one_again(capsys: pytest.CaptureFixture[str]) -> None:

@@ -422,8 +422,8 @@ class World:
         by, self.ahead = timedelta(hours=hours) - self.ahead, timedelta(hours=hours)
         self.fleet.clock.jump(by)
         if by < timedelta(0):
-            with self._mourned():
-                rig.heed_clock(self.fleet)
+            # A process that begins heeds it, too: who dies at this is followed by one that ends it.
+            self._insist(lambda: rig.heed_clock(self.fleet))
 
     def do_jump(self, hours: int, seconds: int, stages: str, doom: int) -> None:
         """Have the clock be wrong for some seconds, in which timers fire and workers work."""
