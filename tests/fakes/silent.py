@@ -61,6 +61,12 @@ class Silent:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind(place)
 
+    def renew_authority(self) -> None:
+        """Have another authority sign the certificate: a kubeconfig of before trusts it no more."""
+        now = datetime.now(UTC)
+        self._authority = make_authority("renewed", now=now, validity=timedelta(days=1))
+        self._context = self._served(now)
+
     def close(self) -> None:
         """End, and give the port back."""
         self._closed = True

@@ -108,10 +108,25 @@ def test_a_deletion_that_is_meant_is_not_held(
     assert list(deployed.records.removals.all()) == []
 
 
-def test_names_what_a_label_would_remove(bellhop: Bellhop, deployed: Installation) -> None:
-    """`label cluster` has a dry run, which changes nothing."""
-    dry = bellhop("label", "cluster", CLUSTERS[0], "env=prodution", "--dry-run=client")
+def test_names_what_a_label_would_remove(
+    bellhop: Bellhop, deployed: Installation, tmp_path: Path
+) -> None:
+    """A dry run of `label cluster` says it and changes nothing; `label` says how to release it."""
+    bellhop("apply", "-f", written(tmp_path))
+    label = ("label", "cluster", CLUSTERS[0], "env=prodution")
+    loses = "warning: ClusterProfile 'own' loses 1 of 30 add-ons (1 profile) in prod/c00\n"
+
+    dry = bellhop(*label, "--dry-run=client", BELLHOP_HOLD_SHARE="0.01")
     assert dry.stdout == "cluster/prod/c00 labelled env=prodution (dry run)\n"
+    assert (loses in dry.stderr, "would be held" in dry.stderr) == (True, True)
     kept = deployed.records.clusters.get(CLUSTERS[0])
     assert kept
     assert kept.value.labels == {"env": "production"}
+    assert list(deployed.records.removals.all()) == []
+
+    done = bellhop(*label, BELLHOP_HOLD_SHARE="0.01")
+    assert done.stdout == "cluster/prod/c00 labelled env=prodution\n"
+    [held] = json.loads(bellhop("get", "held", "-o", "json").stdout)["items"]
+    assert loses in done.stderr
+    assert f"`bellhop release --change {held['metadata']['name']}`" in done.stderr
+    assert (held["status"]["held"], held["status"]["of"]) == (1, 30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ from msgspec.structs import replace
 
 from bellhop.embedded.state import Embedded, open_state
 from bellhop.fleet.installation import Installation
+from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.record import Heard, Refusals, Sender
 from bellhop.settings import Settings
+from infra.lab.http_server import HttpServer, Request, Response
 from tests.fakes.kept import value_of
 from tests.fakes.silent import Silent, enrol
 from tests.unit.cli import fleet
@@ -115,6 +118,68 @@ def test_tells_a_cluster_without_credentials(bellhop: Bellhop, here: Installatio
     assert result.exit_code == 1
     assert "cluster 'default/workload' has no stored credentials" in result.stdout
     assert "-> register the cluster again" in result.stdout
+
+
+class Greeter(HttpServer):
+    """An API server that tells its version, and knows nothing else."""
+
+    def respond(self, request: Request) -> Response:
+        """Answer one request."""
+        if request.target.startswith("/version"):
+            return Response.of(200, {"gitVersion": "v1.34.0"})
+        return Response.of(404, {"kind": "Status", "code": 404, "reason": "NotFound"})
+
+
+def log_in(here: Installation, server: str, ends: float) -> None:
+    """Register the cluster with a token that ends at a time, in seconds since 1970."""
+    claims = json.dumps({"exp": int(ends)}).encode()
+    token = f"e30.{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.c2ln"
+    kubeconfig = Kubeconfig(server, token=token)
+    here.secrets.put(f"kubeconfig/{CLUSTER}", json.dumps(kubeconfig.to_dict()).encode())
+    kept = value_of(here.records.clusters.get(CLUSTER))
+    assert kept
+    here.declare.register(replace(kept, credentials=kubeconfig.version))
+
+
+@pytest.mark.usefixtures("served")
+def test_says_days_before_that_credentials_end(bellhop: Bellhop, here: Installation) -> None:
+    """With the command that gives it others; of what lasts longer than a week nothing is said."""
+    fleet.populate(here)
+    ends = fleet.now() + timedelta(days=3)
+    with Greeter() as server:
+        log_in(here, server.address, (ends + timedelta(days=6)).timestamp())
+        assert ("API server", "well") in found(bellhop)
+        assert ("credentials", "wrong") not in found(bellhop)
+
+        log_in(here, server.address, ends.timestamp())
+        said = found(bellhop)["credentials", "wrong"]
+    assert said["sentence"] == (
+        f"the stored credentials end at {ends:%Y-%m-%d %H:%M} UTC; from then on nothing is applied"
+        " there, and no sweep sees it"
+    )
+    assert said["cure"] == f"`bellhop register cluster {CLUSTER} --kubeconfig FILE`"
+
+
+@pytest.mark.usefixtures("served")
+def test_says_what_to_do_where_the_authority_has_changed(
+    bellhop: Bellhop, opened: Embedded, slow: Silent
+) -> None:
+    """A cluster whose certificate another authority signs than the stored kubeconfig knows."""
+    enrol(opened, CLUSTER, slow, {})
+    slow.renew_authority()
+    said = found(bellhop)["certificate", "wrong"]
+
+    assert "not signed by the certificate authority of the stored kubeconfig" in said["sentence"]
+    assert said["cure"] == (
+        "if its certificate authority has changed, `bellhop register cluster"
+        f" {CLUSTER} --kubeconfig FILE`"
+    )
+
+
+def found(bellhop: Bellhop) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return what was found of the cluster, by piece and verdict."""
+    each = rows(bellhop("doctor", CLUSTER, "-o", "json").stdout)
+    return {(row["piece"], row["verdict"]): row for row in each if row["cluster"]}
 
 
 @pytest.mark.usefixtures("served")

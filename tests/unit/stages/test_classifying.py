@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bellhop.errors import UnreachableError
+from bellhop.fleet.failures import failures
 from bellhop.messages import Classify, Sweep
 from bellhop.model.classified import Classified
 from bellhop.model.gvk import GVK
@@ -227,6 +229,42 @@ def test_a_script_that_fails_changes_nothing(fleet: Fleet) -> None:
     kept = fleet.records.selections.head("fleet/east", "classifier:gpu")
     assert kept
     assert "many" in kept.value.error
+
+
+GOOD = """function evaluate()
+  for _, each in ipairs(resources) do
+    if each.metadata.name == 'good' then return {matching = true} end
+  end
+  return {matching = false}
+end"""
+NAMED_GOOD = (
+    "{group: '', version: v1, kind: Service, evaluate: \"function evaluate() return {matching ="
+    " obj.metadata.name == 'good'} end\"}"
+)
+
+
+def test_one_object_nested_too_deep_is_left_out_alone(fleet: Fleet) -> None:
+    """A script over all resources judges the others, and names it; a selector's is as before."""
+    fleet.register("east")
+    services = "{group: '', version: v1, kind: Service}"
+    fleet.apply(classifier("each", "each: good", selectors=NAMED_GOOD))
+    fleet.apply(classifier("all", "all: good", selectors=services, script=GOOD))
+    fleet.pump()
+    deep = service("deep")
+    deep["spec"]["deep"] = reduce(lambda inner, _: {"a": inner}, range(150), {})
+    fleet.write("east", deep)
+    fleet.pump()
+    assert labels(fleet) == {}
+
+    fleet.write("east", service("good"))
+    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.pump()
+    later(fleet)
+
+    assert labels(fleet) == {"all": "good", "each": "good"}
+    [told] = failures(fleet.installation())
+    assert (told.what, told.which) == ("evaluation", "classifier:all in fleet/east")
+    assert told.sentence.startswith("the script is not given Service 'default/deep': nested deeper")
 
 
 def test_the_first_classifier_has_a_label(fleet: Fleet) -> None:

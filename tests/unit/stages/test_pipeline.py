@@ -13,8 +13,10 @@ from bellhop.errors import UnreachableError
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import Match
 from tests.fakes.fleet import SERVICE, Fleet, service, with_address
+from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, source, trigger
 from tests.fakes.mortal import Killed
 
+CONFIG = GVK("", "v1", "ConfigMap")
 ENDPOINTS = GVK("", "v1", "Endpoints")
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
 INGRESS = GVK("networking.k8s.io", "v1", "Ingress")
@@ -74,6 +76,22 @@ def test_withdraws_when_the_object_stops_matching(fleet: Fleet) -> None:
     fleet.pump()
 
     assert names(fleet, "west", SERVICE) == []
+
+
+def test_another_type_of_an_equal_value_is_a_change(fleet: Fleet) -> None:
+    """1 and true, 0 and false, are one to Python alone: no stage takes them for the same."""
+    east = fleet.register("east", env="production")
+    value = "v: '{{ printf \"%T %v\" .Resource.spec.x .Resource.spec.x }}'"
+    made = holder("made", config(FOR_EACH, value), annotations=INSTANTIATE)
+    fleet.apply(source(), trigger(), made)
+    fleet.pump()
+    seen = []
+    for x in (1, True, 0, False, 0.0):
+        fleet.write("east", service("web", spec={"x": x}))
+        fleet.pump()
+        seen += [each["data"]["v"] for each in east.objects(CONFIG)]
+
+    assert seen == ["int64 1", "bool true", "int64 0", "bool false", "float64 0"]
 
 
 def test_makes_one_policy_for_each_service_in_the_source_cluster(fleet: Fleet) -> None:

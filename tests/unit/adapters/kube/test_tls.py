@@ -24,6 +24,7 @@ from cryptography.x509.oid import NameOID
 from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.kube.errors import UntrustedError
 from bellhop.adapters.kube.tls import Contexts
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
@@ -214,11 +215,16 @@ def test_a_client_certificate_tells_when_it_ends(authority: Party) -> None:
 
 
 def test_checks_the_authority(server: str, authority: Party) -> None:
-    """A server that another authority signed gets no request."""
+    """A server that another authority signed gets no request; the error names what to do."""
     kubeconfig = _kubeconfig(server, _party("authority"), _party("alice", authority))
 
-    with pytest.raises(UnreachableError, match="certificate authority of the stored kubeconfig"):
+    with pytest.raises(UntrustedError) as caught:
         KubeClient("a/b", kubeconfig, reach=HERE).version()
+    assert str(caught.value).endswith(
+        "its certificate is not signed by the certificate authority of the stored kubeconfig, or is"
+        " for another host; if that changed, `bellhop register cluster a/b --kubeconfig FILE` with"
+        " its present one"
+    )
 
 
 def test_a_client_certificate_that_is_refused_is_unreachable(server: str, authority: Party) -> None:
