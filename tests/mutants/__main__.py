@@ -99,7 +99,7 @@ _NEAR = {
         "declaring new_names classifying order touched overlap pipeline healing races hosting"
     ),
     "stages/consequences": (
-        "drift hosting rollback elsewhere touched overlap pipeline healing races"
+        "drift hosting rollback elsewhere touched overlap pipeline healing races paused_sources"
     ),
     "stages/choosing": "sets",
     "stages/classifying": "classifying",

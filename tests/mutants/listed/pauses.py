@@ -48,6 +48,12 @@ MUTANTS = [
         "What happens in a paused cluster brings and takes away add-ons.",
     ),
     Mutant(
+        "stages/consequences.py",
+        "            yield from self._left_in(after, key)\n",
+        "            pass\n",
+        "What triggers that select a paused cluster no more made of it stays once it is resumed.",
+    ),
+    Mutant(
         "stages/ending.py",
         "        if until:\n            self._set_retry(work, until)\n",
         "",
