@@ -551,9 +551,11 @@ def ticks(post: Post, name: str, message: Envelope) -> None:
 
 def resumes(post: Post) -> None:
     """What somebody began to declare, and died, is done."""
-    begun = (datetime.now(UTC) - _ENDED).isoformat()
-    change = {"keys": [["EventTrigger", "", "made"]]}
-    post.here.records.store.put(Item("pending", post.site.name(), {"at": begun, "change": change}))
+    name, begun = post.site.name(), (datetime.now(UTC) - _ENDED).isoformat()
+    post.here.records.pending.put(name, {"keys": [["EventTrigger", "", "made"]]})
+    noted = post.here.records.store.get("pending", name)
+    assert noted
+    post.here.records.store.put(Item("pending", name, {**noted.value, "at": begun}))
     post.taken("deploy")
     post.functions.tick(event("scheduler"), Context())
 

@@ -46,7 +46,7 @@ with ControlPlane(find(), Path(sys.argv[1])) as plane:
 # A lab whose clusters never come up.
 BOOTING = """
 import sys
-from msgspec.structs import replace
+from dataclasses import replace
 from pathlib import Path
 from infra.lab.binaries import find
 from infra.lab.control_plane import ControlPlane
