@@ -29,7 +29,7 @@ pytest_plugins = ["tests.kube_fixtures"]
 
 EAST = "fleet/east"
 CONFIG = GVK("", "v1", "ConfigMap")
-BELLHOP = "kube-system/bellhop"
+BELLHOP = "bellhop-account/bellhop"
 HOW_TO = Path(__file__).parents[2] / "docs/how-to"
 LABELS = f"labels: {{{ACCOUNT_NAME}: ann, {ACCOUNT_NAMESPACE}: team}}, "
 SERVICE = {
