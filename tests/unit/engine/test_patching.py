@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -125,3 +127,41 @@ def test_an_object_that_is_deleted_is_not_patched_on() -> None:
         *read_patches("- {op: test, path: /data/a, value: 'no'}", ALL, source=""),
     ]
     assert patched([config_map(a="1")], patches) == ()
+
+
+PATHS = [
+    "/data/a/b",
+    "/data/a/0",
+    "/data/a/-1",
+    "/l/\u00b2",
+    "/l/-9",
+    "/l/99999999999",
+    "/l/x/y",
+    "/",
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("op", ["add", "replace", "remove", "test", "move", "copy"])
+def test_no_path_is_an_error_of_ours(op: str, path: str) -> None:
+    """A place in a text, in another script's digits or far away: refused, or without effect."""
+    given = {**config_map(a="text"), "l": [1, 2]}
+    text = json.dumps([{"op": op, "path": path, "from": path, "value": 1}])
+    with suppress(InvalidError):
+        patched([given], read_patches(text, ALL, source=""))
+
+
+def test_finalizers_that_are_no_texts_are_refused() -> None:
+    patches = read_patches("{metadata: {finalizers: [{a: b}]}}", ALL, source="")
+    with pytest.raises(InvalidError, match=r"metadata\.finalizers has an entry that is no text"):
+        patched([config_map()], patches)
+
+
+def test_lists_that_are_too_long_to_be_merged_are_refused() -> None:
+    """Each entry is looked for among the others: two long lists would take minutes."""
+    env = [{"name": f"n{number}"} for number in range(5_000)]
+    spec = {"containers": [{"name": "a", "env": env}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+    patches = read_patches(json.dumps({"spec": spec}), ALL, source="")
+    with pytest.raises(TooLargeError, match="env is too long to be merged"):
+        patched([pod], patches)

@@ -243,6 +243,9 @@ def test_what_does_not_fit_says_which_patch_and_object(
         "- {op: test, path: /data/v, value: hunter2}",
         "{{ fail `hunter2` }}",
         "data: {v: {hunter2: hunter2}}",
+        "data: {v: {$patch: hunter2}}",
+        "- {op: test, path: /data/hunter2, value: '1'}",
+        "- {op: move, from: /data/hunter2, path: /data/a}",
     ],
 )
 def test_no_error_quotes_a_patch_of_a_secret(fleet: Fleet, east: FakeKube, text: str) -> None:

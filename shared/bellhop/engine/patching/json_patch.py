@@ -24,6 +24,8 @@ _NEEDS = {
 _LARGEST_COPIES = 20_000
 """Values that the copies of one patch may have: each may double an object."""
 
+_DIGITS = 10
+
 
 def check(operations: Sequence[Any]) -> None:
     """See that each entry of a list is an operation.
@@ -70,7 +72,13 @@ def patched(manifest: Mapping[str, Any], operations: Sequence[Mapping[str, Any]]
         try:
             if operation := _plain(made, each):
                 made = jsonpatch.apply_patch(made, [operation], in_place=True)
-        except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
+        # Of what lies in a text or a number the library says so by a TypeError.
+        except (
+            jsonpatch.JsonPatchException,
+            jsonpointer.JsonPointerException,
+            TypeError,
+            ValueError,
+        ) as error:
             # The library's words quote values, which may be a Secret's.
             why = "another value is there" if each["op"] == "test" else "its path leads nowhere"
             raise InvalidError(
@@ -131,10 +139,15 @@ def _counted_all(there: Any, steps: Sequence[str]) -> list[str]:
 
 
 def _counted(there: Any, step: str) -> str:
-    if isinstance(there, list) and step[:1] == "-" and step[1:].isdigit():
+    if isinstance(there, list) and step[:1] == "-" and _is_number(step[1:]):
         return str(len(there) - int(step[1:]))
     return step
 
 
 def _is_place(there: Any, step: str) -> bool:
-    return isinstance(there, list) and step.isdigit() and int(step) < len(there)
+    return isinstance(there, list) and _is_number(step) and int(step) < len(there)
+
+
+def _is_number(step: str) -> bool:
+    """Say whether a step is a place: digits of other scripts are none, nor are hundreds of them."""
+    return step.isascii() and step.isdigit() and len(step) < _DIGITS

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from bellhop.engine.patching import json_patch, strategic
 from bellhop.engine.patching.target import admits
+from bellhop.engine.secrecy import LOCALLY
 from bellhop.errors import InvalidError
 from bellhop.model.document import Bounds, read_documents, spell
 from bellhop.model.patches import Patch as Written
@@ -29,17 +30,13 @@ _EMPTY_METADATA = ("labels", "annotations")
 class Patch(NamedTuple):
     """One patch: a mapping is a strategic merge, a list the operations of a JSON patch.
 
-    `source` is what errors call it.
+    `source` is what errors call it; of a `secret` one they quote nothing.
     """
 
     content: Mapping[str, Any] | Sequence[Mapping[str, Any]]
     target: Target | None
     source: str
-
-    @property
-    def is_merge(self) -> bool:
-        """Say whether it is a strategic merge."""
-        return isinstance(self.content, Mapping)
+    secret: bool = False
 
     def fits(self, manifest: Manifest) -> bool:
         """Say whether an object is one that it is for."""
@@ -60,9 +57,12 @@ class Patch(NamedTuple):
                 return None if made is strategic.GONE else _same_object(made, manifest)
             return _same_object(json_patch.patched(manifest, self.content), manifest)
         except InvalidError as error:
-            raise type(error)(
-                f"cannot patch {_shown(manifest)}: {error}", where=self.source
-            ) from error
+            said = f"cannot patch {_shown(manifest)}"
+            if self.secret:
+                raise type(error)(
+                    f"{said}: it does not fit; {LOCALLY}", where=self.source
+                ) from None
+            raise type(error)(f"{said}: {error}", where=self.source) from error
 
 
 def read_patches(text: str, target: Target | None, *, source: str) -> tuple[Patch, ...]:

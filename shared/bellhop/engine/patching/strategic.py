@@ -16,13 +16,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bellhop.engine.patching.merge_keys import Shape, shape_of
-from bellhop.errors import InvalidError
+from bellhop.errors import InvalidError, TooLargeError
 
 GONE = object()
 """What is left of a value that the patch deletes."""
 
 _DIRECTIVE = "$patch"
 _OTHERS = ("$retainKeys", "$setElementOrder", "$deleteFromPrimitiveList")
+_LARGEST_LISTS = 1_000_000
+"""Entries of two lists that are merged, multiplied: each is looked for among the others."""
+
 _USUAL = {"protocol": "TCP"}
 """What a field of a merge key is where nobody says it. kustomize does not know it: it passes over a
 patch that says a port's protocol where the object does not."""
@@ -74,7 +77,11 @@ def _merge_list(there: Any, patch: Sequence[Any], shape: Shape, path: str) -> An
     if not (there is None or isinstance(there, list)):
         raise _mismatch(there, "a list", path)
     entries = list(there or ())
+    if len(entries) * len(patch) > _LARGEST_LISTS:
+        raise TooLargeError(f"{path} is too long to be merged; replace it, or have fewer entries")
     if shape.is_set:
+        if not all(isinstance(each, str) for each in patch):
+            raise InvalidError(f"{path} has an entry that is no text")
         return [*dict.fromkeys(patch), *(each for each in entries if each not in patch)]
     if not shape.keys:
         return [_fresh(each, Shape(), path) for each in patch]

@@ -61,11 +61,12 @@ def _rendered(
 
 def _read(made: str, text: PatchText, *, secret: bool) -> tuple[Patch, ...]:
     try:
-        return read_patches(made, text.target, source=text.source)
+        found = read_patches(made, text.target, source=text.source)
     except InvalidError:
         if not secret:
             raise
         raise InvalidError(f"the patch cannot be read; {LOCALLY}", where=text.source) from None
+    return tuple(each._replace(secret=secret) for each in found)
 
 
 def objections(texts: Sequence[PatchText]) -> Iterator[tuple[int, str]]:
