@@ -42,8 +42,6 @@ LARGEST = 8 << 20
 
 _REFUSAL = 1 << 20
 _HEAD = 128 << 10
-# Chunks of a chunked answer have heads of their own; real ones are a small part of it.
-_WIRE = 2 * LARGEST
 _PIECE = 64 << 10
 _SEND = 16 << 10
 _GZIP = 31
@@ -83,7 +81,7 @@ class HttpClient:
     """The connections to one server, shared between threads.
 
     `reach` says where they may go; each exchange takes at most `whole` seconds, WHOLE_SECONDS if
-    none are given.
+    none are given, and each answer has at most `largest` bytes, or LARGEST.
     """
 
     def __init__(
@@ -95,6 +93,7 @@ class HttpClient:
         lookups: Lookups = LOOKUPS,
         idle: Idle = IDLE,
         whole: float | None = None,
+        largest: int | None = None,
         **tls: Any,
     ) -> None:
         parts = urlsplit(server)
@@ -103,6 +102,8 @@ class HttpClient:
         self._pools = urllib3.PoolManager(num_pools=1, maxsize=threads, retries=False, **tls)
         seconds = WHOLE_SECONDS if whole is None else whole
         how: dict[str, Any] = {"reach": reach, "lookups": lookups, "whole": seconds}
+        self._largest = LARGEST if largest is None else largest
+        how["largest"] = self._largest
         makers: dict[str, Any] = {
             "http": partial(_pool, _PlainPool, partial(_Plain, **how), idle),
             "https": partial(_pool, _SecurePool, partial(_Secure, **how), idle),
@@ -138,7 +139,7 @@ class HttpClient:
             timeout=timeout,
             preload_content=False,
         )
-        return _whole(response)
+        return _whole(response, self._largest)
 
     def close(self) -> None:
         """Close the idle connections; those in use finish first."""
@@ -184,10 +185,11 @@ class _Bounded(connection.HTTPConnection):
     """A connection to a checked address, with one deadline for each request and its answer."""
 
     def __init__(
-        self, *args: Any, reach: Reach, lookups: Lookups, whole: float, **kwargs: Any
+        self, *args: Any, reach: Reach, lookups: Lookups, whole: float, largest: int, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
         self._reach = reach
+        self._largest = largest
         self._lookups = lookups
         self._whole = whole
         # Of the request under way; none between two.
@@ -223,7 +225,7 @@ class _Bounded(connection.HTTPConnection):
 
     def getresponse(self) -> Any:
         """Read the head of the answer."""
-        answer: Any = partial(_Response, deadline=self._begin())
+        answer: Any = partial(_Response, deadline=self._begin(), wire=2 * self._largest)
         self.response_class = answer
         self._deadline = None
         return super().getresponse()
@@ -305,10 +307,13 @@ class _Response(HTTPResponse):
         sock: socket.socket,
         *args: Any,
         deadline: _Deadline | None = None,
+        wire: int = 0,
         **kwargs: Any,
     ) -> None:
         super().__init__(sock, *args, **kwargs)
         assert deadline
+        # Chunks of a chunked answer have heads of their own; real ones are a small part of it.
+        self._wire = wire
         self._metered = _Metered(self.fp.detach(), sock, deadline)
         self.fp = io.BufferedReader(self._metered)
 
@@ -316,7 +321,7 @@ class _Response(HTTPResponse):
         """Read the head."""
         self._metered.budget = _HEAD
         super().begin()
-        self._metered.budget = _WIRE
+        self._metered.budget = self._wire
 
 
 class _Metered(io.RawIOBase):
@@ -356,9 +361,9 @@ class _Metered(io.RawIOBase):
         super().close()
 
 
-def _whole(response: urllib3.BaseHTTPResponse) -> Answer:
+def _whole(response: urllib3.BaseHTTPResponse, largest: int) -> Answer:
     success = HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES
-    limit = LARGEST if success else _REFUSAL
+    limit = largest if success else _REFUSAL
     pieces, size = [], 0
     try:
         for piece in _unpacked(response):

@@ -202,7 +202,6 @@ def test_an_answer_without_end_ends(
     It takes seconds: an answer in small chunks is read chunk by chunk until then.
     """
     monkeypatch.setattr(egress, "LARGEST", MIB)
-    monkeypatch.setattr(egress, "_WIRE", 2 * MIB)
     sent = itertools.chain([start] if start else [], itertools.repeat(more, 4000))
     tracemalloc.start()
     try:
