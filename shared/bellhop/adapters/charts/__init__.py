@@ -1,0 +1,1 @@
+"""Charts where users keep them: repositories and OCI registries, read by the guarded client."""

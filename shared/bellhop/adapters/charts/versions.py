@@ -1,0 +1,69 @@
+"""Which version of a chart is meant: an exact one, a range as Helm has them, or the newest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from semantic_version import NpmSpec, Version
+
+from bellhop.errors import InvalidError, MissingError
+
+_EXACT = re.compile(r"v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
+_EARLY = re.compile(r"\d-[0-9A-Za-z]")
+_AND = re.compile(r"\s*,\s*")
+_SHOWN = 5
+
+
+def choose(versions: Iterable[str], wanted: str, *, of: str) -> str:
+    """Return the version that is meant, spelled as it is there; `of` says of what in errors.
+
+    A range means its newest version. Pre-releases count where the range names one. Without a range
+    the newest release is meant.
+
+    Raises:
+        MissingError: there is no such version; the message names some that are there.
+        InvalidError: what is wanted is neither a version nor a range.
+    """
+    there = {version: each for each in versions if (version := _version(each))}
+    if _EXACT.fullmatch(wanted.strip()):
+        exact = _version(wanted.strip())
+        found = [each for version, each in there.items() if version == exact]
+        if found:
+            return found[0]
+        raise _missing(there, wanted, of)
+    spec, with_early = _spec(wanted, of), bool(_EARLY.search(wanted))
+    matching = [each for each in there if each in spec or (with_early and _release(each) in spec)]
+    if not matching:
+        raise _missing(there, wanted, of)
+    return there[max(matching)]
+
+
+def _version(text: str) -> Version | None:
+    """Read a version, which may leave out its last numbers or begin with v; None if it is none."""
+    try:
+        return Version(text.strip().removeprefix("v"))
+    except ValueError:
+        return None
+
+
+def _release(version: Version) -> Version:
+    """Return the release that a pre-release comes before."""
+    return Version(f"{version.major}.{version.minor}.{version.patch}")
+
+
+def _spec(wanted: str, of: str) -> NpmSpec:
+    text = _AND.sub(" ", wanted.strip()) or "*"
+    text = re.sub(r"(?<![0-9A-Za-z.-])v(?=\d)", "", text)
+    try:
+        return NpmSpec(text)
+    except ValueError as error:
+        raise InvalidError(
+            f"cannot choose a version of {of}: {wanted!r} is neither a version nor a range"
+        ) from error
+
+
+def _missing(there: dict[Version, str], wanted: str, of: str) -> MissingError:
+    newest = [there[each] for each in sorted(there, reverse=True)[:_SHOWN]]
+    named = f"; the newest are {', '.join(newest)}" if newest else "; there is no version at all"
+    return MissingError(f"cannot find version {wanted or 'any'!r} of {of}{named}")

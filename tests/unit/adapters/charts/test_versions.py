@@ -1,0 +1,64 @@
+"""Versions of charts as Helm chooses them."""
+
+from __future__ import annotations
+
+import pytest
+
+from bellhop.adapters.charts.versions import choose
+from bellhop.errors import InvalidError, MissingError
+
+THERE = [
+    "v1.0.0",
+    "1.2.0",
+    "1.2.9",
+    "1.10.0",
+    "2.0.0-rc.1",
+    "2.0.0",
+    "2.1.0+build.5",
+    "3.0.0-beta",
+    "junk",
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "version"),
+    [
+        ("", "2.1.0+build.5"),
+        ("*", "2.1.0+build.5"),
+        ("1.2.0", "1.2.0"),
+        ("v1.2.0", "1.2.0"),
+        ("1.0.0", "v1.0.0"),
+        ("2.0.0-rc.1", "2.0.0-rc.1"),
+        ("3.0.0-beta", "3.0.0-beta"),
+        ("^1.2.0", "1.10.0"),
+        ("~1.2.0", "1.2.9"),
+        ("~v1.2.0", "1.2.9"),
+        ("1.x", "1.10.0"),
+        ("1", "1.10.0"),
+        (">=1.0.0, <2.0.0", "1.10.0"),
+        (">=1.0.0 <1.10.0", "1.2.9"),
+        ("1.0.0 - 1.2.5", "1.2.0"),
+        ("<1.1.0 || >=2.0.0", "2.1.0+build.5"),
+        (">0.0.0-0", "3.0.0-beta"),
+        (">=3.0.0-alpha", "3.0.0-beta"),
+    ],
+)
+def test_the_version_that_is_meant(wanted: str, version: str) -> None:
+    assert choose(THERE, wanted, of="chart 'demo'") == version
+
+
+def test_what_is_not_there_names_what_is() -> None:
+    with pytest.raises(MissingError) as caught:
+        choose(THERE, "9.9.9", of="chart 'demo'")
+    assert str(caught.value) == (
+        "cannot find version '9.9.9' of chart 'demo'; the newest are 3.0.0-beta, 2.1.0+build.5,"
+        " 2.0.0, 2.0.0-rc.1, 1.10.0"
+    )
+    with pytest.raises(MissingError, match="there is no version at all"):
+        choose([], "", of="chart 'demo'")
+
+
+@pytest.mark.parametrize("wanted", ["latest", "1.2.x.y", ">>1", "1.2.3 and more"])
+def test_what_is_no_range_is_refused(wanted: str) -> None:
+    with pytest.raises(InvalidError, match="neither a version nor a range"):
+        choose(THERE, wanted, of="chart 'demo'")
