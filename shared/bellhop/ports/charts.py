@@ -1,17 +1,78 @@
-"""Releases of Helm charts in clusters."""
+"""Charts in repositories, and their releases in clusters."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from msgspec import Struct
+
+from bellhop.redacted import Redacted
 
 DEPLOYED = "deployed"
 """The status of a release whose last operation succeeded; others are Helm's words."""
 
 Propagation = Literal["", "background", "orphan", "foreground"]
+
+
+class Login(Redacted, frozen=True):
+    """How a repository is signed in to; `authority` is PEM, or empty for the system's.
+
+    By `everywhere` the credentials go along to other servers that it names, too; by `plain` an OCI
+    registry is called without TLS.
+    """
+
+    secret_fields: ClassVar[Collection[str]] = ("password",)
+    username: str = ""
+    password: str = ""
+    authority: str = ""
+    insecure: bool = False
+    plain: bool = False
+    everywhere: bool = False
+
+
+ANONYMOUS = Login()
+"""Without credentials, and with the system's authorities."""
+
+
+class Place(Struct, frozen=True):
+    """Where a chart is: in a repository (`http://`, `https://`) or in an OCI registry (`oci://`).
+
+    Its `version` is an exact one or a range, or empty for the newest.
+    """
+
+    repository: str
+    chart: str
+    version: str = ""
+    login: Login = ANONYMOUS
+
+
+class Archive(Struct, frozen=True):
+    """A chart's archive, as a file of ours: it was checked, and is to be read alone."""
+
+    path: Path
+    chart: str
+    version: str
+    digest: str
+
+
+class Repositories(Protocol):
+    """Finds charts where users keep them.
+
+    Every method raises MissingError where there is no such repository, chart or version,
+    UnauthorizedError and DeniedError where the credentials do not do, InvalidError for what is no
+    repository or chart, TooLargeError for what is larger than is taken, and UnreachableError where
+    nobody answers, or not in time.
+    """
+
+    def find(self, place: Place) -> Archive:
+        """Return the archive of the newest version that is meant."""
+        ...
+
+    def versions(self, place: Place) -> Sequence[str]:
+        """Return all versions of a chart, whichever is meant, the newest one first."""
+        ...
 
 
 class Release(Struct, frozen=True):
