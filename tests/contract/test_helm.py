@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.adapters.helm.box import Limits
 from bellhop.adapters.helm.charts import HelmCharts
@@ -27,6 +29,7 @@ from bellhop.errors import (
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
+from bellhop.model.record import PatchText, Target
 from bellhop.ports.charts import Options, Release, Wanted
 from infra.lab.cluster import Cluster
 from infra.lab.port import free_port
@@ -89,7 +92,8 @@ def test_installs_upgrades_and_removes(
 ) -> None:
     one = Wanted("demo", "web", packed(tmp_path), ["greeting: one\n"])
     assert helm.release(access, "web", "demo") is None
-    assert helm.deploy(access, one) == Release("demo", "web", 1, "deployed", "demo", "1.0.0")
+    release = Release("demo", "web", 1, "deployed", "demo", "1.0.0", ours=True)
+    assert helm.deploy(access, one) == release
     assert greeting(kube) == "one"
 
     two = Wanted(
@@ -274,3 +278,98 @@ def test_two_deploy_at_once_and_one_release_stands(
     found = helm.release(access, "web", "demo")
     assert found
     assert found.status == "deployed"
+
+
+LABELLED = PatchText(
+    "- {op: add, path: /data/patched, value: 'yes'}",
+    "patches[0]",
+    plain=True,
+    target=Target(kind="ConfigMap"),
+)
+
+
+def test_what_a_chart_writes_is_patched_before_it_is_deployed(
+    helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
+) -> None:
+    wanted = Wanted(
+        "demo",
+        "web",
+        packed(tmp_path),
+        patches=[LABELLED],
+        labels={"a": "b"},
+        annotations={"c": "d"},
+    )
+    helm.deploy(access, wanted)
+    found = kube.get(CONFIG, "web", "demo-config")
+    assert found
+    assert found["data"] == {"greeting": "hello", "patched": "yes"}
+    assert found["metadata"]["labels"]["a"] == "b"
+    assert found["metadata"]["annotations"]["c"] == "d"
+    assert "patched" in helm.manifest(access, "web", "demo")
+
+
+def test_a_patch_that_does_not_fit_is_told(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:
+    patch = replace(LABELLED, text="- {op: test, path: /data/greeting, value: x}")
+    with pytest.raises(InvalidError, match=r"patches\[0\]: cannot patch ConfigMap"):
+        helm.deploy(access, Wanted("demo", "web", packed(tmp_path), patches=[patch]))
+    assert helm.release(access, "web", "demo") is None
+
+
+def test_a_rehearsal_changes_nothing(
+    helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
+) -> None:
+    wanted = Wanted("demo", "web", packed(tmp_path), ["greeting: one\n"])
+    assert 'greeting: "one"' in helm.rehearse(access, wanted)
+    assert helm.release(access, "web", "demo") is None
+    helm.deploy(access, wanted)
+    again = replace(wanted, values=["greeting: two\n"])
+    assert 'greeting: "two"' in helm.rehearse(access, again)
+    assert greeting(kube) == "one"
+
+
+def test_what_somebody_changed_or_deleted_is_put_back(
+    helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
+) -> None:
+    wanted = Wanted("demo", "web", packed(tmp_path), ["greeting: one\n"])
+    helm.deploy(access, wanted)
+    kube.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "demo-config", "namespace": "web"},
+            "data": {"greeting": "theirs"},
+        }
+    )
+    assert greeting(kube) == "theirs"
+    helm.deploy(access, wanted)
+    assert greeting(kube) == "one"
+
+    kube.remove(CONFIG, "web", "demo-config")
+    helm.deploy(access, wanted)
+    assert greeting(kube) == "one"
+
+
+def test_only_what_was_deployed_here_is_ours(
+    helm: HelmCharts, access: bytes, tmp_path: Path
+) -> None:
+    """Helm itself deploys it as anybody would."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_bytes(access)
+    archive = packed(tmp_path)
+    asked = ["upgrade", "--install", "demo", archive, "--create-namespace", "-n", "web"]
+    environment = {"HOME": str(tmp_path), "KUBECONFIG": str(kubeconfig)}
+    subprocess.run([download(), *asked], env=environment, check=True, capture_output=True)
+    found = helm.release(access, "web", "demo")
+    assert found == Release("demo", "web", 1, "deployed", "demo", "1.0.0")
+
+    assert helm.deploy(access, Wanted("demo", "web", archive)).revision == 2
+    subprocess.run([download(), *asked], env=environment, check=True, capture_output=True)
+    found = helm.release(access, "web", "demo")
+    assert found
+    assert (found.revision, found.status) == (3, "deployed")
+
+
+def test_names_the_definitions_of_a_chart(helm: HelmCharts, tmp_path: Path) -> None:
+    files = {"crds/a.yaml": "kind: CustomResourceDefinition\n"}
+    wanted = Wanted("demo", "web", packed(tmp_path, files=files))
+    assert "kind: CustomResourceDefinition" in helm.definitions(wanted)

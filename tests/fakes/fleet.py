@@ -29,6 +29,7 @@ from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.reach import HERE
 from bellhop.model.record import Cluster, Entry
+from bellhop.ports.charts import Helm
 from bellhop.ports.kube import Kube
 from bellhop.ports.queue import Delivery
 from bellhop.ports.store import ANY, Item
@@ -49,6 +50,7 @@ from bellhop.stages.ingest import Ingest
 from bellhop.stages.lease import UNKNOWN
 from bellhop.stages.schedule import Schedule
 from bellhop.stages.sweep import Sweep
+from tests.fakes.charts import FakeCharts, FakeRepositories
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube import FakeKube
 
@@ -107,6 +109,10 @@ class FakeAccess:
         kube = self._own(cluster, version)
         return kube.acting_as(account) if account else kube
 
+    def kubeconfig(self, cluster: str, *, version: str = "", account: str = "") -> bytes:
+        self._own(cluster, version)
+        return json.dumps({"cluster": cluster, "account": account}).encode()
+
     def _own(self, cluster: str, version: str) -> FakeKube:
         if cluster not in self.clusters:
             raise MissingError(f"cannot open cluster '{cluster}': it has no credentials")
@@ -151,6 +157,8 @@ class Fleet:
             schemas=schemas,
         )
         self.access = FakeAccess()
+        self.repositories = FakeRepositories(folder)
+        self.charts = FakeCharts(self.access.clusters)
         self.output = io.StringIO()
         self.catalogs = Catalogs(self.records)
         self.peers = UNKNOWN
@@ -168,6 +176,7 @@ class Fleet:
             log,
             peers=self.peers,
             hands=self.hands,
+            helm=Helm(self.repositories, self.charts),
         )
         self.stages: dict[str, Stage] = {
             "evaluate": Evaluate(records, catalogs, publisher, self.settings, log),

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from bellhop.engine.naming import profile_kind, profile_place
 from bellhop.errors import DeniedError
 from bellhop.model.allow import ANNOTATION, read_allow
+from bellhop.model.chart import RELEASE
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import Declaration
 from bellhop.model.record import Content, Profile
@@ -29,6 +30,8 @@ def refuse_rendered(owner: Declaration, contents: Iterable[Content]) -> None:
         NotAllowedError: it names who may not, the kind and its place.
     """
     for content in contents if owner.allow else ():
+        if content.chart and not read_allow(owner.allow).names(RELEASE.group, RELEASE.kind):
+            raise _denied(f"{owner.kind} '{owner.place}'", ObjectKey(RELEASE, "", content.ref))
         for key in map(ObjectKey.of, content.manifests):
             if not read_allow(owner.allow).may_admit(key.gvk.group, key.gvk.kind, key.namespace):
                 where = f"{content.ref}, {content.entry}: "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -138,7 +138,7 @@ class Maker(Struct, frozen=True):
             quoting=self.quoting,
         )
         patches = tuple(self._held_patches(fields, own))
-        made = tuple(each.with_patches(patches) for each in made)
+        made = tuple(each.with_patches(patches) for each in (*made, *self._charts(root, own)))
         refuse_rendered(trigger, made)
         reads = with_event(trigger.readings, fields)
         return Generation(root, refs, made, named, generated, reads, title)
@@ -154,6 +154,28 @@ class Maker(Struct, frozen=True):
         namespace, field = self.cluster.namespace, f"{FIELD}[{{}}]"
         for ref in resolve(self.trigger.patch_refs, fields, namespace=namespace, field=field):
             yield from held_patches(ref, own.get(str(ref)) or self.find(ref))
+
+    def _charts(
+        self, root: Mapping[str, Any], own: Mapping[str, ConfigMap | Secret]
+    ) -> Iterable[Content]:
+        """Return the trigger's charts, whose values may be what a generator wrote.
+
+        Raises:
+            PermanentError: something is missing, or a template fails.
+        """
+        if not self.trigger.charts:
+            return ()
+        # Most users have no charts, and a cold function is not to load what reads them.
+        from bellhop.engine.charts.declared import Event  # noqa: PLC0415
+
+        def find(ref: Ref) -> ConfigMap | Secret | None:
+            return own.get(str(ref)) or self.find(ref)
+
+        fields, namespace = self._fields(root), self.cluster.namespace
+        event = Event(
+            self.trigger, root, fields, namespace, find, self.limits, quoting=self.quoting
+        )
+        return event.charts()
 
     def _fields(self, root: Mapping[str, Any]) -> Fields:
         return Fields(root, self.limits, self.trigger.annotations, quoting=self.quoting)

@@ -32,7 +32,7 @@ NONE: Mapping[str, dict[str, Any]] = MappingProxyType({})
 INSTANTIATE = "projectsveltos.io/instantiate"
 TEMPLATE = "projectsveltos.io/template"
 _CLUSTERS = ("", "SveltosCluster", "Cluster")
-_MAY_BE_OPTIONAL = ("policyRefs", "patchesFrom")
+_MAY_BE_OPTIONAL = ("policyRefs", "patchesFrom", "valuesFrom")
 SECRET_TYPE = "addons.projectsveltos.io/cluster-profile"  # noqa: S105 - a Secret's type, not one
 
 
@@ -125,6 +125,26 @@ class Fields:
             if self._secret:
                 _refuse_values(self._withheld, asked, self._root, self._limits, [(field, made)])
             return made
+
+    @property
+    def dialect(self) -> Dialect:
+        """Return the dialect of its templates."""
+        return self._dialect
+
+    @property
+    def secret(self) -> bool:
+        """Say whether what is rendered may hold a Secret's values."""
+        return self._secret
+
+    def values(self, template: str, field: str) -> str:
+        """Render values, which may be made of a Secret's.
+
+        Raises:
+            TemplateError: the template fails.
+        """
+        with secrecy.unforeseen(f"cannot render {field}", secret=self._secret):
+            asked = TemplateText(template, field, self._dialect, self._secret and not self._quoting)
+            return asked.render(self._root, self._limits)
 
 
 def destination(ref: ObjectReference, fields: Fields, *, namespace: str) -> str:
@@ -238,7 +258,7 @@ def _how(ref: Ref, holder: ConfigMap | Secret) -> Handling:
 
 def missing(ref: Ref, field: str = "policyRefs") -> str:
     """Say that what a ref of a field names is not there, and what to do."""
-    cure = "apply it, or mark the ref optional" if field in _MAY_BE_OPTIONAL else "apply it"
+    cure = "apply it, or mark the ref optional" if field.endswith(_MAY_BE_OPTIONAL) else "apply it"
     return f"cannot find {ref} that {field} names; {cure}"
 
 
@@ -457,7 +477,7 @@ def deploy_time(
     """
     if content.missing:
         raise MissingInputError(content.missing)
-    read_secret = any(map(_withheld, resources.values()))
+    read_secret = any(map(is_withheld, resources.values()))
     secret = content.secret or read_secret
     made = content
     if content.template:
@@ -478,7 +498,7 @@ def _rendered(
     """Return a content with the objects that its template writes."""
     root = {"Cluster": cluster, "MgmtResources": resources}
     # What was made of a Secret counts as one.
-    objects = [{**each, **_AS_SECRET} if _withheld(each) else each for each in resources.values()]
+    objects = [{**each, **_AS_SECRET} if is_withheld(each) else each for each in resources.values()]
     read = {"Resources": objects, "Cluster": cluster}
     name = f"{content.ref}/{content.entry}"
     template = _text(content, name, resources, secret=secret)
@@ -521,7 +541,7 @@ def _text(
     return ScriptText(content.template, name, resources, secret)
 
 
-def _withheld(manifest: Mapping[str, Any]) -> bool:
+def is_withheld(manifest: Mapping[str, Any]) -> bool:
     """Say whether nobody may quote what an object holds that is read."""
     marks = (manifest.get("metadata") or {}).get("annotations") or {}
     return secrecy.holds_values(manifest) or WITHHELD in marks

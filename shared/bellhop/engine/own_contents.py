@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from bellhop.engine.instantiate import Fields, Ref, contents, missing, resolve
 from bellhop.engine.patching.holders import FIELD, held_patches
 from bellhop.errors import InvalidError, MissingError, PermanentError
 from bellhop.gotemplate import Limits
+from bellhop.model.held_text import HeldText
 from bellhop.model.kinds import ConfigMap, PolicyRef, Secret
 from bellhop.model.names import name_problem, namespace_problem
 from bellhop.model.record import Content, PatchText
@@ -20,6 +21,8 @@ Find = Callable[[Ref], ConfigMap | Secret | None]
 """Looks up what a ref names; None where it is not there."""
 
 _WHERE = "{}[{}]"
+
+T = TypeVar("T", bound=HeldText)
 
 
 class _Part(Struct, frozen=True):
@@ -40,7 +43,7 @@ class _Part(Struct, frozen=True):
     def limited(self, content: Content) -> Content:
         return replace(content, namespace=self.namespace, clusters=self.clusters)
 
-    def patch(self, text: PatchText) -> PatchText:
+    def text(self, text: T) -> T:
         return replace(text, namespace=self.namespace, clusters=self.clusters)
 
 
@@ -81,24 +84,35 @@ def own_patches(
     Raises:
         PermanentError: as `held_patches` does, for what is for all clusters.
     """
-    return tuple(
-        part.patch(each)
-        for number, ref in enumerate(refs)
-        for part in _parts(ref, clusters, limits, _WHERE.format(FIELD, number))
-        for each in _patches(part, find)
-    )
+    return tuple(own_texts(PatchText, refs, clusters, find, limits, FIELD, held_patches))
 
 
-def _patches(part: _Part, find: Find) -> tuple[PatchText, ...]:
-    """Return the patches of a part; for some clusters alone, why they cannot be had."""
-    try:
-        if part.wrong:
-            return (PatchText("", FIELD, missing=part.wrong),)
-        return tuple(held_patches(part.ref, find(part.ref)))
-    except PermanentError as error:
-        if part.for_all:
-            raise
-        return (PatchText("", FIELD, missing=str(error)),)
+def own_texts(
+    kind: type[T],
+    refs: Sequence[PolicyRef],
+    clusters: Sequence[Mapping[str, Any]],
+    find: Find,
+    limits: Limits,
+    field: str,
+    read: Callable[[Ref, ConfigMap | Secret | None], Iterable[T]],
+) -> Iterator[T]:
+    """Yield what refs of a field hold, each for its clusters, as texts of a kind.
+
+    What cannot be had for some clusters is missing to them alone.
+
+    Raises:
+        PermanentError: it cannot be had, and is for all clusters.
+    """
+    for number, ref in enumerate(refs):
+        for part in _parts(ref, clusters, limits, _WHERE.format(field, number)):
+            try:
+                if part.wrong:
+                    raise InvalidError(part.wrong)
+                yield from [part.text(each) for each in read(part.ref, find(part.ref))]
+            except PermanentError as error:
+                if part.for_all:
+                    raise
+                yield part.text(kind("", field, missing=str(error)))
 
 
 def _parts(

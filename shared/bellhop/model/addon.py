@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
+from msgspec.structs import replace
 from pydantic import Field, model_validator
 
 from bellhop.model.base import Later, Many, Model, mistake
@@ -20,6 +21,7 @@ from bellhop.model.names import (
 from bellhop.model.record import PLAIN, Exclusion, Handling, PatchText, Reading, Sync
 
 if TYPE_CHECKING:
+    from bellhop.model.chart import Chart
     from bellhop.model.checks import Check as CheckSpec
 
 Tier = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -52,6 +54,35 @@ class PolicyRef(NamedTuple):
     def templated(self) -> bool:
         """Say whether its name or namespace is a template."""
         return is_template(self.namespace + self.name)
+
+
+class ChartRef(NamedTuple):
+    """A chart as it is written, and the ConfigMaps and Secrets that it is deployed with.
+
+    `credentials` and `authority` are one Secret each, or none; `key` is the entry that counts.
+    """
+
+    chart: "Chart"
+    values: tuple[PolicyRef, ...]
+    credentials: tuple[PolicyRef, ...]
+    authority: tuple[PolicyRef, ...]
+    key: str
+    how: Handling
+
+    @property
+    def refs(self) -> tuple[PolicyRef, ...]:
+        """List all that it is deployed with."""
+        return (*self.values, *self.credentials, *self.authority)
+
+    def within(self, namespace: str) -> "ChartRef":
+        """Return it with all that it names in a namespace; an empty one changes nothing."""
+        if not namespace:
+            return self
+        parts = (self.values, self.credentials, self.authority)
+        values, credentials, authority = (
+            tuple(each._replace(namespace=namespace) for each in refs) for refs in parts
+        )
+        return self._replace(values=values, credentials=credentials, authority=authority)
 
 
 class GeneratorRef(NamedTuple):
@@ -149,6 +180,12 @@ class AddonSpec(Model):
             PolicyRef(ref.namespace, ref.name, ref.kind, ref.optional) for ref in self.patches_from
         )
 
+    def charts(self) -> tuple[ChartRef, ...]:
+        """List the Helm charts, in their order."""
+        return tuple(
+            each.ref(number, self._common()) for number, each in enumerate(self.helm_charts)
+        )
+
     @property
     def local(self) -> bool:
         """Tell whether any of it is brought to the cluster `mgmt/mgmt`."""
@@ -197,14 +234,20 @@ class AddonSpec(Model):
         }
 
     def _handling(self, ref: PolicyRefSpec) -> Handling:
-        return Handling(
+        return replace(
+            self._common(),
             tier=ref.tier,
             force=ref.force,
             skip_namespace=ref.skip_namespace_creation,
+            local=ref.deployment_type == "Local",
+        )
+
+    def _common(self) -> Handling:
+        """Return what is done to all that is brought, wherever it is from."""
+        return Handling(
             labels=self.extra_labels,
             annotations=self.extra_annotations,
             excluded=self._excluded(),
-            local=ref.deployment_type == "Local",
             patches=self._patches(),
         )
 

@@ -68,6 +68,10 @@ class Allow(Struct, frozen=True):
             for each in self._of(group, kind)
         )
 
+    def names(self, group: str, kind: str) -> bool:
+        """Say whether an object of a kind may be brought anywhere at all."""
+        return bool(self._of(group, kind))
+
     def _of(self, group: str, kind: str) -> list[Allowed]:
         return [each for each in self.entries if (each.group, each.kind) == (group, kind)]
 

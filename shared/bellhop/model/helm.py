@@ -1,12 +1,31 @@
 """The Helm charts of a profile, and the options of Helm's own actions."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
-from bellhop.model.base import Many, Model
-from bellhop.model.names import Duration, Text
+from bellhop.model.addon import ChartRef, PolicyRef
+from bellhop.model.base import Many, Model, mistake
+from bellhop.model.chart import Chart, Login, Options, Removal
+from bellhop.model.held_text import HeldText
+from bellhop.model.names import Duration, Text, is_template, seconds_of
+from bellhop.model.record import Handling
 from bellhop.model.ref import SecretRef, ValueFrom
+
+_SCHEMES = ("http://", "https://", "oci://")
+_FLUX = ("gitrepository://", "ocirepository://", "bucket://")
+_LONGEST = 24 * 3600
+"""Seconds of a timeout; no worker waits for so long."""
+
+
+def _repository(url: str) -> str:
+    if url.lower().startswith(_FLUX):
+        raise mistake(
+            "charts are not read from Flux sources yet; name the repository or registry itself"
+        )
+    if not is_template(url) and not url.lower().startswith(_SCHEMES):
+        raise mistake(f"a repository begins with one of {', '.join(_SCHEMES)}")
+    return url
 
 
 class RegistryCredentials(Model):
@@ -75,11 +94,66 @@ class HelmOptions(Model):
     upgrade_options: UpgradeOptions | None = None
     uninstall_options: UninstallOptions | None = None
 
+    @property
+    def seconds(self) -> int:
+        """Say how long Helm may wait."""
+        return min(max(1, round(seconds_of(self.timeout))), _LONGEST)
+
+    def install(self) -> Options:
+        """Return what an installation goes by."""
+        own = self.install_options or InstallOptions()
+        return Options(
+            create_namespace=own.create_namespace,
+            disable_hooks=self.disable_hooks or own.disable_hooks,
+            take_ownership=own.take_ownership,
+            **self._shared(),
+        )
+
+    def upgrade(self) -> Options:
+        """Return what an upgrade goes by."""
+        own = self.upgrade_options or UpgradeOptions()
+        return Options(
+            create_namespace=(self.install_options or InstallOptions()).create_namespace,
+            disable_hooks=self.disable_hooks or own.disable_hooks,
+            take_ownership=own.take_ownership,
+            cleanup_on_fail=own.cleanup_on_fail,
+            force=own.force,
+            reuse_values=own.reuse_values,
+            reset_values=own.reset_values,
+            reset_then_reuse_values=own.reset_then_reuse_values,
+            upgrade_crds=own.upgrade_crds,
+            max_history=own.max_history,
+            **self._shared(),
+        )
+
+    def removal(self) -> Removal:
+        """Return what a removal goes by."""
+        own = self.uninstall_options or UninstallOptions()
+        return Removal(
+            keep_history=own.keep_history,
+            propagation=own.deletion_propagation or "",
+            hooks=not (self.disable_hooks or own.disable_hooks),
+            timeout_seconds=self.seconds,
+        )
+
+    def _shared(self) -> dict[str, Any]:
+        return {
+            "skip_crds": self.skip_crds,
+            "skip_schema_validation": self.skip_schema_validation,
+            "disable_openapi_validation": self.disable_open_api_validation,
+            "wait": self.wait,
+            "wait_for_jobs": self.wait_for_jobs,
+            "atomic": self.atomic,
+            "timeout_seconds": self.seconds,
+            "labels": self.labels,
+            "description": self.description,
+        }
+
 
 class HelmChart(Model):
     """One release of a chart; most texts may be templates."""
 
-    repository_url: Text = Field(alias="repositoryURL")
+    repository_url: Annotated[Text, AfterValidator(_repository)] = Field(alias="repositoryURL")
     repository_name: str = ""
     chart_name: str = ""
     chart_version: str = ""
@@ -92,3 +166,58 @@ class HelmChart(Model):
     registry_credentials_config: RegistryCredentials | None = None
     signature_verification: dict[str, Any] | None = None
     provenance_verification: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _names_a_chart(self) -> Self:
+        if self.helm_chart_action == "Uninstall":
+            return self
+        if not self.chart_name and not self.repository_url.lower().startswith("oci://"):
+            raise mistake("chartName is missing; only an oci:// repositoryURL may name the chart")
+        return self
+
+    def ref(self, number: int, how: Handling) -> ChartRef:
+        """Return it, the entry of that number, with what it names."""
+        asked = self.registry_credentials_config or RegistryCredentials()
+        return ChartRef(
+            self._record(f"helmCharts[{number}]"),
+            tuple(
+                PolicyRef(each.namespace, each.name, each.kind, each.optional)
+                for each in self.values_from
+            ),
+            _secret(asked.credentials),
+            _secret(asked.ca),
+            asked.key,
+            how,
+        )
+
+    def _record(self, field: str) -> Chart:
+        """Return it as a profile carries it; what its references hold is not in it yet."""
+        options = self.options or HelmOptions()
+        how = self.registry_credentials_config or RegistryCredentials()
+        return Chart(
+            field,
+            self.repository_url,
+            _without_repository(self.chart_name, self.repository_name),
+            self.chart_version,
+            self.release_name,
+            self.release_namespace,
+            values=(HeldText(self.values, f"{field}.values"),) if self.values else (),
+            login=Login(
+                insecure=how.insecure_skip_tls_verify,
+                plain=how.plain_http,
+                everywhere=options.pass_credentials_all,
+            ),
+            unwanted=self.helm_chart_action == "Uninstall",
+            install=options.install(),
+            upgrade=options.upgrade(),
+            removal=options.removal(),
+        )
+
+
+def _secret(named: SecretRef | None) -> tuple[PolicyRef, ...]:
+    return (PolicyRef(named.namespace, named.name, "Secret"),) if named and named.name else ()
+
+
+def _without_repository(chart: str, repository: str) -> str:
+    """Return the name of a chart that may be written as `repository/chart`, as Sveltos has it."""
+    return chart.removeprefix(f"{repository}/") if repository else chart

@@ -60,7 +60,8 @@ class Patch(Model):
 
     def record(self, source: str) -> PatchText:
         """Return it as it is stored; errors call it `source`."""
-        return PatchText(self.patch, source, self.target.record() if self.target else None)
+        target = self.target.record() if self.target else None
+        return PatchText(self.patch, source, target=target)
 
 
 class DriftExclusion(Model):

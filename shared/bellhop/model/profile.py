@@ -7,6 +7,7 @@ from pydantic import Field
 
 from bellhop.model.addon import (
     AddonSpec,
+    ChartRef,
     ClusterRef,
     ClusterReference,
     NearReference,
@@ -77,6 +78,11 @@ class ClusterProfile(Declaration):
         return self._own(self.asked.refs())
 
     @property
+    def charts(self) -> tuple[ChartRef, ...]:
+        """The Helm charts, in their order."""
+        return tuple(each.within(self.namespace) for each in self.asked.charts())
+
+    @property
     def patch_refs(self) -> tuple[PolicyRef, ...]:
         """The ConfigMaps and Secrets that hold patches, in their order."""
         return self._own(self.asked.patch_refs())
@@ -101,7 +107,10 @@ class ClusterProfile(Declaration):
     @property
     def holder_refs(self) -> tuple[PolicyRef, ...]:
         """All ConfigMaps and Secrets that it is rendered from."""
-        return (*self.policy_refs, *self.patch_refs)
+        return (*self.policy_refs, *self.patch_refs, *self._chart_refs())
+
+    def _chart_refs(self) -> tuple[PolicyRef, ...]:
+        return tuple(ref for each in self.charts for ref in each.refs)
 
     @property
     def local(self) -> bool:

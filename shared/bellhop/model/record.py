@@ -12,8 +12,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bellhop.errors import InvalidError
+from bellhop.model.chart import Chart, HeldRelease
 from bellhop.model.check import Check, When
 from bellhop.model.gvk import GVK, Identity, ObjectKey
+from bellhop.model.held_text import HeldText
 from bellhop.model.hosting import MANAGEMENT, Hosting
 from bellhop.model.rollout import AT_ONCE, Rollout
 from bellhop.model.tally import Tally
@@ -577,32 +579,10 @@ class Exclusion(Struct, frozen=True):
     target: Target = ALL
 
 
-class PatchText(Struct, frozen=True):
-    """A patch as its author wrote it, and for which objects; errors call it its `source`.
+class PatchText(HeldText, frozen=True):
+    """A patch, and for which objects."""
 
-    It is a template of deploy time unless it is `plain`. A `secret` one may not be quoted. One with
-    a `namespace` is for the clusters of it, one with `clusters` for these, by their keys; one that
-    is `missing` says what is.
-    """
-
-    text: str
-    source: str
     target: Target | None = None
-    plain: bool = False
-    secret: bool = False
-    namespace: str = ""
-    clusters: tuple[str, ...] = ()
-    missing: str = ""
-
-    @property
-    def alike(self) -> bool:
-        """Say whether it is the same for each cluster of a namespace."""
-        return not self.clusters and (self.plain or "{{" not in self.text)
-
-    def is_for(self, key: str) -> bool:
-        """Say whether it is for a cluster, which is named by its key."""
-        chosen = not self.clusters or key in self.clusters
-        return chosen and self.namespace in ("", key.partition("/")[0])
 
 
 class Handling(Struct, frozen=True):
@@ -635,6 +615,8 @@ PLAIN = Handling()
 class Content(Struct, frozen=True):
     """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
 
+    Or it is a `chart`, and nothing of that.
+
     `dialect` is the template's, or that of a script that writes the manifests. What is `secret` was
     made with the values of a Secret in reach: no error quotes it. `withheld` are those values, for
     deploy time: no name may be made of them. One with a `namespace` is for the clusters of it
@@ -652,6 +634,7 @@ class Content(Struct, frozen=True):
     missing: str = ""
     how: Handling = PLAIN
     clusters: tuple[str, ...] = ()
+    chart: Chart | None = None
 
     @property
     def alike(self) -> bool:
@@ -691,7 +674,7 @@ NO_OBJECT = "what it holds writes no object yet"
 def empty(contents: Sequence[Content]) -> bool:
     """Say whether contents bring nothing anywhere, though there are some."""
     return bool(contents) and not any(
-        each.manifests or each.template or each.missing for each in contents
+        each.manifests or each.template or each.missing or each.chart for each in contents
     )
 
 
@@ -822,7 +805,8 @@ class Held(Struct, frozen=True):
     ours once it was applied, where drift is watched: whoever changes one takes it from us.
     It was `mended` so many times in a row, `mended_at` last. Of a workload that restarts with what
     it reads, `mounted` has the state of each, and `reloaded` what its pods are annotated with. What
-    is `local` is there for the clusters of its profile.
+    is `local` is there for the clusters of its profile. Of a Helm release `release` says which
+    chart it is of; what Helm made for one is `part_of` it, `namespace/name`.
     """
 
     digest: str
@@ -838,6 +822,13 @@ class Held(Struct, frozen=True):
     mounted: Mapping[str, str] = {}
     reloaded: str = ""
     local: bool = False
+    release: HeldRelease | None = None
+    part_of: str = ""
+
+    @property
+    def of_chart(self) -> bool:
+        """Say whether it is there by a chart."""
+        return self.release is not None or bool(self.part_of)
 
 
 class Watch(Struct, frozen=True):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from bellhop.errors import InvalidError
-from bellhop.model.addon import AddonSpec, ContentKind, GeneratorRef, PolicyRef
+from bellhop.model.addon import AddonSpec, ChartRef, ContentKind, GeneratorRef, PolicyRef
 from bellhop.model.base import Later, Many, mistake
 from bellhop.model.check import Check
 from bellhop.model.core import Declaration
@@ -126,6 +126,11 @@ class EventTrigger(Declaration):
         return self.spec.refs()
 
     @property
+    def charts(self) -> tuple[ChartRef, ...]:
+        """The Helm charts, in their order."""
+        return self.spec.charts()
+
+    @property
     def patch_refs(self) -> tuple[PolicyRef, ...]:
         """The ConfigMaps and Secrets that hold patches, in their order."""
         return self.spec.patch_refs()
@@ -155,7 +160,9 @@ class EventTrigger(Declaration):
     @property
     def holder_refs(self) -> tuple[PolicyRef, ...]:
         """All ConfigMaps and Secrets that it is rendered from."""
-        return (*self.policy_refs, *self.patch_refs, *(each.ref for each in self.generators))
+        charts = (ref for each in self.charts for ref in each.refs)
+        generators = (each.ref for each in self.generators)
+        return (*self.policy_refs, *self.patch_refs, *charts, *generators)
 
     @property
     def local(self) -> bool:

@@ -7,15 +7,22 @@ asks for nothing and is never refused. Whoever builds a feature takes its lines 
 
 from __future__ import annotations
 
-_CHARTS = (
-    "Helm charts are not deployed yet; leave the field out, or deploy manifests through policyRefs"
-)
+_SIGNED = "signatures of charts are not verified yet; leave the field out, and pin a chartVersion"
+_HOOKS = "hooks are patched as all else of a chart is; leave the field out"
+_CHARTS = {
+    "signatureVerification": _SIGNED,
+    "provenanceVerification": _SIGNED,
+    "options.dependencyUpdate": "a chart has the subcharts of its archive; leave the field out",
+    "options.runTests": "tests of charts are not run; write a check in validateHealths",
+    "options.upgradeOptions.recreate": "Helm 4 has no such option; use force",
+    "options.postRenderStrategy=separate": _HOOKS,
+    "options.postRenderStrategy=nohooks": _HOOKS,
+}
 _KUSTOMIZE = (
     "kustomizations are not built yet; leave the field out, or deploy built manifests "
     "through policyRefs"
 )
 _CHECKS = {
-    "featureID=Helm": "Helm charts are not deployed yet; use featureID Resources",
     "featureID=Kustomize": "kustomizations are not built yet; use featureID Resources",
     "jobCheck": "checks by Jobs are not run; use script or evaluateCEL",
     "metricSource": "metrics are not asked for; use script or evaluateCEL on objects",
@@ -31,7 +38,7 @@ _ADDONS = {
     "policyRefs[].remoteURL": (
         "remote manifests are not fetched yet; put them into a ConfigMap or Secret"
     ),
-    "helmCharts": _CHARTS,
+    **{f"helmCharts[].{field}": sentence for field, sentence in _CHARTS.items()},
     "kustomizationRefs": _KUSTOMIZE,
     **{
         f"{when}[].{field}": sentence

@@ -23,3 +23,13 @@ class Access(Protocol):
             InvalidError: what is stored cannot be used, or leads where no call may go.
         """
         ...
+
+    def kubeconfig(self, cluster: str, *, version: str = "", account: str = "") -> bytes:
+        """Return how another program gets into a cluster, as `open` would: JSON, and secret.
+
+        Raises:
+            MissingError: the cluster has no stored credentials.
+            InvalidError: what is stored cannot be used, or leads where no call may go.
+            UnreachableError: nobody says which address the cluster has.
+        """
+        ...

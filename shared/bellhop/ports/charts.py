@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, Protocol
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from bellhop.redacted import Redacted
+from bellhop.model.chart import AS_USUAL, Options, Place, Removal
+from bellhop.model.record import PatchText
 
 DEPLOYED = "deployed"
 """The status of a release whose last operation succeeded; others are Helm's words."""
-
-Propagation = Literal["", "background", "orphan", "foreground"]
-
-
-class Login(Redacted, frozen=True):
-    """How a repository is signed in to; `authority` is PEM, or empty for the system's.
-
-    By `everywhere` the credentials go along to other servers that it names, too; by `plain` an OCI
-    registry is called without TLS.
-    """
-
-    secret_fields: ClassVar[Collection[str]] = ("password",)
-    username: str = ""
-    password: str = ""
-    authority: str = ""
-    insecure: bool = False
-    plain: bool = False
-    everywhere: bool = False
-
-
-ANONYMOUS = Login()
-"""Without credentials, and with the system's authorities."""
-
-
-class Place(Struct, frozen=True):
-    """Where a chart is: in a repository (`http://`, `https://`) or in an OCI registry (`oci://`).
-
-    Its `version` is an exact one or a range, or empty for the newest.
-    """
-
-    repository: str
-    chart: str
-    version: str = ""
-    login: Login = ANONYMOUS
 
 
 class Archive(Struct, frozen=True):
@@ -76,7 +43,7 @@ class Repositories(Protocol):
 
 
 class Release(Struct, frozen=True):
-    """The newest revision of a release."""
+    """The newest revision of a release; `ours` is one that was deployed through this port."""
 
     name: str
     namespace: str
@@ -84,39 +51,30 @@ class Release(Struct, frozen=True):
     status: str
     chart: str
     version: str
-
-
-class Options(Struct, frozen=True):
-    """How a chart is installed or upgraded; each is Helm's option of that name."""
-
-    create_namespace: bool = True
-    skip_crds: bool = False
-    skip_schema_validation: bool = False
-    disable_openapi_validation: bool = False
-    disable_hooks: bool = False
-    take_ownership: bool = False
-    wait: bool = False
-    wait_for_jobs: bool = False
-    atomic: bool = False
-    cleanup_on_fail: bool = False
-    force: bool = False
-    reuse_values: bool = False
-    reset_values: bool = False
-    reset_then_reuse_values: bool = False
-    max_history: int = 2
-    timeout_seconds: int = 300
-    labels: Mapping[str, str] = {}
-    description: str = ""
+    ours: bool = False
 
 
 class Wanted(Struct, frozen=True):
-    """A release as it is to be: a chart's archive, and documents of values, later ones first."""
+    """A release as it is to be: a chart's archive, and documents of values, later ones first.
+
+    `install` are the options of an installation, where these are others than those of an upgrade.
+    All objects of it get the `patches`, which are rendered, and then `labels` and `annotations`.
+    """
 
     name: str
     namespace: str
     archive: Path
     values: Sequence[str] = ()
     options: Options = Options()
+    install: Options | None = None
+    patches: Sequence[PatchText] = ()
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+
+    @property
+    def changes(self) -> bool:
+        """Say whether what the chart writes is changed before it is deployed."""
+        return bool(self.patches or self.labels or self.annotations)
 
 
 class Charts(Protocol):
@@ -139,17 +97,11 @@ class Charts(Protocol):
         """
         ...
 
-    def remove(
-        self,
-        kubeconfig: bytes,
-        namespace: str,
-        name: str,
-        *,
-        keep_history: bool = False,
-        hooks: bool = True,
-        propagation: Propagation = "",
-        timeout_seconds: int = 300,
-    ) -> bool:
+    def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
+        """Return the objects that `deploy` would make as YAML, without hooks; change nothing."""
+        ...
+
+    def remove(self, kubeconfig: bytes, namespace: str, name: str, how: Removal = AS_USUAL) -> bool:
         """Uninstall a release; say whether it was there."""
         ...
 
@@ -157,6 +109,17 @@ class Charts(Protocol):
         """Return the objects of a release's newest revision as YAML, without its hooks."""
         ...
 
+    def definitions(self, wanted: Wanted) -> str:
+        """Return the CustomResourceDefinitions that a chart brings by itself, as YAML."""
+        ...
+
     def render(self, wanted: Wanted, *, kubernetes: str = "") -> str:
         """Render a chart without a cluster, for a version of Kubernetes if one is given."""
         ...
+
+
+class Helm(NamedTuple):
+    """All that deploys charts: who finds them, and who makes releases of them."""
+
+    repositories: Repositories
+    charts: Charts

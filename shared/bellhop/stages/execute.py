@@ -35,6 +35,7 @@ from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Inventory, Outcome, Profile
 from bellhop.ports.access import Access
+from bellhop.ports.charts import Helm
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept
 from bellhop.records.catalogs import Catalogs
@@ -44,6 +45,7 @@ from bellhop.stages.circuit import Circuits
 from bellhop.stages.elsewhere import Elsewhere
 from bellhop.stages.ending import Endings, together
 from bellhop.stages.features.feature import Feature, Plan
+from bellhop.stages.features.helm.executor import Releases
 from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.granting import Granting
 from bellhop.stages.hands import ALONE, Hands
@@ -63,7 +65,7 @@ _ROUNDS = 4
 class Execute:
     """Applies profiles to clusters and withdraws them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a stage has a port for each that it asks
         self,
         catalogs: Catalogs,
         access: Access,
@@ -73,7 +75,9 @@ class Execute:
         *,
         peers: Peers = UNKNOWN,
         hands: Hands = ALONE,
+        helm: Helm | None = None,
     ) -> None:
+        """Make the stage of one process; without Helm it deploys no charts."""
         self._records = records = catalogs.records
         self._publisher = publisher
         self._circuits = Circuits(records, access, publisher, settings, log)
@@ -89,6 +93,7 @@ class Execute:
         self._revoking = Revoking(catalogs)
         self._features: tuple[Feature[Any], ...] = (
             Executor(records, access, publisher, settings, hands),
+            Releases(records, access, publisher, settings, helm),
         )
 
     def handle(self, message: Apply) -> None:
@@ -136,7 +141,11 @@ class Execute:
                     begun_at=self._records.clock.now(),
                     made_of=" ".join(inputs),
                     guests=tuple(each.value for each in hosted),
-                    features=tuple(feature.name for feature in self._features),
+                    features=tuple(
+                        feature.name
+                        for feature in self._features
+                        if feature.concerns(profile, inventory.held)
+                    ),
                 )
                 if self._stays_given_up(work):
                     return True
@@ -311,7 +320,7 @@ class Execute:
     def _each(self, work: Work) -> Iterator[Feature[Any]]:
         """Yield the features in order, and note at which one the work is."""
         for feature in self._features:
-            work.at = feature.name
+            work.at = feature.name if feature.name in work.features else ""
             yield feature
         work.at = ""
 
@@ -338,7 +347,7 @@ class Execute:
             self._look_ahead(work)
             for feature, (_, plan) in zip(self._each(work), plans, strict=True):
                 feature.carry_out(work, plan)
-                if work.failed:
+                if work.failed or work.unfinished:
                     break
         finally:
             self._leases.give_up(work)

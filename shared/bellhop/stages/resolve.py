@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
 from msgspec.structs import replace
 
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.granting import with_account
+from bellhop.engine.instantiate import Ref
 from bellhop.engine.order import line, refuse_cycle
 from bellhop.engine.own_contents import own_contents, own_patches
 from bellhop.engine.recipe import Recipe
@@ -14,8 +18,8 @@ from bellhop.errors import PermanentError, StaleError
 from bellhop.gotemplate import Limits
 from bellhop.messages import Resolve
 from bellhop.model.check import times
-from bellhop.model.kinds import ClusterProfile
-from bellhop.model.record import Profile
+from bellhop.model.kinds import ClusterProfile, ConfigMap, Secret
+from bellhop.model.record import Content, Profile
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
@@ -117,7 +121,8 @@ class Resolution:
                 declared.policy_refs, clusters, recipe.find, self._limits, declared.refs_field
             )
             patches = own_patches(declared.patch_refs, clusters, recipe.find, self._limits)
-            contents = tuple(each.with_patches(patches) for each in contents)
+            charts = _charts(declared, clusters, recipe.find, self._limits)
+            contents = tuple(each.with_patches(patches) for each in (*contents, *charts))
             if declared.grants:
                 contents = with_account(contents, declared.grants)
             refuse_rendered(declared, contents)
@@ -125,3 +130,22 @@ class Resolution:
             return failed(draft, error)
         draft = replace(draft, reads=declared.readings, recipe=recipe.noted)
         return sealed(draft, contents)
+
+
+def _charts(
+    declared: ClusterProfile,
+    clusters: Sequence[Mapping[str, Any]],
+    find: Callable[[Ref], ConfigMap | Secret | None],
+    limits: Limits,
+) -> Iterable[Content]:
+    """Return the charts of a profile, as they are written.
+
+    Raises:
+        PermanentError: something that they need is missing.
+    """
+    if not declared.charts:
+        return ()
+    # Most users have no charts, and a cold function is not to load what reads them.
+    from bellhop.engine.charts.declared import own_charts  # noqa: PLC0415
+
+    return own_charts(declared.charts, clusters, find, limits)

@@ -22,6 +22,7 @@ from bellhop.errors import MissingError, PermanentError, StaleError, TemporaryEr
 from bellhop.logs import Log
 from bellhop.messages import Apply, Publisher
 from bellhop.messages import Survey as Message
+from bellhop.model.chart import RELEASE
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.model.identity import MANAGER
 from bellhop.model.marks import OWNER
@@ -65,6 +66,8 @@ _USUAL = (
 )
 """What add-ons consist of: a full survey looks for strays of these kinds, owned or not."""
 
+
+_RELEASE = f"{RELEASE.group}/{RELEASE.kind}"
 
 _Who = tuple[str, str, str]
 """A profile's trigger, source cluster and name."""
@@ -137,7 +140,13 @@ class Survey:
         kinds = [f"{found[0].group}/{found[0].kind}" for found in nexts if found]
         if message.full:
             kinds += [kind for kind in _USUAL if f"{kind}/" > after]
-        return min(kinds, key=lambda kind: f"{kind}/", default="")
+        found_kind = min(kinds, key=lambda kind: f"{kind}/", default="")
+        # Of a release no API server knows: it is there as long as what it consists of.
+        return (
+            self._next_kind(replace(message, kind=found_kind))
+            if found_kind == _RELEASE
+            else found_kind
+        )
 
     def _step(self, kube: Kube, message: Message) -> Message:
         group, _, kind = message.kind.rpartition("/")

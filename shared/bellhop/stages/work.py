@@ -152,6 +152,13 @@ class Work:
             self.failed.append(upshot.refused)
 
 
+def ends(profile: Profile, error: BellhopError) -> bool:
+    """Say whether a profile goes no further once one of its objects has failed so."""
+    if isinstance(error, ConflictError):
+        return not profile.continue_on_conflict
+    return not profile.rollout.continues
+
+
 def watches(profile: Profile) -> bool:
     """Say whether what others change of what a profile brought is to be put back."""
     return profile.sync == "ContinuousWithDriftDetection"

@@ -350,6 +350,7 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
             content.missing,
             to_builtins(content.how),
             list(content.clusters),
+            *([to_builtins(content.chart)] if content.chart else []),
         ]
         for content in contents
     ]
@@ -380,4 +381,5 @@ def _count(contents: Sequence[Content]) -> str:
         for content in contents
         for manifest in content.manifests
     ]
+    named += [f"Release {content.chart.release}" for content in contents if content.chart]
     return ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")  # noqa: PLR2004

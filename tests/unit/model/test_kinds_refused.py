@@ -394,15 +394,10 @@ def problems(text: str) -> list[str]:
             id="a profile",
         ),
         pytest.param(
-            TRIGGER + "  helmCharts: [{nonsense: 1}]\n  kustomizationRefs: [1]\n",
+            TRIGGER + "  kustomizationRefs: [1]\n",
             [
                 (
-                    "line 8, spec.helmCharts: Helm charts are not deployed yet; leave the "
-                    "field out, "
-                    "or deploy manifests through policyRefs"
-                ),
-                (
-                    "line 9, spec.kustomizationRefs: kustomizations are not built yet; leave the "
+                    "line 8, spec.kustomizationRefs: kustomizations are not built yet; leave the "
                     "field out, or deploy built manifests through policyRefs"
                 ),
             ],

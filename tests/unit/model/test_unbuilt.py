@@ -9,7 +9,12 @@ from bellhop.model.kinds import KINDS
 from bellhop.model.shape import field_at, model_in, paths_of
 from bellhop.model.trigger import EventTrigger
 
-CHART = {"repositoryURL": "https://x", "releaseName": "r", "releaseNamespace": "n"}
+CHART = {
+    "repositoryURL": "https://x",
+    "chartName": "c",
+    "releaseName": "r",
+    "releaseNamespace": "n",
+}
 CHECK = {"name": "n", "featureID": "Helm", "kind": "Job", "version": "v1"}
 
 
@@ -70,6 +75,24 @@ def test_takes(path: str, value: Any) -> None:
             {**CHART, "options": {"timeout": "5"}},
             "'5' is not a duration; write it like '5m' or '1h30m'",
             id="duration",
+        ),
+        pytest.param(
+            "spec.helmCharts",
+            {**CHART, "chartName": ""},
+            "chartName is missing; only an oci:// repositoryURL may name the chart",
+            id="no chart",
+        ),
+        pytest.param(
+            "spec.helmCharts",
+            {**CHART, "repositoryURL": "charts.example.com"},
+            "a repository begins with one of http://, https://, oci://",
+            id="no repository",
+        ),
+        pytest.param(
+            "spec.helmCharts",
+            {**CHART, "repositoryURL": "gitrepository://flux/charts/web"},
+            "charts are not read from Flux sources yet; name the repository or registry itself",
+            id="a Flux source of charts",
         ),
         pytest.param(
             "spec.policyRefs.remoteURL",

@@ -13,7 +13,7 @@ from bellhop.fleet.previewing import noted, now
 from bellhop.messages import Apply
 from bellhop.model.gvk import GVK
 from bellhop.model.record import Change
-from bellhop.stages.features.resources.comparing import WITHHELD_DIFF
+from bellhop.stages.comparing import WITHHELD_DIFF
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube

@@ -39,11 +39,12 @@ USUAL = Limits()
 
 
 class Ended(Struct, frozen=True):
-    """How a call ended."""
+    """How a call ended, and what it `wrote` into the files that it was given empty."""
 
     code: int
     output: bytes
     errors: str
+    wrote: Mapping[str, bytes] = {}
 
 
 class OvertimeError(UnreachableError):
@@ -56,11 +57,13 @@ def run(
     *,
     files: Mapping[str, bytes] | None = None,
     environment: Mapping[str, str] | None = None,
+    home_files: Mapping[str, str] | None = None,
     limits: Limits = USUAL,
 ) -> Ended:
     """Run a program and wait until it ends.
 
-    An argument `{NAME}` stands for the path of the file of that name.
+    An argument, or a variable, `{NAME}` stands for the path of the file of that name, and `{home}`
+    for that of its home, in which `home_files` lie by their paths.
 
     Raises:
         OvertimeError: it took longer than it may, and was ended.
@@ -72,13 +75,22 @@ def run(
         _in_memory(files or {}) as held,
     ):
         paths = {f"{{{name}}}": f"/proc/self/fd/{number}" for name, number in held.items()}
+        paths["{home}"] = home
+        for path, text in (home_files or {}).items():
+            place = Path(home, path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+        more = {
+            name: paths.get(each, each.replace("{home}", home))
+            for name, each in (environment or {}).items()
+        }
         command = [str(program), *(paths.get(each, each) for each in arguments)]
         process = subprocess.Popen(  # noqa: S603 - the program is one of ours to choose
             ["/bin/sh", "-c", f'ulimit -v {limits.memory // 1024}; exec "$@"', "sh", *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={"HOME": home, "TMPDIR": home, **(environment or {})},
+            env={"HOME": home, "TMPDIR": home, **more},
             cwd=home,
             pass_fds=tuple(held.values()),
             start_new_session=True,
@@ -88,7 +100,12 @@ def run(
             process.wait()
         finally:
             _end(process)
-    return Ended(process.returncode, output, errors.decode(errors="replace"))
+        wrote = {
+            name: os.pread(held[name], limits.output, 0)
+            for name, content in (files or {}).items()
+            if not content
+        }
+    return Ended(process.returncode, output, errors.decode(errors="replace"), wrote)
 
 
 @contextmanager

@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from bellhop.adapters.helm.box import USUAL, Ended, Limits, run
-from bellhop.adapters.helm.failures import failure, is_missing
+from bellhop.adapters.helm.failures import failure, is_missing, is_unapplied
+from bellhop.adapters.helm.plugin import CHANGES, ENVIRONMENT, NAME, OBJECTION, PLUGIN, changes_of
 from bellhop.adapters.helm.program import find
-from bellhop.errors import TooLargeError, UnreachableError
-from bellhop.ports.charts import DEPLOYED, Options, Propagation, Release, Wanted
+from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
+from bellhop.model.chart import AS_USUAL, Options, Removal
+from bellhop.ports.charts import DEPLOYED, Release, Wanted
+
+_LABEL, _OURS = "bellhop.dev/deployed-by", "bellhop"
+"""The label of Helm's own record of a release by which we know what we deployed."""
 
 _KUBECONFIG = "{kubeconfig}"
 _SUPERSEDED = "superseded"
@@ -35,36 +41,74 @@ class HelmCharts:
 
     def release(self, kubeconfig: bytes, namespace: str, name: str) -> Release | None:
         """Read the newest revision of a release; None if there is none."""
-        found = self._history(kubeconfig, namespace, name, 1)
-        return found[-1] if found else None
+        doing = f"read the release '{namespace}/{name}'"
+        arguments = ["get", "metadata", name, "--output=json"]
+        ended = self._call(kubeconfig, namespace, arguments, doing)
+        if ended.code and is_missing(ended.errors):
+            return None
+        if ended.code:
+            raise failure(ended.errors, doing)
+        told = json.loads(ended.output.decode())
+        return Release(
+            name,
+            namespace,
+            int(told["revision"]),
+            str(told["status"]),
+            str(told["chart"]),
+            str(told["version"]),
+            ours=(told.get("labels") or {}).get(_LABEL) == _OURS,
+        )
 
     def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
         """Install or upgrade a release."""
-        self._recover(kubeconfig, wanted)
-        options = wanted.options
-        files = {f"values-{number}": text.encode() for number, text in enumerate(wanted.values)}
-        arguments = ["upgrade", wanted.name, str(wanted.archive), "--install", "--hide-notes"]
-        arguments += [part for name in files for part in ("--values", f"{{{name}}}")]
-        self._ask(
-            kubeconfig,
-            wanted.namespace,
-            [*arguments, *_flags(options)],
-            f"deploy the release '{wanted.namespace}/{wanted.name}'",
-            files=files,
-            seconds=options.timeout_seconds,
-        )
+        there = self._recover(kubeconfig, wanted)
+        self._upgrade(kubeconfig, wanted, f"deploy the release '{_place(wanted)}'", there=there)
         made = self.release(kubeconfig, wanted.namespace, wanted.name)
         if made is None:
-            raise UnreachableError(
-                f"cannot read the release '{wanted.namespace}/{wanted.name}' back"
-            )
+            raise UnreachableError(f"cannot read the release '{_place(wanted)}' back")
         return made
 
-    def _recover(self, kubeconfig: bytes, wanted: Wanted) -> None:
-        """Bring a release into a state that can be upgraded."""
+    def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
+        """Return the objects that `deploy` would make as YAML; change nothing."""
+        doing = f"rehearse the release '{_place(wanted)}'"
+        there = self.release(kubeconfig, wanted.namespace, wanted.name) is not None
+        more = ["--dry-run=server", "--output=json"]
+        told = self._upgrade(kubeconfig, wanted, doing, more, there=there)
+        return str(json.loads(told)["manifest"])
+
+    def _upgrade(
+        self,
+        kubeconfig: bytes,
+        wanted: Wanted,
+        doing: str,
+        more: Sequence[str] = (),
+        *,
+        there: bool,
+    ) -> str:
+        options = wanted.options if there or wanted.install is None else wanted.install
+        arguments = ["upgrade", wanted.name, str(wanted.archive), "--install", "--hide-notes"]
+        arguments += [*_given(wanted), *_flags(options), *more]
+        ask = partial(
+            self._ask,
+            kubeconfig,
+            wanted.namespace,
+            doing=doing,
+            files=_files(wanted),
+            seconds=options.timeout_seconds,
+        )
+        try:
+            # What others changed is put back, as of a profile's own objects.
+            return ask([*arguments, "--server-side=true", "--force-conflicts"])
+        except InvalidError as error:
+            if not is_unapplied(str(error)):
+                raise
+        return ask([*arguments, "--server-side=false"])
+
+    def _recover(self, kubeconfig: bytes, wanted: Wanted) -> bool:
+        """Bring a release into a state that can be upgraded; say whether there is one then."""
         history = self._history(kubeconfig, wanted.namespace, wanted.name, _HISTORY)
         if not history:
-            return
+            return False
         status = history[-1].status
         once = [each for each in history if each.status in (DEPLOYED, _SUPERSEDED)]
         doing = f"recover the release '{wanted.namespace}/{wanted.name}', which is {status}"
@@ -74,28 +118,20 @@ class HelmCharts:
         elif status in _NEVER or (not once and status != DEPLOYED):
             asked = ["uninstall", wanted.name, "--no-hooks", "--ignore-not-found"]
             self._ask(kubeconfig, wanted.namespace, asked, doing)
+            return False
+        return status != "uninstalled"
 
-    def remove(
-        self,
-        kubeconfig: bytes,
-        namespace: str,
-        name: str,
-        *,
-        keep_history: bool = False,
-        hooks: bool = True,
-        propagation: Propagation = "",
-        timeout_seconds: int = 300,
-    ) -> bool:
+    def remove(self, kubeconfig: bytes, namespace: str, name: str, how: Removal = AS_USUAL) -> bool:
         """Uninstall a release; say whether it was there."""
         found = self.release(kubeconfig, namespace, name)
         if found is None or found.status == "uninstalled":
             return False
-        arguments = ["uninstall", name, "--ignore-not-found", f"--timeout={timeout_seconds}s"]
-        arguments += ["--keep-history"] if keep_history else []
-        arguments += [] if hooks else ["--no-hooks"]
-        arguments += [f"--cascade={propagation}"] if propagation else []
+        arguments = ["uninstall", name, "--ignore-not-found", f"--timeout={how.timeout_seconds}s"]
+        arguments += ["--keep-history"] if how.keep_history else []
+        arguments += [] if how.hooks else ["--no-hooks"]
+        arguments += [f"--cascade={how.propagation}"] if how.propagation else []
         doing = f"remove the release '{namespace}/{name}'"
-        self._ask(kubeconfig, namespace, arguments, doing, seconds=timeout_seconds)
+        self._ask(kubeconfig, namespace, arguments, doing, seconds=how.timeout_seconds)
         return True
 
     def manifest(self, kubeconfig: bytes, namespace: str, name: str) -> str:
@@ -105,15 +141,22 @@ class HelmCharts:
 
     def render(self, wanted: Wanted, *, kubernetes: str = "") -> str:
         """Render a chart without a cluster."""
-        files = {f"values-{number}": text.encode() for number, text in enumerate(wanted.values)}
         options = wanted.options
         arguments = ["template", wanted.name, str(wanted.archive), "--namespace", wanted.namespace]
-        arguments += [part for name in files for part in ("--values", f"{{{name}}}")]
+        arguments += _given(wanted)
         arguments += [f"--kube-version={kubernetes}"] if kubernetes else []
         arguments += [] if options.skip_crds else ["--include-crds"]
         arguments += ["--skip-schema-validation"] if options.skip_schema_validation else []
         doing = f"render the chart of '{wanted.namespace}/{wanted.name}'"
-        ended = self._run(arguments, files, self._limits, doing)
+        ended = self._run(arguments, _files(wanted), self._limits, doing)
+        if ended.code:
+            raise _failure(ended, doing)
+        return ended.output.decode()
+
+    def definitions(self, wanted: Wanted) -> str:
+        """Return the CustomResourceDefinitions that a chart brings by itself, as YAML."""
+        doing = f"read the definitions of the chart of '{_place(wanted)}'"
+        ended = self._run(["show", "crds", str(wanted.archive)], {}, self._limits, doing)
         if ended.code:
             raise failure(ended.errors, doing)
         return ended.output.decode()
@@ -143,7 +186,7 @@ class HelmCharts:
     ) -> str:
         ended = self._call(kubeconfig, namespace, arguments, doing, files=files, seconds=seconds)
         if ended.code:
-            raise failure(ended.errors, doing)
+            raise _failure(ended, doing)
         return ended.output.decode(errors="replace")
 
     def _call(
@@ -169,11 +212,45 @@ class HelmCharts:
     ) -> Ended:
         program = self._named or find()
         try:
-            return run(program, arguments, files=files, limits=limits)
+            changes = CHANGES in files
+            return run(
+                program,
+                arguments,
+                files=files,
+                limits=limits,
+                environment=ENVIRONMENT if changes else None,
+                home_files=PLUGIN if changes else None,
+            )
         except TooLargeError as error:
             raise TooLargeError(f"cannot {doing}: {error}") from error
         except UnreachableError as error:
             raise UnreachableError(f"cannot {doing}: {error}") from error
+
+
+def _files(wanted: Wanted) -> dict[str, bytes]:
+    """Return what Helm and its plugin read: the values, and what is changed of the objects."""
+    files = {f"values-{number}": text.encode() for number, text in enumerate(wanted.values)}
+    if not wanted.changes:
+        return files
+    return {**files, CHANGES: changes_of(wanted), OBJECTION: b""}
+
+
+def _failure(ended: Ended, doing: str) -> BellhopError:
+    """Return what Helm says, or what our plugin has against a patch, as an error."""
+    if objection := ended.wrote.get(OBJECTION, b"").decode(errors="replace"):
+        return InvalidError(f"cannot {doing}: {objection}")
+    return failure(ended.errors, doing)
+
+
+def _given(wanted: Wanted) -> Iterator[str]:
+    for number, _ in enumerate(wanted.values):
+        yield from ("--values", f"{{values-{number}}}")
+    if wanted.changes:
+        yield f"--post-renderer={NAME}"
+
+
+def _place(wanted: Wanted) -> str:
+    return f"{wanted.namespace}/{wanted.name}"
 
 
 def _release(namespace: str, name: str, told: dict[str, object]) -> Release:
@@ -210,7 +287,7 @@ def _flags(options: Options) -> Iterator[str]:
     yield from (flag for flag, is_asked in chosen.items() if is_asked)
     yield f"--history-max={options.max_history}"
     yield f"--timeout={options.timeout_seconds}s"
-    if options.labels:
-        yield "--labels=" + ",".join(f"{key}={value}" for key, value in options.labels.items())
+    labels = {**options.labels, _LABEL: _OURS}
+    yield "--labels=" + ",".join(f"{key}={value}" for key, value in labels.items())
     if options.description:
         yield f"--description={options.description}"

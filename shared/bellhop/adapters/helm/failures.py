@@ -17,6 +17,12 @@ from bellhop.errors import (
 _LONGEST = 600
 _MISSING = re.compile(r"release: not found")
 
+_UNAPPLIED = re.compile(
+    r"associative list with keys has an element that omits key field"
+    r"|failed to create (typed patch object|manager for existing fields)"
+)
+"""What API servers before 1.21 say to a server-side apply of what they take otherwise."""
+
 _KINDS: tuple[tuple[re.Pattern[str], type[BellhopError]], ...] = (
     (re.compile(r"client to provide credentials|Unauthorized"), UnauthorizedError),
     (re.compile(r"is forbidden"), DeniedError),
@@ -42,6 +48,11 @@ _KINDS: tuple[tuple[re.Pattern[str], type[BellhopError]], ...] = (
 def is_missing(errors: str) -> bool:
     """Say whether Helm failed since there is no such release."""
     return _MISSING.search(errors) is not None
+
+
+def is_unapplied(said: str) -> bool:
+    """Say whether a server-side apply failed that a patch by the client may do."""
+    return _UNAPPLIED.search(said) is not None
 
 
 def failure(errors: str, doing: str) -> BellhopError:

@@ -101,6 +101,11 @@ class KubeClient:
         vars(acting)["_transport"] = Acting(self._transport, account)
         return acting
 
+    @property
+    def kubeconfig(self) -> Kubeconfig:
+        """Return the credentials that are in use."""
+        return self._transport.kubeconfig
+
     def resource(self, gvk: GVK) -> Resource | None:
         """Find the resource that serves a kind in just this version; None if there is none."""
         return self._discovery.find(gvk)

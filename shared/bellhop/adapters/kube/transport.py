@@ -138,6 +138,11 @@ class Transport:
         self._session.client.close()
 
     @property
+    def kubeconfig(self) -> Kubeconfig:
+        """Return the credentials that are in use."""
+        return self._session.kubeconfig
+
+    @property
     def skew(self) -> timedelta | None:
         """Say how far the API server's clock is ahead of ours, by its latest answer."""
         return self._session.skew()
@@ -179,6 +184,11 @@ class Acting:
 
     def close(self) -> None:
         """Close nothing: the connections are the transport's."""
+
+    @property
+    def kubeconfig(self) -> Kubeconfig:
+        """Return the credentials that are in use, which are our own."""
+        return self._transport.kubeconfig
 
     @property
     def skew(self) -> timedelta | None:
@@ -240,7 +250,7 @@ class _Session:
             "Content-Type": request.content_type,
         }
         if request.account:
-            headers["Impersonate-User"] = _user(request.account)
+            headers["Impersonate-User"] = user_of(request.account)
         try:
             answer = self.client.request(
                 request.method,
@@ -285,7 +295,7 @@ class _Session:
         return (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)) - at
 
 
-def _user(account: str) -> str:
+def user_of(account: str) -> str:
     """Name the user that an API server takes a service account `namespace/name` for.
 
     Of this one it knows the groups by itself (apiserver's impersonation filter), so that nobody

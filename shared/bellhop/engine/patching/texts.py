@@ -34,39 +34,61 @@ def with_patches(
         TemplateError: a template fails.
         InvalidError: a text is no patch, or does not fit an object.
     """
+    rendered = rendered_for(texts, cluster, resources, limits, secret=secret)
+    return patched(manifests, [patch for each in rendered for patch in patches_of(each)])
+
+
+def rendered_for(
+    texts: Sequence[PatchText],
+    cluster: Mapping[str, Any],
+    resources: Resources,
+    limits: Limits,
+    *,
+    secret: bool,
+) -> tuple[PatchText, ...]:
+    """Return the texts that a cluster gets, rendered for it: they are no templates any more.
+
+    Raises:
+        MissingInputError: what a patch is to be taken from is not there.
+        TemplateError: a template fails.
+    """
     metadata = cluster["metadata"]
     key = f"{metadata['namespace']}/{metadata['name']}"
     root = {"Cluster": cluster, "MgmtResources": resources}
-    patches = [
-        patch
+    made = (
+        _rendered(each, root, resources, limits, secret=secret or each.secret)
         for each in texts
         if each.is_for(key)
-        for patch in _rendered(each, root, resources, limits, secret=secret or each.secret)
-    ]
-    return patched(manifests, patches)
+    )
+    # A template may write no patch for some clusters.
+    return tuple(each for each in made if each.text.strip())
 
 
 def _rendered(
     text: PatchText, root: Mapping[str, Any], resources: Resources, limits: Limits, *, secret: bool
-) -> tuple[Patch, ...]:
+) -> PatchText:
     if text.missing:
         raise MissingInputError(text.missing)
     made = text.text
     if not text.plain:
         template = TemplateText(text.text, text.source, secret=secret, resources=resources)
         made = template.render(root, limits)
-    # A template may write no patch for some clusters.
-    return _read(made, text, secret=secret) if made.strip() else ()
+    return PatchText(made, text.source, plain=True, secret=secret, target=text.target)
 
 
-def _read(made: str, text: PatchText, *, secret: bool) -> tuple[Patch, ...]:
+def patches_of(text: PatchText) -> tuple[Patch, ...]:
+    """Read the patches of a text that is rendered.
+
+    Raises:
+        InvalidError: it is no patch; of a secret one nothing is quoted.
+    """
     try:
-        found = read_patches(made, text.target, source=text.source)
+        found = read_patches(text.text, text.target, source=text.source)
     except InvalidError:
-        if not secret:
+        if not text.secret:
             raise
         raise InvalidError(f"the patch cannot be read; {LOCALLY}", where=text.source) from None
-    return tuple(each._replace(secret=secret) for each in found)
+    return tuple(each._replace(secret=text.secret) for each in found)
 
 
 def objections(texts: Sequence[PatchText]) -> Iterator[tuple[int, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from bellhop.model.gvk import Identity
-from bellhop.model.record import Change, Held
+from bellhop.model.record import Change, Held, Profile
 from bellhop.stages.work import Work
 
 
@@ -35,6 +35,10 @@ class Feature(Protocol[P]):
     @property
     def name(self) -> str:
         """Name it as Sveltos does: `Resources`."""
+        ...
+
+    def concerns(self, profile: Profile, held: Mapping[Identity, Held]) -> bool:
+        """Say whether a profile has anything of the sort, or had it in a cluster."""
         ...
 
     def plan(self, work: Work) -> P:

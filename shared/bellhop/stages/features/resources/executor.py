@@ -5,7 +5,7 @@ The objects of a phase are worked on at once, by all hands that are free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ from bellhop.errors import BellhopError, ConflictError, TemporaryError
 from bellhop.gotemplate import Limits
 from bellhop.messages import Publisher
 from bellhop.model.gvk import Identity
-from bellhop.model.record import Change, Profile
+from bellhop.model.record import Change, Held, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.records import Records
@@ -24,14 +24,14 @@ from bellhop.stages.claim import Claims, taken_from
 from bellhop.stages.features.resources.drift import Drift
 from bellhop.stages.features.resources.planning import Apply, Plan, plan
 from bellhop.stages.features.resources.preview import Preview
-from bellhop.stages.features.resources.reading import Resources
 from bellhop.stages.features.resources.reloading import Reloading
 from bellhop.stages.features.resources.step import Steps
 from bellhop.stages.features.resources.transfer import Transfer
 from bellhop.stages.features.resources.wants import Wants
 from bellhop.stages.hands import Hands
+from bellhop.stages.reading import Resources
 from bellhop.stages.titles import Titles
-from bellhop.stages.work import Upshot, Work
+from bellhop.stages.work import Upshot, Work, ends
 
 _SEVERAL = 2
 """Of so many objects some may wait for one that is another's."""
@@ -73,6 +73,11 @@ class Executor:
         self._drift = Drift(access, records.clock)
         self._transfer = Transfer(records, publisher, hands)
 
+    def concerns(self, profile: Profile, held: Mapping[Identity, Held]) -> bool:
+        """Say whether a profile has anything but charts, or had it in a cluster."""
+        others = any(each.chart is None for each in profile.contents)
+        return others or not profile.contents or any(not each.of_chart for each in held.values())
+
     def plan(self, work: Work) -> Plan:
         """Decide what to do about the objects of a profile in a cluster."""
         if work.message.contested:
@@ -83,13 +88,13 @@ class Executor:
                 self._drift.look(work, wanted)
             wanted = self._reloading.look(work, wanted)
             goes_on = work.profile.continue_on_conflict
-            made = plan(wanted, work.held, staying=_staying(work), continues=goes_on)
+            made = plan(wanted, _own(work.held), staying=_staying(work), continues=goes_on)
             work.lacking += made.rivals
             # Nobody knows what of what is held is there for a cluster that lacks something.
             return replace(made, back=()) if work.lacking else made
         untouched = work.profile.leaves_unchanged
         releases = untouched or work.profile.leaves_policies
-        return plan((), work.held, releases=releases, untouched=untouched)
+        return plan((), _own(work.held), releases=releases, untouched=untouched)
 
     def reads_otherwise(self, work: Work) -> bool:
         """Say whether what templates read has changed since."""
@@ -165,7 +170,7 @@ class Executor:
 
     def _stops(self, work: Work) -> bool:
         """Say whether nothing more is begun, since one of the objects could not be applied."""
-        return any(_ends(work.profile, each) for each in work.failed)
+        return any(ends(work.profile, each) for each in work.failed)
 
     def _apply(self, kube: Kube, work: Work, step: Apply) -> Upshot:
         """Apply one object; where the profile goes on, what fails for now is passed over.
@@ -194,7 +199,7 @@ class Executor:
             upshot = step(each)
             # What is to go is tried as a whole, whatever stays.
             refused = None if upshot.guest else upshot.refused
-            if refused and isinstance(each, Apply) and _ends(work.profile, refused):
+            if refused and isinstance(each, Apply) and ends(work.profile, refused):
                 ended.append(refused)
             return upshot
 
@@ -212,15 +217,13 @@ class Executor:
         return not work.unfinished
 
 
+def _own(held: Mapping[Identity, Held]) -> dict[Identity, Held]:
+    """Return what is held and no chart brought."""
+    return {key: each for key, each in held.items() if not each.of_chart}
+
+
 def _staying(work: Work) -> frozenset[str]:
     """Name the refs whose Local objects stay, though nothing asks for them any more."""
     if not work.profile.leaves_policies:
         return frozenset()
     return frozenset(each.ref for each in work.profile.contents if each.how.local)
-
-
-def _ends(profile: Profile, error: BellhopError) -> bool:
-    """Say whether a profile goes no further once one of its objects has failed so."""
-    if isinstance(error, ConflictError):
-        return not profile.continue_on_conflict
-    return not profile.rollout.continues

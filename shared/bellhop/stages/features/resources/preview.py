@@ -15,8 +15,8 @@ from bellhop.model.gvk import GVK, Identity
 from bellhop.model.record import Action, Change
 from bellhop.ports.kube import Kube, Manifest
 from bellhop.stages.claim import Claims, taken_from
+from bellhop.stages.comparing import compare
 from bellhop.stages.features.resources.adopting import left, meet
-from bellhop.stages.features.resources.comparing import compare
 from bellhop.stages.features.resources.planning import (
     Adopt,
     Apply,

@@ -28,8 +28,8 @@ from bellhop.ports.access import Access
 from bellhop.ports.clock import Clock
 from bellhop.ports.kube import Kube
 from bellhop.stages.features.resources.planning import Desired, desired, disputed
-from bellhop.stages.features.resources.reading import Resources
 from bellhop.stages.hosting import told
+from bellhop.stages.reading import Resources
 from bellhop.stages.work import Work
 
 MOST_HOSTED = 32 * 1024 * 1024
@@ -185,7 +185,8 @@ class Wants:
 def _for(profile: Profile, cluster: Cluster, *, local: bool) -> Iterator[Content]:
     """Yield the contents of a profile that are for a cluster, or Local for it."""
     for content in profile.contents:
-        if content.how.local == local and content.is_for(cluster):
+        local_here = content.how.local == local and content.chart is None
+        if local_here and content.is_for(cluster):
             yield content
 
 

@@ -1,0 +1,103 @@
+"""The plugin by which Helm has us change what a chart writes, before it is deployed.
+
+Helm runs it once a call, with all objects on its input; patches are applied by the same code as to
+a profile's own objects, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from bellhop.engine.patching.patch import patched
+from bellhop.engine.patching.texts import patches_of
+from bellhop.errors import BellhopError
+from bellhop.model.record import PatchText
+from bellhop.ports.charts import Wanted
+from bellhop.structs import read_struct
+
+NAME = "bellhop"
+CHANGES, OBJECTION = "changes", "objection"
+_VARIABLE, _OBJECTION = "BELLHOP_CHANGES", "BELLHOP_OBJECTION"
+
+PLUGIN = {
+    f"plugins/{NAME}/plugin.yaml": json.dumps(
+        {
+            "apiVersion": "v1",
+            "type": "postrenderer/v1",
+            "name": NAME,
+            "version": "1.0.0",
+            "runtime": "subprocess",
+            "runtimeConfig": {
+                "platformCommand": [{"command": sys.executable, "args": ["-m", __name__]}]
+            },
+        }
+    )
+}
+"""The files of the plugin, below the home of a call."""
+
+ENVIRONMENT = {
+    "HELM_PLUGINS": "{home}/plugins",
+    _VARIABLE: f"{{{CHANGES}}}",
+    _OBJECTION: f"{{{OBJECTION}}}",
+    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+}
+"""What the plugin is found by, and finds what it is to do."""
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Changes(msgspec.Struct, frozen=True):
+    patches: tuple[PatchText, ...]
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+def changes_of(wanted: Wanted) -> bytes:
+    """Return what the plugin is to change, for itself to read."""
+    changes = _Changes(tuple(wanted.patches), wanted.labels, wanted.annotations)
+    return msgspec.json.encode(changes)
+
+
+def changed(manifest: str, told: bytes) -> str:
+    """Return the objects of a chart with all that is to be changed.
+
+    Raises:
+        InvalidError: a patch does not fit an object that it is for.
+    """
+    changes = read_struct(json.loads(told), _Changes)
+    documents = [each for each in yaml.load_all(manifest, Loader=_Loader) if isinstance(each, dict)]
+    patches = [patch for text in changes.patches for patch in patches_of(text)]
+    made = [_dressed(each, changes) for each in patched(documents, patches)]
+    return str(yaml.dump_all(made, Dumper=_Dumper, sort_keys=False, allow_unicode=True))
+
+
+def _dressed(manifest: Mapping[str, Any], changes: _Changes) -> dict[str, Any]:
+    metadata = dict(manifest.get("metadata") or {})
+    for part, added in (("labels", changes.labels), ("annotations", changes.annotations)):
+        if added:
+            metadata[part] = {**(metadata.get(part) or {}), **added}
+    return {**manifest, "metadata": metadata}
+
+
+def main() -> int:
+    """Change what Helm gives; what is wrong goes into a file, since Helm repeats none of it."""
+    told = Path(os.environ[_VARIABLE]).read_bytes()
+    try:
+        sys.stdout.write(changed(sys.stdin.read(), told))
+    except BellhopError as error:
+        Path(os.environ[_OBJECTION]).write_text(str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

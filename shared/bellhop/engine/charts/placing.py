@@ -1,0 +1,185 @@
+"""What a release is to be in one cluster: its names and values, rendered for that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct, to_builtins
+
+from bellhop.engine import secrecy
+from bellhop.engine.charts.logins import login_for
+from bellhop.engine.digest import digest
+from bellhop.engine.instantiate import MissingInputError, is_withheld
+from bellhop.engine.render import TemplateText
+from bellhop.errors import InvalidError
+from bellhop.gotemplate import Limits
+from bellhop.model.chart import Chart, Place, release_key
+from bellhop.model.gvk import Identity
+from bellhop.model.held_text import HeldText
+from bellhop.model.names import namespace_problem
+from bellhop.model.record import Content, Handling, PatchText
+
+_NAMES = {
+    "repository": "repositoryURL",
+    "chart": "chartName",
+    "version": "chartVersion",
+    "release": "releaseName",
+    "namespace": "releaseNamespace",
+}
+_RELEASE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
+
+Resources = Mapping[str, dict[str, Any]]
+
+
+class Desired(Struct, frozen=True):
+    """A release as a profile wants it in a cluster; nobody may quote a `secret` one.
+
+    The digest covers all that deploying it writes down, and no credentials.
+    """
+
+    key: Identity
+    place: Place
+    values: tuple[str, ...]
+    chart: Chart
+    digest: str
+    ref: str
+    how: Handling
+    patches: tuple[PatchText, ...] = ()
+    secret: bool = False
+
+
+def desired(
+    content: Content,
+    cluster: Mapping[str, Any],
+    resources: Resources,
+    limits: Limits,
+) -> Desired:
+    """Return the release of a chart for a cluster; `resources` are what templates may read.
+
+    Raises:
+        MissingInputError: what its values or credentials are to be taken from is not there.
+        TemplateError: a template fails.
+        InvalidError: what was rendered names no release, or is made of a Secret's value.
+    """
+    chart = content.chart
+    assert chart
+    metadata = cluster["metadata"]
+    key = f"{metadata['namespace']}/{metadata['name']}"
+    read_secret = any(map(is_withheld, resources.values()))
+    for_it = [each for each in chart.values if each.is_for(key)]
+    secret = read_secret or any(each.secret for each in for_it)
+    with secrecy.unforeseen(f"cannot render {chart.field}", secret=secret):
+        names = _names(chart, cluster, resources, limits, secret=read_secret)
+        values = tuple(_values(for_it, cluster, resources, limits, secret=read_secret))
+        patches = _patches(content, cluster, resources, limits, secret=read_secret)
+    _refuse_names(chart, names)
+    logins = [each for each in chart.logins if each.is_for(key)]
+    _refuse_missing(logins)
+    login = login_for(names["repository"], logins, chart.login)
+    how = [chart.install, chart.upgrade, chart.removal, chart.unwanted]
+    return Desired(
+        release_key(names["namespace"], names["release"]),
+        Place(names["repository"], names["chart"], names["version"], login),
+        values,
+        chart,
+        digest([names, values, to_builtins([*how, patches, content.how])]),
+        content.ref,
+        content.how,
+        patches,
+        secret or any(each.secret for each in patches),
+    )
+
+
+def _names(
+    chart: Chart, cluster: Mapping[str, Any], resources: Resources, limits: Limits, *, secret: bool
+) -> dict[str, str]:
+    """Render what a release is called and made of; none of it may be a Secret's value."""
+    made: dict[str, str] = {}
+    objects = [
+        {**each, "kind": secrecy.KIND} if is_withheld(each) else each for each in resources.values()
+    ]
+    known = secrecy.Withheld.of({"Resources": objects, "Cluster": cluster})
+    for name, field in _NAMES.items():
+        written = getattr(chart, name)
+        text = HeldText(written, f"{chart.field}.{field}", plain=chart.plain, secret=secret)
+        made[name] = _rendered(text, cluster, resources, limits, secret=secret).strip()
+        known.knowing(written).refuse_names([(field, made[name])], chart.field)
+    return made
+
+
+def _values(
+    texts: list[HeldText],
+    cluster: Mapping[str, Any],
+    resources: Resources,
+    limits: Limits,
+    *,
+    secret: bool,
+) -> Iterator[str]:
+    _refuse_missing(texts)
+    for each in texts:
+        made = _rendered(each, cluster, resources, limits, secret=secret or each.secret)
+        if made.strip():
+            yield made
+
+
+def _rendered(
+    text: HeldText,
+    cluster: Mapping[str, Any],
+    resources: Resources,
+    limits: Limits,
+    *,
+    secret: bool,
+) -> str:
+    if text.plain or "{{" not in text.text:
+        return text.text
+    root = {"Cluster": cluster, "MgmtResources": resources}
+    template = TemplateText(text.text, text.source, secret=secret, resources=resources)
+    return template.render(root, limits)
+
+
+def _patches(
+    content: Content,
+    cluster: Mapping[str, Any],
+    resources: Resources,
+    limits: Limits,
+    *,
+    secret: bool,
+) -> tuple[PatchText, ...]:
+    """Return the patches of a chart's objects, rendered; they are read once, to see what is wrong.
+
+    Raises:
+        InvalidError: one is no patch.
+    """
+    if not content.how.patches:
+        return ()
+    from bellhop.engine.patching.texts import patches_of, rendered_for  # noqa: PLC0415 - as there
+
+    found = rendered_for(content.how.patches, cluster, resources, limits, secret=secret)
+    for each in found:
+        patches_of(each)
+    return found
+
+
+def _refuse_missing(texts: list[HeldText]) -> None:
+    for each in texts:
+        if each.missing:
+            raise MissingInputError(each.missing)
+
+
+def _refuse_names(chart: Chart, names: Mapping[str, str]) -> None:
+    """Refuse what names no release, before Helm is asked.
+
+    Raises:
+        InvalidError: it does not; the message says what is wrong.
+    """
+    release, namespace = names["release"], names["namespace"]
+    if not _RELEASE.fullmatch(release):
+        raise InvalidError(
+            f"{release[:60]!r} is no name of a release; it takes at most 53 lower-case letters,"
+            " digits, '-' and '.'",
+            where=f"{chart.field}.releaseName",
+        )
+    if problem := namespace_problem(namespace) if namespace else "it is empty":
+        raise InvalidError(problem, where=f"{chart.field}.releaseNamespace")

@@ -1,0 +1,336 @@
+"""Carries plans out: one release after the other, each claimed before Helm is asked.
+
+A worker may die at any moment of it: what had begun is in the inventory, and Helm's own record of
+the release says how far it came. Helm is told to stop well before anybody else takes the work over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TypeVar
+
+import yaml
+from msgspec.structs import replace
+
+from bellhop.engine.charts.placing import Desired
+from bellhop.engine.secrecy import unquoted
+from bellhop.errors import (
+    ConflictError,
+    DeniedError,
+    MissingError,
+    PermanentError,
+    TemporaryError,
+    UnauthorizedError,
+    UnreachableError,
+)
+from bellhop.gotemplate import Limits
+from bellhop.messages import Publisher
+from bellhop.model.chart import HeldRelease, Options, Removal
+from bellhop.model.gvk import Identity
+from bellhop.model.record import Change, Held, Profile
+from bellhop.ports.access import Access
+from bellhop.ports.charts import Archive, Helm, Release, Wanted
+from bellhop.records import Records
+from bellhop.settings import Settings
+from bellhop.stages.claim import Claims, Taken, taken_from
+from bellhop.stages.features.helm.inside import held_objects, objects_in
+from bellhop.stages.features.helm.planning import Deploy, Leave, Plan, Remove, place_of, plan
+from bellhop.stages.features.helm.preview import Preview
+from bellhop.stages.features.helm.wants import Wants
+from bellhop.stages.reading import Resources
+from bellhop.stages.titles import Titles
+from bellhop.stages.work import Upshot, Work, ends
+
+T = TypeVar("T", Options, Removal)
+
+_DEFINITION = "CustomResourceDefinition"
+
+_PART = 0.75
+"""Of the time for which a worker may be silent Helm has so much for one release."""
+
+
+class Releases:
+    """The feature `Helm`: plans, and carries plans out; without Helm it says what is missing."""
+
+    name = "Helm"
+
+    def __init__(
+        self,
+        records: Records,
+        access: Access,
+        publisher: Publisher,
+        settings: Settings,
+        helm: Helm | None,
+    ) -> None:
+        self._records = records
+        self._access = access
+        self._settings = settings
+        self._helm = helm
+        self._claims = Claims(records, publisher)
+        limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
+        resources = Resources(records, access, Titles(records, publisher), limits)
+        self._wants = Wants(resources, limits)
+        self._preview = Preview(self._claims)
+        self._patience = int(settings.visibility.total_seconds() * _PART)
+
+    def concerns(self, profile: Profile, held: Mapping[Identity, Held]) -> bool:
+        """Say whether a profile has any chart, or had one in a cluster."""
+        charts = any(each.chart for each in profile.contents)
+        return charts or any(each.of_chart for each in held.values())
+
+    def plan(self, work: Work) -> Plan:
+        """Decide what to do about the releases of a profile in a cluster."""
+        if not self.concerns(work.profile, work.held):
+            return Plan()
+        if work.wanted:
+            return plan(self._wants.of(work), work.held)
+        leaves = work.profile.leaves_unchanged or work.profile.leaves_policies
+        return plan((), work.held, releases_all=leaves)
+
+    def reads_otherwise(self, work: Work) -> bool:
+        """Say that nothing has changed: what templates read is what the first feature read."""
+        del work
+        return False
+
+    def carry_out(self, work: Work, plan: Plan) -> None:
+        """Carry a plan out, for as long as a turn lasts."""
+        for step in plan.forth:
+            if not self._goes_on(work):
+                return
+            upshot = (
+                self._deploy(work, step) if isinstance(step, Deploy) else self._gone(work, step)
+            )
+            work.note(upshot)
+            if upshot.refused and ends(work.profile, upshot.refused):
+                return
+        if work.failed or work.lacking:
+            # A profile that could not be applied as a whole takes nothing away.
+            return
+        for unwanted in plan.back:
+            if not self._goes_on(work):
+                return
+            work.note(self._leave(work, unwanted))
+
+    def preview(self, work: Work, plan: Plan) -> Sequence[Change]:
+        """Tell what a plan would change, by Helm's own dry run."""
+        if plan.idle:
+            return [Change(key, "No Action", "it is as it was deployed") for key in plan.unchanged]
+        helm, kubeconfig = self._tools(), self._kubeconfig(work)
+        changes: list[Change] = []
+        for step in (*plan.forth, *plan.back):
+            if isinstance(step, Deploy):
+                found = self._wanted(helm, step.wanted)
+                changes += self._preview.deploy(helm, work, kubeconfig, step, found)
+            else:
+                changes += self._preview.leave(helm, work, kubeconfig, step)
+        same = [Change(key, "No Action", "it is as it was deployed") for key in plan.unchanged]
+        return [*changes, *same]
+
+    def _goes_on(self, work: Work) -> bool:
+        """Say whether another release is begun before others have their turn; the first one is."""
+        used = self._records.clock.now() - work.begun_at
+        work.unfinished = work.under_way and used > self._settings.turn
+        work.under_way = True
+        return not work.unfinished
+
+    def _tools(self) -> Helm:
+        if self._helm is None:
+            raise MissingError(
+                "cannot deploy Helm charts: they are switched off here; deploy the function"
+                " `charts` with Terraform's variable of that name"
+            )
+        return self._helm
+
+    def _kubeconfig(self, work: Work) -> bytes:
+        """Return how Helm gets into the cluster, with the rights of whose profile it is."""
+        cluster = work.cluster
+        return self._access.kubeconfig(
+            cluster.key, version=cluster.credentials, account=work.profile.account
+        )
+
+    def _wanted(self, helm: Helm, each: Desired) -> tuple[Archive, Wanted]:
+        """Find a chart, and say what Helm is to make of it.
+
+        Raises:
+            PermanentError: it is not there, or may not be read.
+            TemporaryError: nobody tells now.
+        """
+        archive = _found(helm, each)
+        wanted = Wanted(
+            each.key.name,
+            each.key.namespace,
+            archive.path,
+            each.values,
+            self._bounded(each.chart.upgrade),
+            self._bounded(each.chart.install),
+            each.patches,
+            each.how.labels,
+            each.how.annotations,
+        )
+        return archive, wanted
+
+    def _bounded(self, how: T) -> T:
+        return replace(how, timeout_seconds=min(how.timeout_seconds, self._patience))
+
+    def _deploy(self, work: Work, step: Deploy) -> Upshot:
+        """Claim a release, and have Helm install or upgrade it."""
+        cluster, key, profile = work.cluster.key, step.key, work.profile
+        taken: Taken | None = None
+        begun = False
+        try:
+            helm, kubeconfig = self._tools(), self._kubeconfig(work)
+            taken = self._claims.take(cluster, key, profile, free=step.held is None)
+            archive, wanted = self._wanted(helm, step.wanted)
+            if taken.before is None and not (step.held and step.held.digest):
+                self._refuse_strange(helm, kubeconfig, step.wanted)
+            begun = True
+            self._define(work, helm, wanted, taken, step)
+            with unquoted(f"cannot deploy {_named(key)}", secret=step.wanted.secret):
+                release = helm.charts.deploy(kubeconfig, wanted)
+            # Between the claim and the deployment another profile may have taken it.
+            self._claims.take(cluster, key, profile)
+        except PermanentError as error:
+            return self._refused(work, step, taken, error, begun=begun)
+        held = self._held(step.wanted, archive, release)
+        self._note_objects(work, helm, kubeconfig, step.wanted)
+        return Upshot(key, held, changed=True)
+
+    def _define(self, work: Work, helm: Helm, wanted: Wanted, taken: Taken, step: Deploy) -> None:
+        """Apply the definitions that a chart brings, where that is asked: Helm only installs them.
+
+        A release that is new gets them by Helm itself.
+        """
+        if not wanted.options.upgrade_crds or (taken.new and step.held is None):
+            return
+        cluster = work.cluster
+        kube = self._access.open(
+            cluster.key, version=cluster.credentials, account=work.profile.account
+        )
+        for each in yaml.safe_load_all(helm.charts.definitions(wanted)):
+            if isinstance(each, dict) and each.get("kind") == _DEFINITION:
+                kube.apply(each)
+
+    def _refused(
+        self, work: Work, step: Deploy, taken: Taken | None, error: PermanentError, *, begun: bool
+    ) -> Upshot:
+        """Say how a release is held that was refused; of what Helm had begun something is there."""
+        if isinstance(error, ConflictError) and taken is None:
+            self._drop_objects(work, step.key)
+            return Upshot(step.key, None, refused=error)
+        if begun or (taken and not taken.new):
+            return Upshot(step.key, work.held[step.key], refused=error)
+        if taken:
+            self._claims.give_back(work.cluster.key, step.key, work.profile, taken.before)
+        return Upshot(step.key, step.held, refused=error)
+
+    def _refuse_strange(self, helm: Helm, kubeconfig: bytes, wanted: Desired) -> None:
+        """Refuse a release that is there, and that no profile made.
+
+        Raises:
+            ConflictError: it is such a one, and nobody asked to take it over.
+        """
+        found = helm.charts.release(kubeconfig, wanted.key.namespace, wanted.key.name)
+        if found is None or found.ours or found.status == "uninstalled":
+            return
+        asked = wanted.chart.install.take_ownership or wanted.chart.upgrade.take_ownership
+        if not asked and self._settings.adopt != "always":
+            raise ConflictError(
+                f"cannot deploy {_named(wanted.key)}: it is there already, of {found.chart}"
+                f" {found.version}, and no profile made it; to take it over, set"
+                f" options.installOptions.takeOwnership in {wanted.ref}"
+            )
+
+    def _held(self, wanted: Desired, archive: Archive, release: Release) -> Held:
+        known = HeldRelease(
+            archive.chart,
+            archive.version,
+            wanted.place.repository,
+            release.revision,
+            wanted.chart.removal,
+        )
+        now = self._records.clock.now()
+        return Held(wanted.digest, wanted.ref, applied_at=now, release=known, secret=wanted.secret)
+
+    def _note_objects(self, work: Work, helm: Helm, kubeconfig: bytes, wanted: Desired) -> None:
+        """Note what a release consists of, in place of what it consisted of."""
+        manifest = helm.charts.manifest(kubeconfig, wanted.key.namespace, wanted.key.name)
+        cluster = work.cluster
+        kube = self._access.open(cluster.key, version=cluster.credentials)
+        keys = objects_in(manifest, wanted.key.namespace, kube.resource)
+        now, place = self._records.clock.now(), place_of(wanted.key)
+        found = held_objects(keys, place, wanted.digest, wanted.ref, now)
+        self._drop_objects(work, wanted.key, but=found)
+        for key, held in found.items():
+            self._own(work, key, held)
+
+    def _own(self, work: Work, key: Identity, held: Held) -> None:
+        """Own an object of a release; one that another profile has is that one's to look after."""
+        if key not in work.held:
+            try:
+                self._claims.take(work.cluster.key, key, work.profile, free=True)
+            except ConflictError:
+                return
+        work.held[key] = held
+
+    def _drop_objects(self, work: Work, key: Identity, but: Collection[Identity] = ()) -> None:
+        """Own the objects of a release no longer."""
+        place = place_of(key)
+        for name, each in list(work.held.items()):
+            if each.part_of == place and name not in but:
+                self._claims.give_up(work.cluster.key, name, work.profile.name)
+                del work.held[name]
+
+    def _gone(self, work: Work, step: Remove) -> Upshot:
+        """Remove a release that a profile wants to be gone, and note that it was."""
+        assert step.wanted
+        key = step.key
+        try:
+            helm, kubeconfig = self._tools(), self._kubeconfig(work)
+            self._claims.take(work.cluster.key, key, work.profile)
+            removal = step.wanted.chart.removal
+            was = helm.charts.remove(kubeconfig, key.namespace, key.name, self._bounded(removal))
+        except PermanentError as error:
+            return Upshot(key, work.held.get(key), refused=error)
+        self._drop_objects(work, key)
+        known = HeldRelease(removal=removal, removed=True)
+        now = self._records.clock.now()
+        held = Held(step.wanted.digest, step.wanted.ref, applied_at=now, release=known)
+        return Upshot(key, held, changed=was)
+
+    def _leave(self, work: Work, step: Remove | Leave) -> Upshot:
+        """Remove a release, or leave it as it is; one that another profile has is its own."""
+        key, name = step.key, work.profile.name
+        cluster = work.cluster.key
+        owner, was = self._claims.owner(cluster, key), False
+        try:
+            if isinstance(step, Remove) and not taken_from(name, owner):
+                assert step.held.release
+                removal = step.held.release.removal
+                helm, kubeconfig = self._tools(), self._kubeconfig(work)
+                was = helm.charts.remove(
+                    kubeconfig, key.namespace, key.name, self._bounded(removal)
+                )
+        except PermanentError as error:
+            return Upshot(key, work.held.get(key), refused=error)
+        self._claims.give_up(cluster, key, name, owner)
+        self._drop_objects(work, key)
+        return Upshot(key, None, changed=was)
+
+
+def _named(key: Identity) -> str:
+    return f"the release '{key.namespace}/{key.name}'"
+
+
+def _found(helm: Helm, each: Desired) -> Archive:
+    """Find a chart; what its repository does is not the cluster's doing.
+
+    Raises:
+        PermanentError: it is not there, or may not be read.
+        TemporaryError: nobody tells now.
+    """
+    try:
+        return helm.repositories.find(each.place)
+    except UnauthorizedError as error:
+        raise DeniedError(str(error)) from error
+    except UnreachableError as error:
+        raise TemporaryError(str(error), delay=error.delay) from error

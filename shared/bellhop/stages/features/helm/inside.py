@@ -1,0 +1,51 @@
+"""Which objects a release consists of, as the inventory has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+import yaml
+
+from bellhop.errors import UnreachableError
+from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
+from bellhop.model.record import Held
+
+MOST_OBJECTS = 2_000
+"""Objects of one release that the inventory has; a chart may have more."""
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def objects_in(
+    manifest: str, namespace: str, find: Callable[[GVK], Resource | None]
+) -> Iterator[ObjectKey]:
+    """Yield the objects of a release's manifest; `find` says how a cluster serves a kind.
+
+    Raises:
+        UnreachableError: what Helm wrote cannot be read.
+    """
+    try:
+        for each in yaml.load_all(manifest, Loader=_Loader):
+            if isinstance(each, dict) and each.get("kind"):
+                key = ObjectKey.of(each)
+                resource = find(key.gvk)
+                namespaced = resource is None or resource.namespaced
+                yield key._replace(namespace=(key.namespace or namespace) if namespaced else "")
+    except yaml.YAMLError as error:
+        raise UnreachableError("cannot read what a release consists of") from error
+
+
+def held_objects(
+    keys: Iterator[ObjectKey], place: str, digest: str, ref: str, at: datetime
+) -> dict[Identity, Held]:
+    """Return objects as they are held, as parts of the release at a place."""
+    found: dict[Identity, Held] = {}
+    for key in keys:
+        if len(found) >= MOST_OBJECTS:
+            break
+        found[key.identity] = Held(
+            digest, ref, applied_at=at, version=key.gvk.version, part_of=place
+        )
+    return found

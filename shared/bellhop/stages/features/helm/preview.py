@@ -1,0 +1,91 @@
+"""Tells what a plan would do to a cluster, by Helm's own dry run and what it has on record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from bellhop.engine.secrecy import unquoted
+from bellhop.errors import ConflictError, PermanentError
+from bellhop.model.gvk import Identity, ObjectKey
+from bellhop.model.record import Change
+from bellhop.ports.charts import Archive, Helm, Wanted
+from bellhop.stages.claim import Claims, taken_from
+from bellhop.stages.comparing import compare
+from bellhop.stages.features.helm.planning import Deploy, Leave, Remove
+from bellhop.stages.work import Work
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Objects = Mapping[Identity, dict[str, Any]]
+
+
+class Preview:
+    """Asks Helm what steps would do."""
+
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
+
+    def deploy(
+        self, helm: Helm, work: Work, kubeconfig: bytes, step: Deploy, found: tuple[Archive, Wanted]
+    ) -> Iterator[Change]:
+        """Tell what deploying a release would change: of itself, and of what it consists of."""
+        key, (archive, wanted) = step.key, found
+        try:
+            self._claims.refuse(work.cluster.key, key, work.profile)
+            with unquoted(f"cannot rehearse '{key.name}'", secret=step.wanted.secret):
+                there = helm.charts.release(kubeconfig, key.namespace, key.name)
+                then = _read(helm.charts.rehearse(kubeconfig, wanted), key.namespace)
+                now: _Objects = {}
+                if there and there.status != "uninstalled":
+                    text = helm.charts.manifest(kubeconfig, key.namespace, key.name)
+                    now = _read(text, key.namespace)
+        except ConflictError as error:
+            yield Change(key, "Conflict", str(error))
+            return
+        except PermanentError as error:
+            yield Change(key, "Error", str(error))
+            return
+        chart = f"{archive.chart} {archive.version}"
+        if not now:
+            yield Change(key, "Create", f"by chart {chart}")
+        else:
+            before = f"{there.chart} {there.version}" if there else ""
+            yield Change(key, "Update", f"from {before} to {chart}" if before != chart else chart)
+        yield from _compared(now, then, secret=step.wanted.secret)
+
+    def leave(
+        self, helm: Helm, work: Work, kubeconfig: bytes, step: Remove | Leave
+    ) -> Iterator[Change]:
+        """Tell what leaving a release would do."""
+        key = step.key
+        if taken_from(work.profile.name, self._claims.owner(work.cluster.key, key)):
+            yield Change(key, "No Action", "another profile has it by now")
+        elif isinstance(step, Leave):
+            yield Change(key, "No Action", "it stays, and is nobody's")
+        elif helm.charts.release(kubeconfig, key.namespace, key.name) is None:
+            yield Change(key, "No Action", "it is gone already")
+        else:
+            yield Change(key, "Delete")
+
+
+def _read(manifest: str, namespace: str) -> _Objects:
+    """Return the objects of a manifest; without a namespace one is in the release's."""
+    found: dict[Identity, dict[str, Any]] = {}
+    for each in yaml.load_all(manifest, Loader=_Loader):
+        if isinstance(each, dict) and each.get("kind"):
+            key = ObjectKey.of(each).identity
+            found[key._replace(namespace=key.namespace or namespace)] = each
+    return found
+
+
+def _compared(now: _Objects, then: _Objects, *, secret: bool) -> Iterator[Change]:
+    for key, each in then.items():
+        if key not in now:
+            yield Change(key, "Create")
+            continue
+        differs, said, diff = compare(now[key], each, secret=secret)
+        if differs:
+            yield Change(key, "Update", said, diff)
+    yield from (Change(key, "Delete") for key in now if key not in then)

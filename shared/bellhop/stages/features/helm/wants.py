@@ -1,0 +1,47 @@
+"""Which releases a profile wants in a cluster: rendered for it, and allowed there."""
+
+from __future__ import annotations
+
+from bellhop.engine.allowing import refuse_placed
+from bellhop.engine.catalog import cluster_object
+from bellhop.engine.charts.placing import Desired, desired
+from bellhop.errors import InvalidError
+from bellhop.gotemplate import Limits
+from bellhop.model.gvk import Identity
+from bellhop.stages.reading import Resources
+from bellhop.stages.work import Work
+
+
+class Wants:
+    """What profiles want of charts."""
+
+    def __init__(self, resources: Resources, limits: Limits) -> None:
+        self._resources = resources
+        self._limits = limits
+
+    def of(self, work: Work) -> tuple[Desired, ...]:
+        """Return the releases for a cluster, in the order of their charts.
+
+        Raises:
+            PermanentError: one cannot be rendered, may not be brought, or is wanted twice.
+        """
+        charts = [
+            each for each in work.profile.contents if each.chart and each.is_for(work.cluster)
+        ]
+        if not charts or work.only_hosts:
+            return ()
+        given = self._resources.reader(work.profile)(work.cluster)
+        root = cluster_object(work.cluster)
+        found: dict[Identity, Desired] = {}
+        for content in charts:
+            one = desired(content, root, given, self._limits)
+            if one.key in found:
+                raise InvalidError(
+                    f"cannot deploy the release '{one.key.namespace}/{one.key.name}': "
+                    f"{found[one.key].ref} and {one.ref} of one profile want it; give one of them"
+                    " another releaseName",
+                    where=one.ref,
+                )
+            found[one.key] = one
+        refuse_placed(work.profile, (key.at("v1") for key in found))
+        return tuple(found.values())

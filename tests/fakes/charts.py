@@ -1,0 +1,116 @@
+"""Repositories and Helm in memory: a release is a ConfigMap with its values, and Helm's record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from msgspec.structs import replace
+
+from bellhop.errors import BellhopError, MissingError
+from bellhop.model.chart import AS_USUAL, Place, Removal
+from bellhop.model.gvk import GVK
+from bellhop.ports.charts import DEPLOYED, Archive, Release, Wanted
+from tests.fakes.kube import FakeKube
+
+_CONFIG = GVK("", "v1", "ConfigMap")
+
+
+class FakeRepositories:
+    """Charts that a test has put there; the newest version is the last one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.charts: dict[str, list[str]] = {}
+        self.found: list[Place] = []
+        self.failure: BellhopError | None = None
+
+    def put(self, chart: str, *versions: str) -> None:
+        """Have versions of a chart in every repository."""
+        self.charts[chart] = list(versions)
+
+    def find(self, place: Place) -> Archive:
+        self.found.append(place)
+        if self.failure:
+            raise self.failure
+        versions = self.charts.get(place.chart, [])
+        if not versions or (place.version and place.version not in versions):
+            raise MissingError(f"cannot find chart '{place.chart}' in '{place.repository}'")
+        version = place.version or versions[-1]
+        return Archive(self._folder / f"{place.chart}-{version}.tgz", place.chart, version, "")
+
+    def versions(self, place: Place) -> Sequence[str]:
+        return self.charts.get(place.chart, [])[::-1]
+
+
+class FakeCharts:
+    """Releases in the clusters of a fleet, deployed one after the other."""
+
+    def __init__(self, clusters: Mapping[str, FakeKube]) -> None:
+        self._clusters = clusters
+        self.releases: dict[tuple[str, str, str], Release] = {}
+        self.deployed: list[Wanted] = []
+        self.accounts: list[str] = []
+        self.failures: dict[str, BellhopError] = {}
+        self.removals: list[Removal] = []
+
+    def release(self, kubeconfig: bytes, namespace: str, name: str) -> Release | None:
+        return self.releases.get((_cluster(kubeconfig), namespace, name))
+
+    def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
+        self.deployed.append(wanted)
+        self.accounts.append(json.loads(kubeconfig)["account"])
+        key = (_cluster(kubeconfig), wanted.namespace, wanted.name)
+        old = self.releases.get(key)
+        chart, _, version = wanted.archive.stem.rpartition("-")
+        revision = old.revision + 1 if old else 1
+        made = Release(wanted.name, wanted.namespace, revision, "failed", chart, version, ours=True)
+        self.releases[key] = made
+        if failure := self.failures.get(wanted.name):
+            raise failure
+        kube = self._clusters[key[0]]
+        kube.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": wanted.namespace}})
+        kube.put(_object(wanted))
+        self.releases[key] = replace(made, status=DEPLOYED)
+        return self.releases[key]
+
+    def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
+        del kubeconfig
+        return yaml.safe_dump(_object(wanted))
+
+    def remove(self, kubeconfig: bytes, namespace: str, name: str, how: Removal = AS_USUAL) -> bool:
+        key = (_cluster(kubeconfig), namespace, name)
+        self.removals.append(how)
+        if self.releases.pop(key, None) is None:
+            return False
+        self._clusters[key[0]].drop(_CONFIG, namespace, f"{name}-config")
+        return True
+
+    def manifest(self, kubeconfig: bytes, namespace: str, name: str) -> str:
+        kube = self._clusters[_cluster(kubeconfig)]
+        found = kube.get(_CONFIG, namespace, f"{name}-config")
+        return yaml.safe_dump(found) if found else ""
+
+    def render(self, wanted: Wanted, *, kubernetes: str = "") -> str:
+        del kubernetes
+        return yaml.safe_dump(_object(wanted))
+
+
+def _cluster(kubeconfig: bytes) -> str:
+    return str(json.loads(kubeconfig)["cluster"])
+
+
+def _object(wanted: Wanted) -> dict[str, Any]:
+    """Return what a chart consists of: its version, and its values, of which the last ones win."""
+    values: dict[str, str] = {}
+    for text in wanted.values:
+        values |= {key: str(value) for key, value in yaml.safe_load(text).items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": f"{wanted.name}-config", "namespace": wanted.namespace},
+        "data": {"chart": wanted.archive.stem, **values},
+    }

@@ -1,0 +1,407 @@
+"""Helm charts of triggers and profiles, from what is declared to the releases in a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pytest
+
+from bellhop.errors import ConflictError, InvalidError, TemporaryError, UnreachableError
+from bellhop.model.chart import release_key
+from bellhop.model.gvk import GVK
+from bellhop.ports.charts import DEPLOYED, Release
+from tests.fakes.fleet import Fleet, service
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import config, holder, join, profile, source, trigger
+
+CONFIG = GVK("", "v1", "ConfigMap")
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    fleet.repositories.put("web", "1.0.0", "1.1.0")
+    return fleet.register("east", env="production")
+
+
+def chart(more: str = "", *, name: str = "web", version: str = "1.0.0", values: str = "") -> str:
+    """Return the field of one chart."""
+    return f"""helmCharts:
+    - repositoryURL: https://charts.example.com
+      repositoryName: example
+      chartName: example/web
+      chartVersion: "{version}"
+      releaseName: {name}
+      releaseNamespace: apps
+      values: |
+        {values or "replicas: one"}
+      {more}
+  """
+
+
+TWO = chart().rstrip() + "\n    " + chart(name="second").partition("helmCharts:")[2].lstrip()
+
+
+def charts(name: str = "p", *, of: str = "", more: str = "") -> str:
+    return f"""
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {{name: {name}}}
+spec:
+  clusterSelector: {{matchLabels: {{env: production}}}}
+  {more}
+  {of or chart()}
+"""
+
+
+def charted(of: str) -> str:
+    """Return a trigger that has charts alone."""
+    refs = "policyRefs: [{kind: ConfigMap, name: made, namespace: default}]"
+    return trigger(more=of).replace(refs, "")
+
+
+def data(kube: FakeKube) -> dict[str, Mapping[str, str]]:
+    return {each["metadata"]["name"]: each["data"] for each in kube.objects(CONFIG)}
+
+
+def outcome(fleet: Fleet, name: str = "p") -> tuple[str, str]:
+    kept = fleet.records.outcomes.get("fleet/east", name)
+    return (kept.value.phase, kept.value.message) if kept else ("", "")
+
+
+def held(fleet: Fleet, name: str = "p") -> set[str]:
+    kept = fleet.records.inventories.get("fleet/east", name)
+    return {str(key) for key in kept.value.held} if kept else set()
+
+
+def test_a_chart_is_deployed_and_withdrawn_with_its_profile(fleet: Fleet, east: FakeKube) -> None:
+    fleet.apply(charts())
+    fleet.pump()
+
+    assert data(east) == {"web-config": {"chart": "web-1.0.0", "replicas": "one"}}
+    assert outcome(fleet) == ("Provisioned", "")
+    assert held(fleet) == {"helm.sh/Release/apps/web", "/ConfigMap/apps/web-config"}
+    kept = fleet.records.outcomes.get("fleet/east", "p")
+    assert kept
+    assert [each.feature for each in kept.value.features] == ["Helm"]
+
+    fleet.declare.label("fleet/east", {"env": "test"})
+    fleet.release()
+    fleet.pump()
+
+    assert data(east) == {}
+    assert fleet.charts.releases == {}
+    assert held(fleet) == set()
+    assert fleet.records.owners.get("fleet/east", release_key("apps", "web")) is None
+
+
+def test_helm_is_asked_again_only_for_what_has_changed(fleet: Fleet, east: FakeKube) -> None:
+    fleet.apply(charts())
+    fleet.pump()
+    fleet.apply(charts(more="tier: 90"))
+    fleet.pump()
+    assert len(fleet.charts.deployed) == 1
+
+    fleet.apply(charts(of=chart(values="replicas: two")))
+    fleet.pump()
+    assert data(east)["web-config"]["replicas"] == "two"
+
+    fleet.apply(charts(of=chart(version="1.1.0")))
+    fleet.pump()
+    assert data(east) == {"web-config": {"chart": "web-1.1.0", "replicas": "one"}}
+    assert len(fleet.charts.deployed) == 3
+
+
+def test_values_come_from_holders_in_order_and_are_followed(fleet: Fleet, east: FakeKube) -> None:
+    more = """valuesFrom:
+        - {kind: ConfigMap, namespace: default, name: of-cluster}
+        - {kind: ConfigMap, namespace: default, name: plain}"""
+    of_cluster = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: of-cluster, namespace: default, annotations: {projectsveltos.io/template: ok}}
+data: {values: "cluster: '{{ .Cluster.metadata.name }}'\\nreplicas: three"}
+"""
+    plain = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: plain, namespace: default}
+data: {values: "replicas: two\\ncolour: red"}
+"""
+    fleet.apply(join(of_cluster, plain, charts(of=chart(more))))
+    fleet.pump()
+    assert data(east)["web-config"] == {
+        "chart": "web-1.0.0",
+        "replicas": "three",
+        "colour": "red",
+        "cluster": "east",
+    }
+
+    fleet.apply(plain.replace("red", "blue"))
+    fleet.pump()
+    assert data(east)["web-config"]["colour"] == "blue"
+
+
+def test_what_a_profile_needs_and_is_not_there_is_told(fleet: Fleet, east: FakeKube) -> None:
+    more = "valuesFrom: [{kind: Secret, namespace: default, name: none}]"
+    fleet.apply(charts(of=chart(more)))
+    fleet.pump()
+
+    kept = fleet.records.profiles.head("", "", "p")
+    assert kept
+    assert kept.value.error == (
+        "cannot find Secret default/none that helmCharts[0].valuesFrom names; apply it, or mark"
+        " the ref optional"
+    )
+    assert data(east) == {}
+
+
+@pytest.mark.usefixtures("east")
+def test_fields_of_a_profile_are_templates_of_its_clusters(fleet: Fleet) -> None:
+    fleet.register("west", env="production")
+    fleet.apply(charts(of=chart(name='"web-{{ .Cluster.metadata.name }}"')))
+    fleet.pump()
+
+    assert sorted(key[::2] for key in fleet.charts.releases) == [
+        ("fleet/east", "web-east"),
+        ("fleet/west", "web-west"),
+    ]
+
+
+def test_events_render_charts_for_good(fleet: Fleet, east: FakeKube) -> None:
+    """What an event says is no template: else a Service could read what is none of its own."""
+    of = chart(
+        name='"{{ .Resource.metadata.name }}"',
+        values="note: '{{ .Resource.metadata.annotations.note }}'",
+    )
+    fleet.apply(join(source(), charted(of)))
+    note = "{{ .Cluster.metadata.name }}"
+    event = service("shop")
+    event["metadata"]["annotations"] = {"note": note}
+    fleet.write("east", event)
+    fleet.pump()
+    assert data(east)["shop-config"]["note"] == note
+
+    fleet.drop("east", east.objects(GVK("", "v1", "Service"))[0])
+    fleet.pump()
+    assert data(east) == {}
+
+
+def test_an_action_that_is_written_out_is_for_deploy_time(fleet: Fleet, east: FakeKube) -> None:
+    of = chart(values="of: '{{`{{ .Cluster.metadata.name }}`}}'")
+    fleet.apply(join(source(), charted(of)))
+    fleet.write("east", service("shop"))
+    fleet.pump()
+
+    assert data(east)["web-config"]["of"] == "east"
+
+
+def test_two_profiles_that_want_a_release_are_in_conflict(fleet: Fleet, east: FakeKube) -> None:
+    fleet.apply(charts())
+    fleet.pump()
+    fleet.apply(charts("q", of=chart(values="replicas: two")))
+    fleet.pump()
+    phase, message = outcome(fleet, "q")
+    assert message.startswith(
+        "cannot apply Release 'apps/web' to 'fleet/east': profile 'p' of tier 100 has it;"
+    ), phase
+    assert data(east)["web-config"]["replicas"] == "one"
+
+    fleet.apply(charts("q", of=chart(values="replicas: two"), more="tier: 50"))
+    fleet.pump()
+    assert data(east)["web-config"]["replicas"] == "two"
+    assert outcome(fleet, "q")[0] == "Provisioned"
+    assert "has it" in outcome(fleet, "p")[1]
+    assert held(fleet, "p") == set()
+
+
+@pytest.mark.usefixtures("east")
+def test_a_strange_release_is_taken_over_only_where_asked(fleet: Fleet) -> None:
+    theirs = Release("web", "apps", 4, DEPLOYED, "other", "0.1.0")
+    fleet.charts.releases["fleet/east", "apps", "web"] = theirs
+    fleet.apply(charts())
+    fleet.pump()
+    assert outcome(fleet)[1].startswith(
+        "cannot deploy the release 'apps/web': it is there already, of other 0.1.0, and no profile"
+        " made it; to take it over, set options.installOptions.takeOwnership in helmCharts[0]"
+    )
+    assert fleet.charts.releases["fleet/east", "apps", "web"] == theirs
+
+    fleet.apply(charts(of=chart("options: {installOptions: {takeOwnership: true}}")))
+    fleet.pump()
+    assert outcome(fleet) == ("Provisioned", "")
+    assert fleet.charts.releases["fleet/east", "apps", "web"].revision == 5
+
+
+def test_a_chart_that_is_not_wanted_any_more_is_removed(fleet: Fleet, east: FakeKube) -> None:
+    fleet.apply(charts(of=TWO))
+    fleet.pump()
+    assert set(data(east)) == {"web-config", "second-config"}
+    assert [each.name for each in fleet.charts.deployed] == ["web", "second"]
+
+    fleet.apply(charts())
+    fleet.pump()
+    assert set(data(east)) == {"web-config"}
+
+
+@pytest.mark.usefixtures("east")
+def test_a_release_is_removed_where_its_profile_asks_for_that(fleet: Fleet) -> None:
+    fleet.charts.releases["fleet/east", "apps", "web"] = Release(
+        "web", "apps", 1, DEPLOYED, "web", "0.9.0"
+    )
+    fleet.apply(charts(of=chart("helmChartAction: Uninstall")))
+    fleet.pump()
+    assert fleet.charts.releases == {}
+    assert outcome(fleet) == ("Provisioned", "")
+
+    fleet.pump()
+    fleet.apply(charts(of=chart("helmChartAction: Uninstall"), more="tier: 90"))
+    fleet.pump()
+    assert len(fleet.charts.removals) == 1
+
+
+def test_what_helm_refuses_is_told_and_the_rest_waits(fleet: Fleet, east: FakeKube) -> None:
+    fleet.charts.failures["web"] = InvalidError("cannot deploy the release 'apps/web': no values")
+    fleet.apply(charts(of=TWO))
+    fleet.pump()
+    assert outcome(fleet)[1] == "cannot deploy the release 'apps/web': no values"
+    assert [each.name for each in fleet.charts.deployed].count("second") == 0
+    # What Helm had begun is there, and goes with the profile.
+    assert "helm.sh/Release/apps/web" in held(fleet)
+
+    fleet.charts.failures.clear()
+    fleet.clock.advance(timedelta(minutes=20))
+    fleet.pump()
+    assert set(data(east)) == {"web-config", "second-config"}
+
+
+def test_with_continue_on_error_the_rest_is_deployed(fleet: Fleet, east: FakeKube) -> None:
+    fleet.charts.failures["web"] = InvalidError("no values")
+    fleet.apply(charts(of=TWO, more="continueOnError: true"))
+    fleet.pump()
+    assert set(data(east)) == {"second-config"}
+    assert outcome(fleet)[1] == "no values"
+
+
+def test_a_repository_that_is_down_is_not_the_clusters_fault(fleet: Fleet, east: FakeKube) -> None:
+    fleet.repositories.failure = UnreachableError("cannot read 'https://charts.example.com'")
+    fleet.apply(charts())
+    fleet.pump()
+    assert outcome(fleet)[1] == "cannot read 'https://charts.example.com'"
+    assert fleet.records.circuits.get("fleet/east") is None
+    assert held(fleet) == {"helm.sh/Release/apps/web"}
+
+    fleet.repositories.failure = None
+    fleet.clock.advance(timedelta(minutes=20))
+    fleet.pump()
+    assert set(data(east)) == {"web-config"}
+
+
+def test_leave_policies_leaves_releases(fleet: Fleet, east: FakeKube) -> None:
+    fleet.apply(charts(more="stopMatchingBehavior: LeavePolicies"))
+    fleet.pump()
+    fleet.declare.label("fleet/east", {"env": "test"})
+    fleet.release()
+    fleet.pump()
+    assert set(data(east)) == {"web-config"}
+    assert held(fleet) == set()
+
+
+def test_a_profile_may_have_objects_and_charts(fleet: Fleet, east: FakeKube) -> None:
+    fleet.apply(
+        join(
+            profile(more=chart() + "\n"),
+            holder("own", config("plain", 'v: "1"')),
+        )
+    )
+    fleet.pump()
+    assert set(data(east)) == {"plain", "web-config"}
+    fleet.apply(join(profile(more=""), holder("own", config("plain", 'v: "2"'))))
+    fleet.pump()
+    assert data(east) == {"plain": {"v": "2"}}
+
+
+@pytest.mark.usefixtures("east")
+def test_a_dry_run_tells_what_would_change(fleet: Fleet) -> None:
+    fleet.apply(charts(more="syncMode: DryRun"))
+    fleet.pump()
+    kept = fleet.records.previews.get("fleet/east", "p")
+    assert kept
+    assert [(str(each.key), each.action) for each in kept.value.changes] == [
+        ("helm.sh/Release/apps/web", "Create"),
+        ("/ConfigMap/apps/web-config", "Create"),
+    ]
+    assert fleet.charts.deployed == []
+
+
+@pytest.mark.usefixtures("east")
+def test_a_tenants_charts_are_deployed_with_its_rights(fleet: Fleet) -> None:
+    labels = (
+        "labels: {projectsveltos.io/serviceaccount-name: bot,"
+        " projectsveltos.io/serviceaccount-namespace: team}"
+    )
+    fleet.apply(charts().replace("{name: p}", "{name: p, " + labels + "}"))
+    fleet.pump()
+    assert fleet.charts.accounts == ["team/bot"]
+
+
+def test_who_may_bring_other_kinds_alone_brings_no_chart(fleet: Fleet, east: FakeKube) -> None:
+    allowing = 'annotations: {bellhop.dev/allow: "ConfigMap in apps"}'
+    fleet.apply(charts().replace("{name: p}", "{name: p, " + allowing + "}"))
+    fleet.pump()
+    kept = fleet.records.profiles.head("", "", "p")
+    assert kept
+    assert "may not bring a Release.helm.sh" in kept.value.error
+
+    allowing = 'annotations: {bellhop.dev/allow: "Release.helm.sh in apps"}'
+    fleet.apply(charts().replace("{name: p}", "{name: p, " + allowing + "}"))
+    fleet.pump()
+    assert set(data(east)) == {"web-config"}
+
+
+def test_credentials_come_from_secrets_and_are_not_shown(fleet: Fleet, east: FakeKube) -> None:
+    secret = """
+apiVersion: v1
+kind: Secret
+metadata: {name: login, namespace: default}
+stringData: {username: ann, password: hush-hush}
+"""
+    more = "registryCredentialsConfig: {credentials: {name: login, namespace: default}}"
+    fleet.apply(join(secret, charts(of=chart(more))))
+    fleet.pump()
+    login = fleet.repositories.found[-1].login
+    assert (login.username, login.password) == ("ann", "hush-hush")
+    assert "hush-hush" not in repr(fleet.repositories.found[-1])
+    assert set(data(east)) == {"web-config"}
+
+
+@pytest.mark.usefixtures("east")
+def test_what_is_said_of_values_of_a_secret_is_withheld(fleet: Fleet) -> None:
+    secret = """
+apiVersion: v1
+kind: Secret
+metadata: {name: more, namespace: default}
+type: addons.projectsveltos.io/cluster-profile
+stringData: {values: "password: hush-hush"}
+"""
+    more = "valuesFrom: [{kind: Secret, namespace: default, name: more}]"
+    fleet.charts.failures["web"] = InvalidError("hush-hush is refused")
+    fleet.apply(join(secret, charts(of=chart(more))))
+    fleet.pump()
+    assert "hush" not in outcome(fleet)[1]
+    assert outcome(fleet)[1].startswith("cannot deploy the release 'apps/web': it is refused;")
+
+
+@pytest.mark.parametrize("error", [TemporaryError("wait"), ConflictError("an object is theirs")])
+def test_what_had_begun_is_deployed_again(
+    fleet: Fleet, east: FakeKube, error: TemporaryError | ConflictError
+) -> None:
+    fleet.charts.failures["web"] = error
+    fleet.apply(charts())
+    fleet.pump()
+    assert outcome(fleet)[1] == str(error)
+    fleet.charts.failures.clear()
+    fleet.clock.advance(timedelta(minutes=20))
+    fleet.pump()
+    assert outcome(fleet) == ("Provisioned", "")
+    assert set(data(east)) == {"web-config"}
