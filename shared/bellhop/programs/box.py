@@ -2,19 +2,22 @@
 
 It has a home of its own that is deleted afterwards, nothing of our environment, and files that lie
 in memory. When its time is over it is asked to end (SIGTERM), so that Helm records a failure, and
-is killed if it does not. So is all that it started.
+is killed if it does not. So is all that it started. Offline it has no network, where the kernel
+lets us take it away.
 """
 
 from __future__ import annotations
 
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -59,11 +62,13 @@ def run(
     environment: Mapping[str, str] | None = None,
     home_files: Mapping[str, str] | None = None,
     limits: Limits = USUAL,
+    offline: bool = False,
 ) -> Ended:
     """Run a program and wait until it ends.
 
     An argument, or a variable, `{NAME}` stands for the path of the file of that name, and `{home}`
-    for that of its home, in which `home_files` lie by their paths.
+    for that of its home, in which `home_files` lie by their paths. `offline` takes the network away
+    where `cut_off` finds a way.
 
     Raises:
         OvertimeError: it took longer than it may, and was ended.
@@ -71,7 +76,7 @@ def run(
         OSError: it cannot be run.
     """
     with (
-        tempfile.TemporaryDirectory(prefix="bellhop-helm-") as home,
+        tempfile.TemporaryDirectory(prefix="bellhop-") as home,
         _in_memory(files or {}) as held,
     ):
         paths = {f"{{{name}}}": f"/proc/self/fd/{number}" for name, number in held.items()}
@@ -84,7 +89,8 @@ def run(
             name: paths.get(each, each.replace("{home}", home))
             for name, each in (environment or {}).items()
         }
-        command = [str(program), *(paths.get(each, each) for each in arguments)]
+        apart = cut_off() if offline else ()
+        command = [*apart, str(program), *(paths.get(each, each) for each in arguments)]
         process = subprocess.Popen(  # noqa: S603 - the program is one of ours to choose
             ["/bin/sh", "-c", f'ulimit -v {limits.memory // 1024}; exec "$@"', "sh", *command],
             stdin=subprocess.DEVNULL,
@@ -106,6 +112,17 @@ def run(
             if not content
         }
     return Ended(process.returncode, output, errors.decode(errors="replace"), wrote)
+
+
+@cache
+def cut_off() -> tuple[str, ...]:
+    """Return what runs a command without a network; nothing where the kernel does not allow it."""
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        return ()
+    command = (unshare, "--map-root-user", "--net")
+    tried = subprocess.run([*command, "/bin/sh", "-c", ":"], capture_output=True, check=False)  # noqa: S603
+    return () if tried.returncode else command
 
 
 @contextmanager

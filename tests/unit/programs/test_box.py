@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.adapters.helm import box
-from bellhop.adapters.helm.box import Limits, OvertimeError, run
 from bellhop.errors import TooLargeError
+from bellhop.programs import box
+from bellhop.programs.box import Limits, OvertimeError, cut_off, run
 
 SHELL = Path("/bin/sh")
 
@@ -88,6 +88,25 @@ def test_who_leaves_a_child_behind_takes_it_along(tmp_path: Path) -> None:
 
     child = int(place.read_text())
     assert ends(child)
+
+
+@pytest.mark.skipif(not cut_off(), reason="the kernel lets nobody take the network away")
+def test_offline_it_has_no_network() -> None:
+    """A namespace of its own has loopback alone, and that is down."""
+    assert len(sh("cat /proc/net/dev", offline=True).output.splitlines()) == 3
+    assert sh("ulimit -v", offline=True).output == b"2097152\n"
+
+
+@pytest.mark.parametrize("script", [None, "exit 1"])
+def test_where_the_network_cannot_be_taken_away_it_runs_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None
+) -> None:
+    """There is no `unshare`, or the kernel refuses what it asks for."""
+    if script:
+        (tmp_path / "unshare").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "unshare").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert cut_off.__wrapped__() == ()
 
 
 @pytest.mark.parametrize("stream", ["", ">&2"])
