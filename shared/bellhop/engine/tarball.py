@@ -23,6 +23,7 @@ folder of another one."""
 
 _PIECE = 1 << 16
 _LONGEST_NAME = 255
+_LONGEST_PATH = 1024
 _LONGEST_SHOWN = 120
 _UNREADABLE = (
     *(tarfile.TarError, OSError, EOFError, zlib.error),
@@ -153,7 +154,9 @@ def _path(name: str, depth: int) -> str:
         )
     if len(parts) > depth + 1:
         raise TooLargeError(f"'{_shown(name)}' is deeper than {depth} folders")
-    if not name.isprintable() or any(len(part.encode()) > _LONGEST_NAME for part in parts):
+    sizes = [len(part.encode(errors="replace")) for part in parts]
+    is_long = max(sizes, default=0) > _LONGEST_NAME or sum(sizes) > _LONGEST_PATH
+    if is_long or not name.isprintable():
         raise InvalidError(f"'{_shown(name)}' is no name of a file")
     return "/".join(parts)
 

@@ -67,6 +67,8 @@ def test_several_are_one_folder() -> None:
         ({"a": packed({"./.": b""})}, "a file without a name"),
         ({"a": packed({"a\nb": b""})}, r"'a\\nb' is no name of a file"),
         ({"a": packed({"n" * 256: b""})}, "is no name of a file"),
+        ({"a": packed({("n" * 250 + "/") * 5: b""})}, "is no name of a file"),
+        ({"a": packed({"a\udcff": b""})}, "is no name of a file"),
         ({"a": packed(more=[member("l", tarfile.SYMTYPE, "x")])}, "'l' is a link; only regular"),
         ({"a": packed(more=[member("l", tarfile.LNKTYPE, "x")])}, "'l' is a link"),
         ({"a": packed(more=[member("d", tarfile.CHRTYPE)])}, "'d' is a device"),

@@ -1,0 +1,46 @@
+"""What kustomize says when it fails, as an error of ours."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from bellhop.errors import BellhopError, InvalidError, TemporaryError, TooLargeError
+from bellhop.programs.box import Ended
+
+_LONGEST = 600
+_ENDS = (
+    # kubectl writes the last of these, or its log does the first two.
+    re.compile(r'"command failed" err=(".*")$', re.MULTILINE),
+    re.compile(r'"command failed" err=<\n(.*)\n >$', re.MULTILINE | re.DOTALL),
+    re.compile(r"^error: (.*)", re.MULTILINE | re.DOTALL),
+)
+_MEMORY = re.compile(r"^(?:fatal error|runtime): .*memory", re.MULTILINE)
+
+
+def failure(ended: Ended, doing: str, root: str) -> BellhopError:
+    """Return kustomize's words as an error; `root` is the folder that nobody else knows."""
+    if ended.code < 0:
+        return TemporaryError(f"cannot {doing}: signal {-ended.code} has ended it")
+    if ended.errors.startswith("unshare: "):
+        return TemporaryError(f"cannot {doing}: the kernel gives it no namespace of its own now")
+    if _MEMORY.search(ended.errors):
+        return TooLargeError(f"cannot {doing}: it takes more memory than it may")
+    return InvalidError(f"cannot {doing}: {_sentence(ended.errors.replace(f'{root}/', ''))}")
+
+
+def _sentence(errors: str) -> str:
+    """Return what kustomize says, on one line and not without end."""
+    found = next((match[1] for end in _ENDS if (match := end.search(errors))), errors)
+    if found.startswith('"'):
+        found = _unquoted(found)
+    said = " ".join(found.split())
+    return (said[:_LONGEST] + "…" if len(said) > _LONGEST else said) or "kustomize says nothing"
+
+
+def _unquoted(text: str) -> str:
+    """Return what Go has quoted; where its escapes are not JSON's, as it stands."""
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        return text.strip('"')

@@ -1,0 +1,70 @@
+"""Builds kustomizations by kubectl, of files that were checked before.
+
+folder in memory ─► sources: what the kustomization reads, refused where it is not in the folder
+                 ─► those files alone, in a private folder ─► kubectl kustomize, offline ─► YAML
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bellhop.adapters.kustomize.failures import failure
+from bellhop.adapters.kustomize.sources import collect, normalise, restated
+from bellhop.engine.tarball import Folder
+from bellhop.errors import InvalidError, TooLargeError, UnreachableError
+from bellhop.programs.box import Ended, Limits, run
+from bellhop.programs.program import KUBECTL
+
+LIMITS = Limits(seconds=60)
+
+
+class KubectlKustomizations:
+    """Kustomizations by the program `kubectl`, or the one that is found when it is asked first."""
+
+    def __init__(self, program: Path | None = None, limits: Limits = LIMITS) -> None:
+        self._named = program
+        self._limits = limits
+
+    def build(
+        self,
+        folder: Folder,
+        path: str = "",
+        *,
+        components: Sequence[str] = (),
+        namespace: str = "",
+    ) -> str:
+        """Return all objects of the kustomization at a path of a folder, as YAML."""
+        doing = f"build the kustomization '{path or '.'}'"
+        try:
+            place = normalise(path)
+            files = collect(folder, place, components, namespace)
+        except InvalidError as error:
+            raise restated(error, f"cannot {doing}: ") from error
+        program = self._named or KUBECTL.find()
+        with tempfile.TemporaryDirectory(prefix="bellhop-kustomize-") as name:
+            _write(Path(name), files)
+            ended = self.run(program, Path(name, place), doing)
+        if ended.code:
+            raise failure(ended, doing, name)
+        return ended.output.decode(errors="replace")
+
+    def run(self, program: Path, place: Path, doing: str) -> Ended:
+        """Run kustomize in a folder, without a network and without git."""
+        arguments = ["kustomize", "--load-restrictor=LoadRestrictionsRootOnly", str(place)]
+        try:
+            return run(
+                program, arguments, environment={"PATH": ""}, limits=self._limits, offline=True
+            )
+        except TooLargeError as error:
+            raise TooLargeError(f"cannot {doing}: {error}") from error
+        except UnreachableError as error:
+            raise UnreachableError(f"cannot {doing}: {error}") from error
+
+
+def _write(root: Path, files: Folder) -> None:
+    for path, content in files.items():
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
