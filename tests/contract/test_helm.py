@@ -231,7 +231,7 @@ HUGE = "{{ range until 100000 }}{{ range until 1000 }}aaaaaaaaaaaaaaaaaaaaaaaaa{
 @pytest.mark.parametrize("template", [ENDLESS, HUGE, '{{ repeat 2000000000 "a" }}'])
 def test_a_hostile_chart_costs_its_own_call(template: str, tmp_path: Path) -> None:
     """Helm is at the end of its memory, time or patience, and nobody else is."""
-    helm = HelmCharts(download(), Limits(seconds=20, memory=2 << 30, output=8 << 20))
+    helm = HelmCharts(download() / "helm", Limits(seconds=20, memory=2 << 30, output=8 << 20))
     archive = packed(tmp_path, files={"templates/a.yaml": template})
     with pytest.raises((InvalidError, TooLargeError, UnreachableError)):
         helm.render(Wanted("demo", "web", archive))
@@ -358,12 +358,12 @@ def test_only_what_was_deployed_here_is_ours(
     archive = packed(tmp_path)
     asked = ["upgrade", "--install", "demo", archive, "--create-namespace", "-n", "web"]
     environment = {"HOME": str(tmp_path), "KUBECONFIG": str(kubeconfig)}
-    subprocess.run([download(), *asked], env=environment, check=True, capture_output=True)
+    subprocess.run([download() / "helm", *asked], env=environment, check=True, capture_output=True)
     found = helm.release(access, "web", "demo")
     assert found == Release("demo", "web", 1, "deployed", "demo", "1.0.0")
 
     assert helm.deploy(access, Wanted("demo", "web", archive)).revision == 2
-    subprocess.run([download(), *asked], env=environment, check=True, capture_output=True)
+    subprocess.run([download() / "helm", *asked], env=environment, check=True, capture_output=True)
     found = helm.release(access, "web", "demo")
     assert found
     assert (found.revision, found.status) == (3, "deployed")
