@@ -15,6 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from bellhop.adapters.kube.access import pinned_kubeconfig
+from bellhop.adapters.kube.transport import user_of
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
@@ -110,8 +112,14 @@ class FakeAccess:
         return kube.acting_as(account) if account else kube
 
     def kubeconfig(self, cluster: str, *, version: str = "", account: str = "") -> bytes:
-        self._own(cluster, version)
-        return json.dumps({"cluster": cluster, "account": account}).encode()
+        kube = self._own(cluster, version)
+        if isinstance(kube, FakeKube):
+            return json.dumps({"cluster": cluster, "account": account}).encode()
+        # A test has put a client of a real API server here.
+        document = pinned_kubeconfig(kube.kubeconfig, HERE)
+        if account:
+            document["users"][0]["user"]["as"] = user_of(account)
+        return json.dumps(document).encode()
 
     def _own(self, cluster: str, version: str) -> FakeKube:
         if cluster not in self.clusters:

@@ -17,26 +17,37 @@ from typing import Any
 from bellhop.engine.digest import digest
 from bellhop.model.identity import MANAGER
 from bellhop.model.marks import DRIFT_IGNORED
+from bellhop.model.record import Held
 
 _DIGEST = 16
 
 
-def own_fields(manifest: Mapping[str, Any]) -> str:
+HELM = "helm"
+"""The field manager of what Helm applies, which its command line does not let us choose."""
+
+
+def manager_of(held: Held) -> str:
+    """Say who manages the fields of an object that are ours: of a chart's objects Helm does."""
+    return HELM if held.part_of else MANAGER
+
+
+def own_fields(manifest: Mapping[str, Any], manager: str = MANAGER) -> str:
     """Return a digest of the fields of an object that are ours, as its API server notes them.
 
-    Up to 1.21 it takes no note of who scales: where replicas are ours, their number counts.
+    Ours are those of a field manager. Up to 1.21 a server takes no note of who scales: where
+    replicas are ours, their number counts.
     """
-    ours = our_fields(manifest)
+    ours = our_fields(manifest, manager)
     scaled = [(manifest.get("spec") or {}).get("replicas") for each in ours if _scales(each)]
     return digest([ours, *scaled])[:_DIGEST]
 
 
-def our_fields(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def our_fields(manifest: Mapping[str, Any], manager: str = MANAGER) -> list[Mapping[str, Any]]:
     """Return the fields of an object that are ours, as its API server notes them: trees of `f:`."""
     return [
         each.get("fieldsV1") or {}
         for each in _managers(manifest)
-        if (each.get("manager"), each.get("operation")) == (MANAGER, "Apply")
+        if (each.get("manager"), each.get("operation")) == (manager, "Apply")
         and not each.get("subresource")
     ]
 

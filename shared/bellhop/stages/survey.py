@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from bellhop.engine.drifting import own_fields
+from bellhop.engine.drifting import manager_of, own_fields
 from bellhop.errors import MissingError, PermanentError, StaleError, TemporaryError
 from bellhop.logs import Log
 from bellhop.messages import Apply, Publisher
@@ -357,7 +357,9 @@ def _drifts(there: Manifest, held: Held | None) -> bool:
 
     Not if it is {}, nor while nobody knows how it was applied.
     """
-    return bool(there) and held is not None and held.fields not in ("", own_fields(there))
+    if not there or held is None:
+        return False
+    return held.fields not in ("", own_fields(there, manager_of(held)))
 
 
 def _bears_marks_of(owner: Owner, there: Manifest) -> bool:

@@ -13,6 +13,7 @@ import yaml
 from msgspec.structs import replace
 
 from bellhop.engine.charts.placing import Desired
+from bellhop.engine.drifting import manager_of, own_fields
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
     ConflictError,
@@ -30,9 +31,11 @@ from bellhop.model.gvk import Identity
 from bellhop.model.record import Change, Held, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.charts import Archive, Helm, Release, Wanted
+from bellhop.ports.kube import Kube
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken, taken_from
+from bellhop.stages.drift import Drift, counted
 from bellhop.stages.features.helm.inside import held_objects, objects_in
 from bellhop.stages.features.helm.planning import Deploy, Leave, Plan, Remove, place_of, plan
 from bellhop.stages.features.helm.preview import Preview
@@ -71,6 +74,7 @@ class Releases:
         resources = Resources(records, access, Titles(records, publisher), limits)
         self._wants = Wants(resources, limits)
         self._preview = Preview(self._claims)
+        self._drift = Drift(access, records.clock)
         self._patience = int(settings.visibility.total_seconds() * _PART)
 
     def concerns(self, profile: Profile, held: Mapping[Identity, Held]) -> bool:
@@ -83,6 +87,8 @@ class Releases:
         if not self.concerns(work.profile, work.held):
             return Plan()
         if work.wanted:
+            if work.watches:
+                self._drift.look_inside(work)
             return plan(self._wants.of(work), work.held)
         leaves = work.profile.leaves_unchanged or work.profile.leaves_policies
         return plan((), work.held, releases_all=leaves)
@@ -261,7 +267,13 @@ class Releases:
         found = held_objects(keys, place, wanted.digest, wanted.ref, now)
         self._drop_objects(work, wanted.key, but=found)
         for key, held in found.items():
-            self._own(work, key, held)
+            self._own(work, key, self._watched(work, kube, key, held) if work.watches else held)
+
+    def _watched(self, work: Work, kube: Kube, key: Identity, held: Held) -> Held:
+        """Note which fields of an object are ours, so that drift is known from all else."""
+        there = kube.get(*key.at(held.version)) or {}
+        fields = own_fields(there, manager_of(held))
+        return counted(work, key, work.before.get(key), replace(held, fields=fields), there)
 
     def _own(self, work: Work, key: Identity, held: Held) -> None:
         """Own an object of a release; one that another profile has is that one's to look after."""

@@ -21,7 +21,7 @@ from bellhop.ports.kube import Kube
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, taken_from
-from bellhop.stages.features.resources.drift import Drift
+from bellhop.stages.drift import Drift
 from bellhop.stages.features.resources.planning import Apply, Plan, plan
 from bellhop.stages.features.resources.preview import Preview
 from bellhop.stages.features.resources.reloading import Reloading

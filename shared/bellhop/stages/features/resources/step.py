@@ -24,12 +24,12 @@ from bellhop.errors import (
     TemporaryError,
 )
 from bellhop.model.gvk import GVK, Identity, ObjectKey
-from bellhop.model.identity import version_of
 from bellhop.model.marks import FORCE_RECREATE, OWNER
 from bellhop.model.record import Held
 from bellhop.ports.clock import Clock
 from bellhop.ports.kube import Kube, Manifest
 from bellhop.stages.claim import Claims, Taken, taken_from
+from bellhop.stages.drift import counted
 from bellhop.stages.features.resources.adopting import NotOursError, adopted_from, left, meet
 from bellhop.stages.features.resources.planning import (
     Adopt,
@@ -99,21 +99,8 @@ class Steps:
             reloaded=noted.reloaded,
             local=each.how.local,
         )
-        held = self._counted(work, step, held, stored)
+        held = counted(work, step.key, step.held, held, stored)
         return Upshot(key, held, changed=True, refused=wrong)
-
-    def _counted(self, work: Work, step: Apply, held: Held, stored: Manifest) -> Held:
-        """Count that an object was put back.
-
-        What is applied for another reason counts nothing, nor what was as it is to be after all.
-        """
-        often, version = work.mending.get(step.key, (0, 0))
-        if often and version != version_of(stored.get("metadata") or {}):
-            return replace(held, mended=often, mended_at=held.applied_at)
-        before = step.held
-        if before is None or before.mended_at is None:
-            return held
-        return replace(held, mended=before.mended, mended_at=before.mended_at)
 
     def _write(self, kube: Kube, work: Work, step: Apply) -> Manifest:
         """Write an object to the life that is meant; where another is there, decide anew.

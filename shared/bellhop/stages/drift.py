@@ -6,21 +6,33 @@ mistaken, or tell it twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from bellhop.engine import contending
-from bellhop.engine.drifting import is_ignored, own_fields
+from bellhop.engine.drifting import is_ignored, manager_of, own_fields
 from bellhop.errors import MissingError
-from bellhop.model.gvk import Identity
+from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.identity import version_of
 from bellhop.model.record import Held
 from bellhop.ports.access import Access
 from bellhop.ports.clock import Clock
 from bellhop.ports.kube import Manifest
-from bellhop.stages.features.resources.planning import Desired
 from bellhop.stages.work import Contest, Work
+
+
+class _Wanted(Protocol):
+    """An object as a profile wants it."""
+
+    @property
+    def key(self) -> ObjectKey:
+        """Name it."""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """Return what it is to be."""
 
 
 class Drift:
@@ -30,7 +42,7 @@ class Drift:
         self._access = access
         self._clock = clock
 
-    def look(self, work: Work, wanted: Iterable[Desired]) -> None:
+    def look(self, work: Work, wanted: Iterable[_Wanted]) -> None:
         """Take for unsure what has drifted, and what was applied before drift was watched.
 
         Of the latter nobody noted which fields are ours: it is applied once more. What is wanted
@@ -44,12 +56,24 @@ class Drift:
         if touched in kept:
             self._look_at(work, touched)
 
+    def look_inside(self, work: Work) -> None:
+        """Do the same for what releases consist of; an object says itself to be passed over."""
+        for key, held in list(work.held.items()):
+            if held.part_of and held.digest and not held.fields:
+                work.held[key] = replace(held, digest="")
+        touched = Identity.parse(work.message.touched) if work.message.touched else None
+        if touched in work.held and work.held[touched].part_of:
+            self._look_at(work, touched)
+
     def _look_at(self, work: Work, key: Identity) -> None:
         held = work.held.get(key)
         if held is None or not held.digest:
             return
         there = self._read(work, key, held)
-        if there is not None and own_fields(there) == held.fields:
+        if there is not None and (
+            own_fields(there, manager_of(held)) == held.fields
+            or (held.part_of and is_ignored(there))
+        ):
             return
         now = self._clock.now()
         often, left = contending.times(held, now), contending.wait(held, now)
@@ -70,3 +94,16 @@ class Drift:
             return kube.get(*key.at(held.version))
         except MissingError:
             return None  # With its kind went the object.
+
+
+def counted(work: Work, key: Identity, before: Held | None, held: Held, stored: Manifest) -> Held:
+    """Count that an object was put back, which is held so from now on.
+
+    What is applied for another reason counts nothing, nor what was as it is to be after all.
+    """
+    often, version = work.mending.get(key, (0, 0))
+    if often and version != version_of(stored.get("metadata") or {}):
+        return replace(held, mended=often, mended_at=held.applied_at)
+    if before is None or before.mended_at is None:
+        return held
+    return replace(held, mended=before.mended, mended_at=before.mended_at)

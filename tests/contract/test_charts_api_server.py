@@ -1,0 +1,153 @@
+"""Charts of profiles by Helm itself on a real API server: from declarations to what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bellhop.adapters.helm.charts import HelmCharts
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.messages import Apply
+from bellhop.model.gvk import GVK
+from bellhop.programs.layer import download
+from tests.contract.test_preview_api_server import EAST, kube  # noqa: F401 - a fixture
+from tests.fakes.chart import packed
+from tests.fakes.fleet import Fleet
+from tests.unit.stages.test_charts import chart, charts
+
+# ruff: noqa: F811 - fixtures
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+CONFIG = GVK("", "v1", "ConfigMap")
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
+    """An installation with Helm, two versions of a chart, and a cluster."""
+    one = Fleet(tmp_path)
+    one.access.clusters[EAST] = kube  # type: ignore[assignment]
+    one.charts = HelmCharts(download() / "helm")  # type: ignore[assignment]
+    one.reread()
+    for version in ("1.0.0", "1.1.0"):
+        packed(tmp_path, "web", version)
+    one.repositories.put("web", "1.0.0", "1.1.0")
+    one.register("east", env="production")
+    yield one
+    one.close()
+
+
+def greeting(kube: KubeClient, name: str = "web") -> str | None:
+    found = kube.get(CONFIG, "apps", f"{name}-config")
+    return found["data"]["greeting"] if found else None
+
+
+def outcome(fleet: Fleet, name: str = "p") -> tuple[str, str]:
+    kept = fleet.records.outcomes.get(EAST, name)
+    return (kept.value.phase, kept.value.message) if kept else ("", "")
+
+
+def again(fleet: Fleet) -> None:
+    """Let what failed be tried once more."""
+    fleet.clock.advance(timedelta(hours=1))
+    fleet.pump()
+
+
+def test_a_release_comes_changes_and_goes(fleet: Fleet, kube: KubeClient) -> None:
+    fleet.apply(charts(of=chart(values="greeting: one")))
+    fleet.pump()
+    assert outcome(fleet) == ("Provisioned", "")
+    assert greeting(kube) == "one"
+    kept = fleet.records.inventories.get(EAST, "p")
+    assert kept
+    assert {str(key) for key in kept.value.held} == {
+        "helm.sh/Release/apps/web",
+        "/ConfigMap/apps/web-config",
+    }
+
+    fleet.apply(charts(of=chart(version="1.1.0", values="greeting: two")))
+    fleet.pump()
+    assert greeting(kube) == "two"
+
+    fleet.declare.label(EAST, {"env": "test"})
+    fleet.release()
+    fleet.pump()
+    assert greeting(kube) is None
+    assert outcome(fleet) == ("", "")
+
+
+def test_what_others_change_or_delete_is_put_back(fleet: Fleet, kube: KubeClient) -> None:
+    """They do so to an object that Helm made, and the cluster tells of it."""
+    drift = "syncMode: ContinuousWithDriftDetection"
+    fleet.apply(charts(of=chart(values="greeting: one"), more=drift))
+    fleet.pump()
+    watched = fleet.records.watches.get(EAST, "p")
+    assert watched
+    assert watched.value.kinds == (CONFIG,)
+
+    assert kube.merge(CONFIG, "apps", "web-config", {"data": {"greeting": "theirs"}})
+    touched = Apply("", "", "p", EAST, touched="/ConfigMap/apps/web-config")
+    fleet.publisher.publish([touched])
+    fleet.pump()
+    assert greeting(kube) == "one"
+
+    kube.remove(CONFIG, "apps", "web-config")
+    fleet.publisher.publish([touched])
+    fleet.pump()
+    assert greeting(kube) == "one"
+
+    deployed = fleet.records.inventories.get(EAST, "p")
+    fleet.publisher.publish([touched])
+    fleet.pump()
+    assert fleet.records.inventories.get(EAST, "p") == deployed
+
+
+def test_a_sweep_finds_what_nobody_told_of(fleet: Fleet, kube: KubeClient) -> None:
+    fleet.apply(charts(of=chart(values="greeting: one")))
+    fleet.pump()
+    kube.remove(CONFIG, "apps", "web-config")
+    again(fleet)
+    assert greeting(kube) == "one"
+
+
+def test_patches_and_labels_of_a_profile_are_for_its_charts(fleet: Fleet, kube: KubeClient) -> None:
+    more = """extraLabels: {team: web}
+  patches:
+    - target: {kind: ConfigMap}
+      patch: |
+        data: {cluster: "{{ .Cluster.metadata.name }}"}
+"""
+    fleet.apply(charts(of=chart(values="greeting: one"), more=more))
+    fleet.pump()
+    found = kube.get(CONFIG, "apps", "web-config")
+    assert found, outcome(fleet)
+    assert found["data"] == {"greeting": "one", "cluster": "east"}
+    assert found["metadata"]["labels"]["team"] == "web"
+
+
+def test_a_dry_run_tells_how_objects_would_change(fleet: Fleet, kube: KubeClient) -> None:
+    fleet.apply(charts(of=chart(values="greeting: one")))
+    fleet.pump()
+    fleet.apply(charts(of=chart(values="greeting: two"), more="syncMode: DryRun"))
+    fleet.pump()
+    kept = fleet.records.previews.get(EAST, "p")
+    assert kept
+    release, changed = kept.value.changes
+    assert (release.action, release.message) == ("Update", "web 1.0.0")
+    assert (changed.key.name, changed.action) == ("web-config", "Update")
+    assert "+  greeting: two" in changed.diff
+    assert greeting(kube) == "one"
+
+
+def test_a_tenant_without_rights_is_told(fleet: Fleet, kube: KubeClient) -> None:
+    labels = (
+        "labels: {projectsveltos.io/serviceaccount-name: bot,"
+        " projectsveltos.io/serviceaccount-namespace: team}"
+    )
+    fleet.apply(charts().replace("{name: p}", "{name: p, " + labels + "}"))
+    fleet.pump()
+    assert "system:serviceaccount:team:bot" in outcome(fleet)[1]
+    assert greeting(kube) is None
