@@ -69,12 +69,13 @@ class WrappedAccess(FakeAccess):
 
 
 def interpose(fleet: Fleet, wrap: Wrap) -> None:
-    """Put a proxy around every port: store, blobs, queues and the clusters' clients."""
+    """Put a proxy around every port: store, blobs, queues, Helm and the clusters' clients."""
     fleet.access = WrappedAccess(wrap)
     fleet.store._store = wrap("store", fleet.store._store)
     blobs = wrap("blobs", fleet.records._payloads._blobs)
     fleet.records = Records(fleet.store, blobs, Sealer(bytes(32)), fleet.clock)
     fleet.queues = {name: wrap(name, queue) for name, queue in fleet.queues.items()}
+    fleet.charts = wrap("charts", fleet.charts)
     fleet.reread()
 
 

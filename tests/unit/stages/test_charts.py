@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +13,11 @@ from bellhop.errors import ConflictError, InvalidError, TemporaryError, Unreacha
 from bellhop.model.chart import release_key
 from bellhop.model.gvk import GVK
 from bellhop.ports.charts import DEPLOYED, Release
+from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile, source, trigger
+from tests.fakes.mortal import Fate, Killed, Mortal
 
 CONFIG = GVK("", "v1", "ConfigMap")
 
@@ -405,3 +409,45 @@ def test_what_had_begun_is_deployed_again(
     fleet.pump()
     assert outcome(fleet) == ("Provisioned", "")
     assert set(data(east)) == {"web-config"}
+
+
+@pytest.mark.parametrize("offset", range(3))
+def test_death_at_any_step_leaves_what_is_wanted(tmp_path: Path, offset: int) -> None:
+    """Whoever dies while a release comes, changes or goes, the next worker ends it.
+
+    It takes seconds: a process dies some sixty times.
+    """
+    for steps in range(1 + offset, 120, 6):
+        folder = tmp_path / f"{offset}-{steps}"
+        folder.mkdir()
+        fleet, fate = Fleet(folder), Fate()
+        fleet.repositories.put("web", "1.0.0", "1.1.0")
+        east, fake = fleet.register("east", env="production"), fleet.charts
+        rig.interpose(fleet, lambda name, port, fate=fate: Mortal(name, port, fate))
+        fleet.access.clusters = {"fleet/east": east}
+
+        die(fleet, fate, steps, charts())
+        assert data(east) == {"web-config": {"chart": "web-1.0.0", "replicas": "one"}}
+        die(fleet, fate, steps, charts(of=chart(version="1.1.0")))
+        assert data(east) == {"web-config": {"chart": "web-1.1.0", "replicas": "one"}}
+        assert outcome(fleet) == ("Provisioned", "")
+        die(fleet, fate, steps, charts(of="policyRefs: []"))
+        assert data(east) == {}
+        assert fake.releases == {}
+        assert held(fleet) == set()
+        assert list(fleet.records.owners.of("fleet/east")) == []
+        fleet.close()
+
+
+def die(fleet: Fleet, fate: Fate, steps: int, declared: str) -> None:
+    """Declare something, die at a step of what follows, and let another process end it."""
+    fleet.apply(declared)
+    fate.doom(steps)
+    with suppress(Killed):
+        fleet.pump()
+    fate.revive()
+    fleet.reread()
+    fleet.clock.advance(timedelta(minutes=5))
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=5))
+    fleet.pump()
