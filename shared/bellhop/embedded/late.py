@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from bellhop.messages import Publisher
     from bellhop.ports.access import Access
+    from bellhop.ports.charts import Helm
+    from bellhop.ports.clock import Clock
     from bellhop.ports.queue import Queue
     from bellhop.ports.secrets import Secrets
     from bellhop.records import Records
@@ -89,6 +91,17 @@ def declare(
     from bellhop.stages.declare import Declare
 
     return Declare(records, catalogs, publisher, settings)
+
+
+def helm(state: Path | None, clock: Clock) -> Helm:
+    """Make what deploys charts; without a state archives lie where programs do."""
+    from bellhop.adapters.charts.repositories import ChartRepositories
+    from bellhop.adapters.helm.charts import HelmCharts
+    from bellhop.ports.charts import Helm
+    from bellhop.programs.program import cache
+
+    folder = (state or cache()) / "charts"
+    return Helm(ChartRepositories(HERE, folder, clock), HelmCharts())
 
 
 def access(vault: Secrets) -> Access:

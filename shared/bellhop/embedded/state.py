@@ -4,6 +4,7 @@ state/
   key             seals records and secrets; 0600, made at the first start
   store.db        records            queue.db   the inboxes
   blobs/          large payloads     secrets/   kubeconfigs
+  charts/         archives of Helm charts, which may be deleted at any time
   tls/            the listener's authority and certificate
   address.json    where `serve` listens, for registrations
   lock            held while `serve` runs
@@ -200,6 +201,7 @@ def _put_together(
         dead=dict(queues),
         inbound=_inbound(state),
         queues=dict(queues),
+        helm=make(partial(late.helm, folder.path if not folder.still else None, clock)),
     )
     return Embedded(state, installation, queues, inboxes, store)
 

@@ -104,6 +104,7 @@ def make_stages(here: Installation, peers: Peers, log: Log) -> Mapping[str, Stag
         log,
         peers=peers,
         hands=Hands(HELPERS),
+        helm=here.helm,
     )
     return {
         "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings, log),

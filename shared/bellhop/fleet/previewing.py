@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from bellhop.engine.naming import profile_kind
 from bellhop.errors import BellhopError, MissingError
@@ -12,6 +12,8 @@ from bellhop.fleet.installation import Installation
 from bellhop.messages import Apply
 from bellhop.model.record import Change, Inventory, Profile
 from bellhop.ports.store import ABSENT
+from bellhop.stages.features.feature import Feature
+from bellhop.stages.features.helm.executor import Releases
 from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.hands import HELPERS, Hands
 from bellhop.stages.hosting import guests
@@ -65,7 +67,8 @@ def now(
             f"cannot tell what profile '{profile}' would change: there is none of that name;"
             f" `bellhop get {profile_kind(profile).lower()}s` lists those that are"
         )
-    executor = Executor(here.records, here.access, here.publisher, here.settings, Hands(HELPERS))
+    rest = here.records, here.access, here.publisher, here.settings
+    features = Executor(*rest, Hands(HELPERS)), Releases(*rest, here.helm)
     (one,) = found
     goes = [each for each in (*one.destinations, *one.leaving) if cluster in ("", each)]
     if cluster and not goes:
@@ -77,14 +80,14 @@ def now(
         begin(key, number, len(goes))
         try:
             yield from (
-                Previewed(key, profile, each) for each in _changes(here, executor, one, key)
+                Previewed(key, profile, each) for each in _changes(here, features, one, key)
             )
         except BellhopError as error:
             yield Unknown(key, profile, error)
 
 
 def _changes(
-    here: Installation, executor: Executor, profile: Profile, cluster: str
+    here: Installation, features: Iterable[Feature[Any]], profile: Profile, cluster: str
 ) -> Iterator[Change]:
     record = here.records.clusters.get(cluster)
     if record is None:
@@ -103,4 +106,5 @@ def _changes(
         begun_at=here.records.clock.now(),
         guests=tuple(each.value for each in guests(here.records, profile, cluster)),
     )
-    yield from executor.preview(work, executor.plan(work))
+    for feature, plan in [(each, each.plan(work)) for each in features]:
+        yield from feature.preview(work, plan)
