@@ -11,7 +11,9 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+import urllib3
 from msgspec import Struct
+from urllib3.exceptions import InsecureRequestWarning
 
 from bellhop.egress.client import Answer, HttpClient, HttpError, LimitError
 from bellhop.errors import InvalidError, UnreachableError
@@ -127,6 +129,8 @@ def _tls(terms: Terms) -> dict[str, Any]:
     except (ssl.SSLError, ValueError) as error:
         raise InvalidError("cannot download anything: the given authority is no PEM") from error
     if terms.insecure:
+        # Its user knows, and the warning names nothing that can be done.
+        urllib3.disable_warnings(InsecureRequestWarning)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return {"ssl_context": context}

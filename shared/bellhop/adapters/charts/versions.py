@@ -26,7 +26,7 @@ def choose(versions: Iterable[str], wanted: str, *, of: str) -> str:
         InvalidError: what is wanted is neither a version nor a range.
     """
     there = {version: each for each in versions if (version := _version(each))}
-    if _EXACT.fullmatch(wanted.strip()):
+    if is_exact(wanted):
         exact = _version(wanted.strip())
         found = [each for version, each in there.items() if version == exact]
         if found:
@@ -37,6 +37,17 @@ def choose(versions: Iterable[str], wanted: str, *, of: str) -> str:
     if not matching:
         raise _missing(there, wanted, of)
     return there[max(matching)]
+
+
+def is_exact(wanted: str) -> bool:
+    """Return whether one version is meant, and no range."""
+    return _EXACT.fullmatch(wanted.strip()) is not None
+
+
+def newest_first(versions: Iterable[str]) -> list[str]:
+    """Return what are versions, by their precedence."""
+    there = {version: each for each in versions if (version := _version(each))}
+    return [there[each] for each in sorted(there, reverse=True)]
 
 
 def _version(text: str) -> Version | None:
@@ -64,6 +75,6 @@ def _spec(wanted: str, of: str) -> NpmSpec:
 
 
 def _missing(there: dict[Version, str], wanted: str, of: str) -> MissingError:
-    newest = [there[each] for each in sorted(there, reverse=True)[:_SHOWN]]
+    newest = newest_first(there.values())[:_SHOWN]
     named = f"; the newest are {', '.join(newest)}" if newest else "; there is no version at all"
     return MissingError(f"cannot find version {wanted or 'any'!r} of {of}{named}")

