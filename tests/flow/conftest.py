@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.programs.program import cache
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.baseline import Baseline
@@ -17,7 +18,12 @@ from infra.lab.processes import Nursery
 from tests.kube_fixtures import as_after_boot
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-SETTINGS = {"BELLHOP_RETRY_LONGEST": "2", "BELLHOP_VISIBILITY": "5"}
+SETTINGS = {
+    "BELLHOP_RETRY_LONGEST": "2",
+    "BELLHOP_VISIBILITY": "5",
+    # It is there for the tests that download it.
+    "BELLHOP_HELM": str(cache() / "helm"),
+}
 _PATIENCE = 30.0
 
 

@@ -48,8 +48,8 @@ T = TypeVar("T", Options, Removal)
 
 _DEFINITION = "CustomResourceDefinition"
 
-_PART = 0.75
-"""Of the time for which a worker may be silent Helm has so much for one release."""
+_PART = 0.5
+"""Of the time for which a worker may be silent Helm may wait so much for one release."""
 
 
 class Releases:
