@@ -11,6 +11,7 @@ one cluster's flood delays no other's event: inboxes serve shares in turn.
                                              patient scripts that take long, and all that sees
                                                      a whole report
     deploy      deploy    profiles made      apply   carried to one cluster, which may not answer
+                                             charts  the same, by who has Helm
     sweep       sweep     clusters walked    confirm hints read back, and labels that follow
                 probe     who is silent, or not well
 """
@@ -40,6 +41,9 @@ INBOXES: Mapping[str, str] = {
     "probe": "sweep",
 }
 """Each inbox, and the stage that works on it; a queue a name."""
+
+CHARTS = "charts"
+"""One more inbox of the deploy stage; who has no charts need not have it."""
 
 _BACKGROUND = "~"
 """Ends the name of a share of what no ring caused: rings take turns with it, and do not wait."""
@@ -218,7 +222,8 @@ class Apply(Envelope, frozen=True):
     """Bring one cluster to what a profile wants there, or withdraw the profile from it.
 
     `contested` is an object that changed hands, or may, and `touched` one that somebody else wrote
-    to, or deleted: each makes this another piece of work.
+    to, or deleted: each makes this another piece of work. One that is handed over says to the
+    workers `of` which inbox.
     """
 
     do: ClassVar[str] = "apply"
@@ -231,6 +236,12 @@ class Apply(Envelope, frozen=True):
     touched: str = ""
     trace: str = ""
     rang: str = ""
+    of: str = ""
+
+    @property
+    def inbox(self) -> str:
+        """Say which inbox it goes to."""
+        return self.of or self.usual
 
     @property
     def group(self) -> str:
@@ -526,6 +537,10 @@ class Publisher:
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
+
+    def reaches(self, inbox: str) -> bool:
+        """Say whether there is an inbox of that name here."""
+        return inbox in self._queues
 
     def publish(self, messages: Iterable[Envelope]) -> None:
         """Publish messages, in order for each inbox; after an error some may be out.

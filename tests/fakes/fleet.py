@@ -25,7 +25,7 @@ from bellhop.errors import MissingError
 from bellhop.fleet import timeline
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.logs import Log
-from bellhop.messages import INBOXES, Publisher
+from bellhop.messages import CHARTS, INBOXES, Publisher
 from bellhop.model.document import Document
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import parse_all, read_documents
@@ -152,7 +152,7 @@ class Fleet:
             name: SqliteQueue(
                 folder / "queue.db", name, clock=self.clock, attempts=self.settings.attempts
             )
-            for name in INBOXES
+            for name in (*INBOXES, CHARTS)
         }
         self.records = Records(
             self.store,
@@ -200,7 +200,7 @@ class Fleet:
         }
         self.inboxes = {
             name: Inbox(name, self.stages[stage], self.settings, log)
-            for name, stage in INBOXES.items()
+            for name, stage in {**INBOXES, CHARTS: "deploy"}.items()
         }
         self.ingest = Ingest(records, publisher, self.settings, log)
         self.declare = Declare(records, catalogs, publisher, self.settings)

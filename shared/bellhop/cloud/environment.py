@@ -10,7 +10,7 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from bellhop.errors import InvalidError
-from bellhop.messages import INBOXES
+from bellhop.messages import CHARTS, INBOXES
 from bellhop.model.reach import ABROAD, HERE, Reach
 
 KEY_BYTES = 32
@@ -44,7 +44,8 @@ def by_inbox(environment: Mapping[str, str], name: str, what: str) -> Mapping[st
     missing = ", ".join(sorted(INBOXES.keys() - found))
     if missing:
         raise InvalidError(f"cannot start: the variable {name} has no {what} for {missing}")
-    return {inbox: str(found[inbox]) for inbox in INBOXES}
+    there = [*INBOXES, *({CHARTS} & found.keys())]
+    return {inbox: str(found[inbox]) for inbox in there}
 
 
 def ranges(environment: Mapping[str, str], name: str) -> tuple[Range, ...]:

@@ -39,7 +39,7 @@ from bellhop.embedded import late
 from bellhop.errors import BellhopError, BusyError, InvalidError, MissingError
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.vitals import Room, Vitals
-from bellhop.messages import INBOXES
+from bellhop.messages import CHARTS, INBOXES
 from bellhop.model.reach import HERE
 from bellhop.ports.clock import Clock
 from bellhop.records import Records, Sealer
@@ -182,7 +182,7 @@ def _put_together(
     make: late.Make,
 ) -> Embedded:
     state = folder.path
-    queues = {name: _queue(inboxes, name, settings, clock) for name in INBOXES}
+    queues = {name: _queue(inboxes, name, settings, clock) for name in (*INBOXES, CHARTS)}
     vault = make(partial(late.vault, state, folder.key, still=folder.still))
     bounds = Bounds(timedelta(days=settings.ledger_days), settings.ledger_megabytes * 1024 * 1024)
     blobs = FileBlobs(state / "blobs", still=folder.still)

@@ -12,7 +12,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.fleet.noticing import Noticing
 from bellhop.fleet.renewals import Renewals
 from bellhop.logs import Log
-from bellhop.messages import INBOXES
+from bellhop.messages import CHARTS, INBOXES
 from bellhop.stages.deploy import Deploy
 from bellhop.stages.evaluate import Evaluate
 from bellhop.stages.execute import Execute
@@ -32,11 +32,17 @@ _WORKERS = {
     "patient": 1,
     "deploy": 2,
     "apply": 32,
+    CHARTS: 4,
     "confirm": 16,
     "sweep": 16,
     "probe": 16,
 }
-"""Workers of each inbox. Those of the last four wait for clusters, some of which never answer."""
+"""Workers of each inbox. Those of the last ones wait for clusters, some of which never answer.
+
+Each of `charts` runs Helm, which takes a hundred megabytes.
+"""
+
+_STAGES = {**INBOXES, CHARTS: "deploy"}
 
 _RESTS = {"patient": 3}
 """So many times as long as it took a worker rests after a script that takes long."""
@@ -52,12 +58,12 @@ class Workers:
         sources = {
             name: Source(
                 embedded.queues[name],
-                Inbox(name, stages[INBOXES[name]], settings, log),
+                Inbox(name, stages[_STAGES[name]], settings, log),
                 workers,
                 _RESTS.get(name, 0),
             )
             for name, workers in _WORKERS.items()
-            if INBOXES[name] in stages
+            if _STAGES[name] in stages
         }
         self._consumer = Consumer(embedded.inboxes, sources, log)
         pause = settings.visibility.total_seconds() / _EXTENSIONS

@@ -262,6 +262,8 @@ class Execute:
     def _bring(self, work: Work) -> None:
         self._elsewhere.note(work)
         plans = [(feature, feature.plan(work)) for feature in self._each(work)]
+        if self._hand_over(work, plans):
+            return
         if work.dry:
             self._preview(work, plans)
             return
@@ -285,6 +287,19 @@ class Execute:
             if not stands:
                 self._check(work, self._checks.after)
             self._end(work)
+
+    def _hand_over(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> bool:
+        """Leave what other workers are there for to them; say whether there was any.
+
+        Where there are none, the feature says what is missing.
+        """
+        for feature, plan in plans:
+            inbox = feature.inbox
+            others = inbox != "" and work.message.of != inbox and self._publisher.reaches(inbox)
+            if others and not plan.idle:
+                self._publisher.publish([replace(work.message, of=inbox)])
+                return True
+        return False
 
     def _end(self, work: Work) -> None:
         if work.wanted:

@@ -37,6 +37,11 @@ class Feature(Protocol[P]):
         """Name it as Sveltos does: `Resources`."""
         ...
 
+    @property
+    def inbox(self) -> str:
+        """Name the inbox whose workers carry its plans out; empty where any worker does."""
+        ...
+
     def concerns(self, profile: Profile, held: Mapping[Identity, Held]) -> bool:
         """Say whether a profile has anything of the sort, or had it in a cluster."""
         ...

@@ -25,7 +25,7 @@ from bellhop.errors import (
     UnreachableError,
 )
 from bellhop.gotemplate import Limits
-from bellhop.messages import Publisher
+from bellhop.messages import CHARTS, Publisher
 from bellhop.model.chart import HeldRelease, Options, Removal
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Change, Held, Profile
@@ -56,6 +56,7 @@ class Releases:
     """The feature `Helm`: plans, and carries plans out; without Helm it says what is missing."""
 
     name = "Helm"
+    inbox = CHARTS
 
     def __init__(
         self,

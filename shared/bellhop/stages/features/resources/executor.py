@@ -48,6 +48,7 @@ class Executor:
     """The feature `Resources`: plans, and carries plans out."""
 
     name = "Resources"
+    inbox = ""
 
     def __init__(
         self,
