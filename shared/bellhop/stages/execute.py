@@ -295,7 +295,7 @@ class Execute:
         """
         for feature, plan in plans:
             inbox = feature.inbox
-            others = inbox != "" and work.message.of != inbox and self._publisher.reaches(inbox)
+            others = inbox not in ("", work.message.of) and self._publisher.reaches(inbox)
             if others and not plan.idle:
                 self._publisher.publish([replace(work.message, of=inbox)])
                 return True
