@@ -75,7 +75,8 @@ class FakeCharts:
         kube.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": wanted.namespace}})
         kube.put(_object(wanted))
         self.releases[key] = replace(made, status=DEPLOYED)
-        return self.releases[key]
+        manifest = self.manifest(kubeconfig, wanted.namespace, wanted.name)
+        return replace(self.releases[key], manifest=manifest)
 
     def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
         del kubeconfig

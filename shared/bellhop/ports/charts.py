@@ -43,7 +43,10 @@ class Repositories(Protocol):
 
 
 class Release(Struct, frozen=True):
-    """The newest revision of a release; `ours` is one that was deployed through this port."""
+    """The newest revision of a release; `ours` is one that was deployed through this port.
+
+    The `manifest` has its objects as YAML, without its hooks, where it was just deployed.
+    """
 
     name: str
     namespace: str
@@ -52,12 +55,13 @@ class Release(Struct, frozen=True):
     chart: str
     version: str
     ours: bool = False
+    manifest: str = ""
 
 
 class Wanted(Struct, frozen=True):
     """A release as it is to be: a chart's archive, and documents of values, later ones first.
 
-    `install` are the options of an installation, where these are others than those of an upgrade.
+    By `there` it is known to exist, and `options` count; else `install`, where these are others.
     All objects of it get the `patches`, which are rendered, and then `labels` and `annotations`.
     """
 
@@ -67,6 +71,7 @@ class Wanted(Struct, frozen=True):
     values: Sequence[str] = ()
     options: Options = Options()
     install: Options | None = None
+    there: bool = False
     patches: Sequence[PatchText] = ()
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}

@@ -1,6 +1,6 @@
 """Deploys releases by Helm's command line, and recovers those that an interruption left half done.
 
-none, deployed, failed ────────────────────────────► upgrade --install
+any ───────────────────────────────────────────────► upgrade --install; what that refuses:
 pending-upgrade, pending-rollback ─► rollback ──────► upgrade --install
 pending-install, failed and never deployed ─► uninstall ─► upgrade --install
 """
@@ -11,10 +11,17 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from bellhop.adapters.helm.failures import failure, is_missing, is_unapplied
+from bellhop.adapters.helm.failures import failure, is_missing, is_stuck, is_unapplied
 from bellhop.adapters.helm.plugin import CHANGES, ENVIRONMENT, NAME, OBJECTION, PLUGIN, changes_of
-from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
+from bellhop.errors import (
+    BellhopError,
+    InvalidError,
+    TemporaryError,
+    TooLargeError,
+    UnreachableError,
+)
 from bellhop.model.chart import AS_USUAL, Options, Removal
 from bellhop.ports.charts import DEPLOYED, Release, Wanted
 from bellhop.programs.box import USUAL, Ended, Limits, run
@@ -61,17 +68,20 @@ class HelmCharts:
 
     def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
         """Install or upgrade a release."""
-        there = self._recover(kubeconfig, wanted)
-        self._upgrade(kubeconfig, wanted, f"deploy the release '{_place(wanted)}'", there=there)
-        made = self.release(kubeconfig, wanted.namespace, wanted.name)
-        if made is None:
-            raise UnreachableError(f"cannot read the release '{_place(wanted)}' back")
-        return made
+        doing, more = f"deploy the release '{_place(wanted)}'", ["--output=json"]
+        try:
+            told = self._upgrade(kubeconfig, wanted, doing, more, there=wanted.there)
+        except (InvalidError, TemporaryError) as error:
+            if not is_stuck(str(error)):
+                raise
+            there = self._recover(kubeconfig, wanted)
+            told = self._upgrade(kubeconfig, wanted, doing, more, there=there)
+        return _deployed(wanted, json.loads(told))
 
     def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
         """Return the objects that `deploy` would make as YAML; change nothing."""
         doing = f"rehearse the release '{_place(wanted)}'"
-        there = self.release(kubeconfig, wanted.namespace, wanted.name) is not None
+        there = wanted.there
         more = ["--dry-run=server", "--output=json"]
         told = self._upgrade(kubeconfig, wanted, doing, more, there=there)
         return str(json.loads(told)["manifest"])
@@ -225,6 +235,20 @@ class HelmCharts:
             raise TooLargeError(f"cannot {doing}: {error}") from error
         except UnreachableError as error:
             raise UnreachableError(f"cannot {doing}: {error}") from error
+
+
+def _deployed(wanted: Wanted, told: dict[str, Any]) -> Release:
+    about = told["chart"]["metadata"]
+    return Release(
+        wanted.name,
+        wanted.namespace,
+        int(told["version"]),
+        str(told["info"]["status"]),
+        str(about["name"]),
+        str(about["version"]),
+        ours=True,
+        manifest=str(told["manifest"]),
+    )
 
 
 def _files(wanted: Wanted) -> dict[str, bytes]:

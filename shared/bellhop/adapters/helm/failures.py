@@ -17,6 +17,9 @@ from bellhop.errors import (
 _LONGEST = 600
 _MISSING = re.compile(r"release: not found")
 
+_STUCK = re.compile(r"another operation \(.*\) is in progress|has no deployed releases")
+"""What Helm says to an upgrade of a release of which an operation was interrupted."""
+
 _UNAPPLIED = re.compile(
     r"associative list with keys has an element that omits key field"
     r"|failed to create (typed patch object|manager for existing fields)"
@@ -48,6 +51,11 @@ _KINDS: tuple[tuple[re.Pattern[str], type[BellhopError]], ...] = (
 def is_missing(errors: str) -> bool:
     """Say whether Helm failed since there is no such release."""
     return _MISSING.search(errors) is not None
+
+
+def is_stuck(said: str) -> bool:
+    """Say whether a release has to be recovered before it can be upgraded."""
+    return _STUCK.search(said) is not None
 
 
 def is_unapplied(said: str) -> bool:

@@ -126,7 +126,7 @@ class Releases:
         changes: list[Change] = []
         for step in (*plan.forth, *plan.back):
             if isinstance(step, Deploy):
-                found = self._wanted(helm, step.wanted)
+                found = self._wanted(helm, step.wanted, there=_is_known(step.held))
                 changes += self._preview.deploy(helm, work, kubeconfig, step, found)
             else:
                 changes += self._preview.leave(helm, work, kubeconfig, step)
@@ -155,7 +155,7 @@ class Releases:
             cluster.key, version=cluster.credentials, account=work.profile.account
         )
 
-    def _wanted(self, helm: Helm, each: Desired) -> tuple[Archive, Wanted]:
+    def _wanted(self, helm: Helm, each: Desired, *, there: bool) -> tuple[Archive, Wanted]:
         """Find a chart, and say what Helm is to make of it.
 
         Raises:
@@ -170,9 +170,10 @@ class Releases:
             each.values,
             self._bounded(each.chart.upgrade),
             self._bounded(each.chart.install),
-            each.patches,
-            each.how.labels,
-            each.how.annotations,
+            there=there,
+            patches=each.patches,
+            labels=each.how.labels,
+            annotations=each.how.annotations,
         )
         return archive, wanted
 
@@ -187,11 +188,10 @@ class Releases:
         try:
             helm, kubeconfig = self._tools(), self._kubeconfig(work)
             taken = self._claims.take(cluster, key, profile, free=step.held is None)
-            archive, wanted = self._wanted(helm, step.wanted)
-            if taken.before is None and not (step.held and step.held.digest):
-                self._refuse_strange(helm, kubeconfig, step.wanted)
+            there = _is_known(step.held) or self._is_there(helm, kubeconfig, step.wanted, taken)
+            archive, wanted = self._wanted(helm, step.wanted, there=there)
             begun = True
-            self._define(work, helm, wanted, taken, step)
+            self._define(work, helm, wanted)
             with unquoted(f"cannot deploy {_named(key)}", secret=step.wanted.secret):
                 release = helm.charts.deploy(kubeconfig, wanted)
             # Between the claim and the deployment another profile may have taken it.
@@ -199,15 +199,15 @@ class Releases:
         except PermanentError as error:
             return self._refused(work, step, taken, error, begun=begun)
         held = self._held(step.wanted, archive, release)
-        self._note_objects(work, helm, kubeconfig, step.wanted)
+        self._note_objects(work, release.manifest, step.wanted)
         return Upshot(key, held, changed=True)
 
-    def _define(self, work: Work, helm: Helm, wanted: Wanted, taken: Taken, step: Deploy) -> None:
+    def _define(self, work: Work, helm: Helm, wanted: Wanted) -> None:
         """Apply the definitions that a chart brings, where that is asked: Helm only installs them.
 
         A release that is new gets them by Helm itself.
         """
-        if not wanted.options.upgrade_crds or (taken.new and step.held is None):
+        if not wanted.options.upgrade_crds or not wanted.there:
             return
         cluster = work.cluster
         kube = self._access.open(
@@ -230,15 +230,17 @@ class Releases:
             self._claims.give_back(work.cluster.key, step.key, work.profile, taken.before)
         return Upshot(step.key, step.held, refused=error)
 
-    def _refuse_strange(self, helm: Helm, kubeconfig: bytes, wanted: Desired) -> None:
-        """Refuse a release that is there, and that no profile made.
+    def _is_there(self, helm: Helm, kubeconfig: bytes, wanted: Desired, taken: Taken) -> bool:
+        """Say whether a release is there, and refuse one that no profile made.
 
         Raises:
             ConflictError: it is such a one, and nobody asked to take it over.
         """
         found = helm.charts.release(kubeconfig, wanted.key.namespace, wanted.key.name)
-        if found is None or found.ours or found.status == "uninstalled":
-            return
+        if found is None or found.status == "uninstalled":
+            return False
+        if found.ours or taken.before is not None:
+            return True
         asked = wanted.chart.install.take_ownership or wanted.chart.upgrade.take_ownership
         if not asked and self._settings.adopt != "always":
             raise ConflictError(
@@ -246,6 +248,7 @@ class Releases:
                 f" {found.version}, and no profile made it; to take it over, set"
                 f" options.installOptions.takeOwnership in {wanted.ref}"
             )
+        return True
 
     def _held(self, wanted: Desired, archive: Archive, release: Release) -> Held:
         known = HeldRelease(
@@ -258,9 +261,8 @@ class Releases:
         now = self._records.clock.now()
         return Held(wanted.digest, wanted.ref, applied_at=now, release=known, secret=wanted.secret)
 
-    def _note_objects(self, work: Work, helm: Helm, kubeconfig: bytes, wanted: Desired) -> None:
+    def _note_objects(self, work: Work, manifest: str, wanted: Desired) -> None:
         """Note what a release consists of, in place of what it consisted of."""
-        manifest = helm.charts.manifest(kubeconfig, wanted.key.namespace, wanted.key.name)
         cluster = work.cluster
         kube = self._access.open(cluster.key, version=cluster.credentials)
         keys = objects_in(manifest, wanted.key.namespace, kube.resource)
@@ -328,6 +330,11 @@ class Releases:
         self._claims.give_up(cluster, key, name, owner)
         self._drop_objects(work, key)
         return Upshot(key, None, changed=was)
+
+
+def _is_known(held: Held | None) -> bool:
+    """Say whether a release was deployed for sure, by what is held of it."""
+    return held is not None and held.release is not None and held.release.revision > 0
 
 
 def _named(key: Identity) -> str:
