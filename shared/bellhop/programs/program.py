@@ -38,15 +38,21 @@ class Program(Struct, frozen=True):
     def find(self, environ: Mapping[str, str] = os.environ) -> Path:
         """Return the path that is named, else that on PATH, else that in the cache.
 
+        A program on PATH that is too old gives way to the one in the cache.
+
         Raises:
             MissingError: there is none; the message says how to get it.
             InvalidError: what is named, or on PATH, is older than is taken.
         """
         if named := environ.get(self.variable):
             return self._checked(Path(named), f"{self.variable} names")
-        if found := shutil.which(self.name, path=environ.get("PATH")):
-            return self._checked(Path(found), "PATH has")
         cached = cache(environ) / self.name
+        if found := shutil.which(self.name, path=environ.get("PATH")):
+            try:
+                return self._checked(Path(found), "PATH has")
+            except InvalidError:
+                if not cached.is_file():
+                    raise
         if cached.is_file():
             return cached
         raise MissingError(f"cannot {self.doing}: there is no program '{self.name}'; {self.how}")

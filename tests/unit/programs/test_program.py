@@ -92,6 +92,14 @@ def test_another_program_is_refused(
             program.find({"HOME": str(tmp_path), **environ})
 
 
+def test_the_cache_counts_where_path_has_another_program(tmp_path: Path) -> None:
+    old = written(tmp_path / "bin", HELM, "v3.17.3+g1")
+    environ = {"HOME": str(tmp_path), "PATH": str(old.parent)}
+    cached = written(cache(environ), HELM, "never asked")
+
+    assert HELM.find(environ) == cached
+
+
 def test_a_program_that_is_replaced_is_asked_again(tmp_path: Path) -> None:
     made = written(tmp_path / "bin", HELM, "v3.1.0")
     environ = {"HOME": str(tmp_path), "BELLHOP_HELM": str(made)}
