@@ -11,7 +11,10 @@ from tests.docs.typed import type_page
 HOW_TO = Path(__file__).parents[2] / "docs/how-to"
 
 
-@pytest.mark.parametrize("page", ["react-to-an-event.md", "write-cel.md", "write-lua.md"])
+PAGES = ["deploy-helm-charts.md", "react-to-an-event.md", "write-cel.md", "write-lua.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_command_prints_what_stands_below_it(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
