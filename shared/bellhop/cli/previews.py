@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from bellhop.cli.output import Column, Row
 from bellhop.fleet.previewing import Previewed
 from bellhop.fleet.titled import Titled
+from bellhop.model.chart import RELEASE_KEY
+from bellhop.model.gvk import Identity
 
 COLUMNS = (
     Column("CLUSTER", "cluster"),
@@ -24,7 +26,7 @@ def rows(found: Iterable[Previewed], titled: Titled) -> Iterator[Row]:
     for cluster, profile, change in found:
         yield {
             "cluster": cluster,
-            "resourceType": f"{change.key.group}:{change.key.kind}",
+            "resourceType": _type(change.key),
             "namespace": change.key.namespace,
             "name": change.key.name,
             "action": change.action,
@@ -32,6 +34,11 @@ def rows(found: Iterable[Previewed], titled: Titled) -> Iterator[Row]:
             "profile": titled.with_kind(profile),
             "diff": change.diff,
         }
+
+
+def _type(key: Identity) -> str:
+    """Return the type of an object; of a release it is sveltosctl's word here."""
+    return "helm release" if key[:2] == RELEASE_KEY[:2] else f"{key.group}:{key.kind}"
 
 
 def texts(found: Iterable[Previewed], titled: Titled) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bellhop.fleet.installation import Installation
+from bellhop.model.chart import HeldRelease, release_key
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.record import (
@@ -30,6 +31,8 @@ SERVICE = ObjectKey(GVK("", "v1", "Service"), "default", "my-service")
 POLICY = ObjectKey(
     GVK("networking.k8s.io", "v1", "NetworkPolicy"), "default", "front-my-service"
 ).identity
+RELEASE = release_key("apps", "web")
+PART = ObjectKey(GVK("apps", "v1", "Deployment"), "apps", "web").identity
 PROFILE = "service-network-policy-0123456789ab"
 BEFORE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -196,6 +199,19 @@ def populate(here: Installation) -> None:
     here.records.profiles.put(profile())
     here.records.outcomes.put(outcome())
     held = {POLICY: Held("d", "ConfigMap default/network-policy", now() - timedelta(minutes=5))}
+    here.records.inventories.put(Inventory("default/workload", PROFILE, held))
+
+
+def chart(here: Installation) -> None:
+    """Have the example's profile hold a release beside its NetworkPolicy, and what that made."""
+    at = now() - timedelta(minutes=5)
+    ref = "helmCharts[0]"
+    known = HeldRelease("web", "1.0.0", "https://ann:hush@charts.example.com/stable", 1)
+    held = {
+        POLICY: Held("d", "ConfigMap default/network-policy", at),
+        RELEASE: Held("r", ref, at, release=known),
+        PART: Held("r", ref, at, version="v1", part_of="apps/web"),
+    }
     here.records.inventories.put(Inventory("default/workload", PROFILE, held))
 
 

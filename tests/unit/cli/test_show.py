@@ -86,6 +86,59 @@ def test_add_ons_are_chosen_by_cluster_and_profile(
     assert bool(rows) == found
 
 
+@pytest.mark.parametrize(
+    ("arguments", "types"),
+    [
+        pytest.param((), ["helm chart", "networking.k8s.io:NetworkPolicy"], id="all"),
+        pytest.param(("--helm-charts",), ["helm chart"], id="charts"),
+        pytest.param(("--resources",), ["networking.k8s.io:NetworkPolicy"], id="the rest"),
+        pytest.param(("--helm-charts", "--verbose"), ["apps:Deployment", "helm chart"], id="parts"),
+        pytest.param(
+            ("--verbose",),
+            ["apps:Deployment", "helm chart", "networking.k8s.io:NetworkPolicy"],
+            id="all, with parts",
+        ),
+        pytest.param(
+            ("--resources", "--verbose"), ["networking.k8s.io:NetworkPolicy"], id="no parts"
+        ),
+    ],
+)
+def test_a_chart_is_one_add_on(
+    bellhop: Bellhop, here: Installation, arguments: tuple[str, ...], types: list[str]
+) -> None:
+    """What it consists of is listed where more is asked for."""
+    fleet.populate(here)
+    fleet.chart(here)
+    rows = json.loads(bellhop("show", "addons", *arguments, "-o", "json").stdout)
+
+    assert sorted(row["resourceType"] for row in rows) == types
+
+
+def test_a_chart_has_the_columns_of_sveltosctl(bellhop: Bellhop, here: Installation) -> None:
+    """Namespace and name of the release, the chart's version, and no password of a repository."""
+    fleet.populate(here)
+    fleet.chart(here)
+    wide = bellhop("show", "addons", "--helm-charts", "-o", "wide").stdout.splitlines()
+    release, part = (re.split(" {2,}", line) for line in wide[1:])
+
+    assert release[1:5] == ["helm chart", "apps", "web", "1.0.0"]
+    assert release[7:] == [
+        f"ClusterProfile/{fleet.PROFILE}",
+        "chart web 1.0.0 of https://charts.example.com/stable",
+    ]
+    assert part[1:5] == ["apps:Deployment", "apps", "web", "N/A"]
+    assert part[-1] == "part of release apps/web"
+
+
+def test_what_a_chart_was_made_of_is_no_kind_in_use(bellhop: Bellhop, here: Installation) -> None:
+    """`show usage` has the profile and the ConfigMap, and no field of a manifest."""
+    fleet.populate(here)
+    fleet.chart(here)
+    rows = json.loads(bellhop("show", "usage", "-o", "json").stdout)
+
+    assert [row["kind"] for row in rows] == ["ClusterProfile", "ConfigMap"]
+
+
 def test_refuses_profiles_of_other_kinds(bellhop: Bellhop) -> None:
     """Of a Profile the namespace is missing, which it has in its name."""
     result = bellhop("show", "addons", "--profile", "Profile/x")

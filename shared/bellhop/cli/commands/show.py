@@ -17,6 +17,7 @@ from bellhop.cli.lines import line_options
 from bellhop.cli.options import (
     JSON,
     TABLE,
+    WIDE,
     YAML,
     form_of,
     headers_option,
@@ -115,19 +116,23 @@ def addons(  # noqa: PLR0913 - one parameter an option
     form: str,
     headers: bool,
 ) -> None:
-    """Show what is deployed where, and by which profile."""
+    """Show what is deployed where, and by which profile.
+
+    A Helm chart is one line; --verbose lists the objects that it consists of, too.
+    """
     if resources and helm_charts:
         raise click.UsageError("--resources and --helm-charts leave nothing to show")
+    from bellhop.cli.addons import Wanted
     from bellhop.cli.addons import addons as found
     from bellhop.cli.asking import profile_named
     from bellhop.fleet.titled import meant
 
     named = profile_named(profile)
     here = installation()
-    name = meant(here, named)
-    rows = found(here, namespace, known(here, cluster, namespace), name)
-    if resources or helm_charts:
-        rows = (row for row in rows if (row["resourceType"] == "helm chart") == helm_charts)
+    charts = helm_charts if resources or helm_charts else None
+    parts = verbose or form == WIDE
+    key = known(here, cluster, namespace)
+    rows = found(here, Wanted(namespace, key, meant(here, named), charts, parts))
     form = form_of(form, verbose=verbose)
     output.present(_ADDONS, rows, form, nothing="No add-ons found.", headers=headers)
 
