@@ -39,7 +39,9 @@ from bellhop.fleet.rights import (
     brought,
     missing_for_acting,
     missing_for_applying,
+    missing_for_releases,
     missing_for_watching,
+    released,
     watched,
 )
 from bellhop.fleet.ringing import digest_of, entries_of
@@ -297,6 +299,7 @@ class _Examination:
             # They need not reach everything: what counts is what is to be brought there.
             kinds = brought(self._here, self._cluster.key)
             missing += missing_for_applying(self._kube, kinds)
+            missing += missing_for_releases(self._kube, released(self._here, self._cluster.key))
         missing += missing_for_acting(self._kube, self._accounts())
         cure = (
             "give them to whom the kubeconfig belongs; the how-to 'Register a cluster' lists them"

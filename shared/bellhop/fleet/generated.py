@@ -6,6 +6,7 @@ from typing import Any
 
 from bellhop.engine.naming import profile_kind, profile_place
 from bellhop.engine.origin import origin_labels
+from bellhop.fleet.generated_charts import chart_manifest
 from bellhop.model.account import labels_of
 from bellhop.model.allow import ANNOTATION as ALLOW
 from bellhop.model.identity import ROLE_REQUEST
@@ -23,7 +24,10 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
         metadata = {"name": profile_place(profile.name)}
         return {"apiVersion": _REQUEST, "kind": ROLE_REQUEST, "metadata": metadata, "spec": {}}
     refs: dict[tuple[str, bool], dict[str, Any]] = {}
+    charts = [chart_manifest(each.chart) for each in profile.contents if each.chart]
     for content in profile.contents:
+        if content.chart:
+            continue
         kind, _, place = content.ref.partition(" ")
         parts = place.partition("/")
         own = _handling(content.how)
@@ -51,6 +55,7 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
             **_read(profile),
             **_checked(profile),
             "policyRefs": list(refs.values()),
+            **({"helmCharts": charts} if charts else {}),
         },
     }
 

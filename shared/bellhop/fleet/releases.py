@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+import re
 
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.titled import Titled
+from bellhop.model.chart import Chart, release_key
+from bellhop.model.gvk import Identity
 from bellhop.model.record import Held
+
+_LOGIN = re.compile(r"(?<=://)[^/?#]*@")
 
 
 def public(repository: str) -> str:
-    """Return a repository's URL without what may be secret in it."""
-    parts = urlsplit(repository)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+    """Return a repository's URL, or its template, without what may be secret in it."""
+    return _LOGIN.sub("", repository).partition("?")[0]
 
 
 def origin(held: Held) -> str:
@@ -21,3 +26,22 @@ def origin(held: Held) -> str:
     if known is None or not known.chart:
         return "removed, as asked" if known and known.removed else ""
     return f"chart {known.chart} {known.version} of {public(known.repository)}"
+
+
+def release_of(here: Installation, cluster: str, key: Identity) -> str:
+    """Say which release an object of a cluster is part of, and whose that is; else nothing."""
+    owner = here.records.owners.get(cluster, key)
+    kept = here.records.inventories.get(cluster, owner.value.profile) if owner else None
+    part = kept.value.held.get(key) if kept else None
+    if kept is None or part is None or not part.part_of:
+        return ""
+    release = kept.value.held.get(release_key(*part.part_of.split("/")))
+    chart = f", {origin(release)}" if release else ""
+    return f"it is {origin(part)}{chart}, which {Titled(here).with_kind(kept.value.profile)} holds"
+
+
+def charted(chart: Chart) -> tuple[str, str]:
+    """Name a chart, and the release that a profile wants of it, as they are written."""
+    named = " ".join(filter(None, ("chart", chart.chart, chart.version)))
+    release = f"release {chart.namespace}/{chart.release}"
+    return f"{named} of {public(chart.repository)}", f"no {release}" if chart.unwanted else release

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Protocol
 
@@ -10,12 +10,15 @@ from bellhop.engine.catalog import Catalog
 from bellhop.engine.wiring import NAMESPACE
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.record import Cluster
+from bellhop.model.record import Cluster, Content
 
 Check = tuple[str, str, str, str, str]
 """Verb, group, resource, subresource, namespace."""
 
 _WRITE = ("create", "patch", "delete")
+_RECORD = ("get", "list", "create", "update", "delete")
+"""What Helm does to the Secrets in which it records releases."""
+
 _ADMISSION = "admissionregistration.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 _RINGING = (
@@ -100,6 +103,12 @@ def missing_for_applying(kube: Examined, kinds: Iterable[GVK] | None = None) -> 
     return _sentences(kube.rights(checks))
 
 
+def missing_for_releases(kube: Examined, namespaces: Iterable[str]) -> list[str]:
+    """Tell which rights are missing where Helm keeps its records of releases: in Secrets."""
+    checks = [(verb, "", "secrets", "", each) for each in namespaces for verb in _RECORD]
+    return _sentences(kube.rights(checks))
+
+
 def missing_for_acting(kube: Examined, accounts: Iterable[str]) -> list[str]:
     """Tell where the right is missing to act for service accounts, a sentence each."""
     namespaces = sorted({each.partition("/")[0] for each in accounts})
@@ -115,13 +124,28 @@ def brought(here: Installation, cluster: str) -> list[GVK]:
         for key, held in inventory.held.items()
         if held.version
     }
+    objects = (each for content in _contents(here, cluster) for each in content.manifests)
+    return sorted(kinds | {ObjectKey.of(each).gvk for each in objects})
+
+
+def released(here: Installation, cluster: str) -> list[str]:
+    """Return the namespaces of releases that profiles hold in a cluster, or are to bring there.
+
+    One that a template names is known once it is held.
+    """
+    inventories = here.records.inventories.of(cluster)
+    held = {key.namespace for each in inventories for key, one in each.held.items() if one.release}
+    charts = [each.chart for each in _contents(here, cluster) if each.chart]
+    return sorted(held | {each.namespace for each in charts if "{{" not in each.namespace})
+
+
+def _contents(here: Installation, cluster: str) -> Iterator[Content]:
+    """Yield what profiles are to bring to a cluster."""
     triggers = ("", *here.catalogs.known().triggers)
     several = chain.from_iterable(map(here.records.profiles.of, triggers))
     for profile in islice(several, _SOME):
         if profile.may_name(cluster):
-            objects = (each for content in profile.contents for each in content.manifests)
-            kinds |= {ObjectKey.of(each).gvk for each in objects}
-    return sorted(kinds)
+            yield from profile.contents
 
 
 def _sentences(missing: Iterable[Check]) -> list[str]:

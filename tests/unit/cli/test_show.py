@@ -638,3 +638,16 @@ def test_failures_name_what_troubles_a_healthy_cluster(
     )
 
     assert "its clock is off" in bellhop("show", "failures").stdout
+
+
+def test_what_a_cluster_holds_of_charts_is_described(bellhop: Bellhop, here: Installation) -> None:
+    """Each release with its chart, each object of one with its release."""
+    fleet.populate(here)
+    fleet.chart(here)
+    cluster = bellhop("describe", "cluster", "default/workload").stdout
+    profile = bellhop("describe", "clusterprofile", fleet.PROFILE).stdout
+
+    for told in (cluster, profile):
+        assert "chart web 1.0.0 of https://charts.example.com/stable" in told
+        assert "part of release apps/web" in told
+        assert "hush" not in told

@@ -13,6 +13,7 @@ from bellhop.engine.pausing import Window, pause_of, standing, times, window_in
 from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.releases import origin
 from bellhop.fleet.reports import report
 from bellhop.fleet.titled import Titled
 from bellhop.model.asking import asker
@@ -138,9 +139,9 @@ def _tell(here: Installation, cluster: Cluster, titled: Titled, story: Story) ->
     story.grid(
         "Holds",
         (
-            (overview.object_name(key), titled.with_kind(inventory.profile))
+            (overview.object_name(key), titled.with_kind(inventory.profile), origin(held))
             for inventory in here.records.inventories.of(cluster.key)
-            for key in inventory.held
+            for key, held in inventory.held.items()
         ),
     )
 

@@ -13,6 +13,7 @@ from bellhop.engine.naming import profile_kind
 from bellhop.fleet import generated, overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import ProfileStatus
+from bellhop.fleet.releases import charted, origin
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import key_of
 from bellhop.model.marks import PROFILE_PAUSED
@@ -130,7 +131,7 @@ def _tell(here: Installation, status: ProfileStatus, story: Story) -> None:
                 cluster,
                 overview.object_name(key),
                 age(held.applied_at, now) if held.digest else "being applied",
-                f"adopted from {held.adopted}" if held.adopted else "",
+                f"adopted from {held.adopted}" if held.adopted else origin(held),
             )
             for cluster in (*profile.destinations, *profile.leaving)
             if (kept := here.records.inventories.get(cluster, profile.name))
@@ -159,6 +160,8 @@ def _ended(outcome: Outcome | None) -> tuple[Ended, ...]:
 
 
 def _content(content: Content) -> tuple[str, str, str]:
+    if content.chart:
+        return content.ref, *charted(content.chart)
     if content.template:
         return content.ref, content.entry, "rendered for each cluster"
     named = [overview.object_name(ObjectKey.of(dict(each))) for each in content.manifests]

@@ -23,6 +23,7 @@ from bellhop.fleet.explain.result import Results, Serves
 from bellhop.fleet.held import reported
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reach import Holders, lacking, miss, no_holder, no_source
+from bellhop.fleet.releases import release_of
 from bellhop.fleet.reports import AGGREGATION, selection
 from bellhop.fleet.sight import Sight, alike, see
 from bellhop.fleet.trial import CHOSEN, LEFT_OUT, NOTHING
@@ -108,6 +109,8 @@ class _Story:
         in_force = {*self._catalog.sources_in(self._cluster)}
         watched = [source for source in naming_it if source.name in in_force]
         self._tell_object(sight, watched=bool(watched))
+        if part := release_of(self._here, self._cluster, identity):
+            self._chain.add("object", overview.object_name(self._key), "yes", part)
         self._tell_sources(sight, naming_it, in_force)
         return self._chain.end(_DONE)
 
