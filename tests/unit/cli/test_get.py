@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -748,3 +749,15 @@ def test_a_source_says_by_what_its_objects_are_told() -> None:
     assert _conditions(source.selectors[0]) == (
         "any namespace, CEL rule https or CEL rule balanced or a Lua script"
     )
+
+
+def test_the_charts_of_a_trigger_are_described(bellhop: Bellhop, here: Installation) -> None:
+    """Each with its repository, and the release that is made of it."""
+    chart = (
+        "helmCharts: [{repositoryURL: 'https://charts.example.com', chartName: web,"
+        " chartVersion: 1.0.0, releaseName: web, releaseNamespace: apps}]"
+    )
+    fleet.declare(here, fleet.MANIFESTS.replace("oneForEvent: true", chart))
+    told = bellhop("describe", "eventtrigger", "service-network-policy").stdout
+
+    assert re.search(r"chart web 1\.0\.0 of https://charts\.example\.com +release apps/web", told)

@@ -244,6 +244,18 @@ def test_tells_of_sets_that_lead_nowhere(
 
 
 TEAM = profile("clusterSelector: {matchLabels: {env: production}}", namespace="fleet")
+TEAM_CHART = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: Profile
+metadata: {name: own, namespace: fleet}
+spec:
+  clusterSelector: {matchLabels: {env: production}}
+  helmCharts:
+  - repositoryURL: oci://registry.example.com/web
+    releaseName: web
+    releaseNamespace: apps
+    valuesFrom: [{kind: ConfigMap, namespace: other, name: v}]
+"""
 TEAM_SET = of_set("{clusterRefs: [{namespace: other, name: east}]}", "own, namespace: fleet")
 TEAM_SET = TEAM_SET.replace("ClusterSet", "Set")
 
@@ -271,6 +283,11 @@ TEAM_SET = TEAM_SET.replace("ClusterSet", "Set")
                 ),
             ],
             id="another is named",
+        ),
+        pytest.param(
+            [TEAM_CHART, holder("v", config("a"), namespace="fleet")],
+            ["its helmCharts name 'other/v', for which 'fleet/v' is taken"],
+            id="another is named by a chart",
         ),
         pytest.param(
             [profile("setRefs: [a]", namespace="fleet").replace("namespace: default", "")],

@@ -50,6 +50,21 @@ def newest_first(versions: Iterable[str]) -> list[str]:
     return [there[each] for each in sorted(there, reverse=True)]
 
 
+def newer_than(versions: Iterable[str], current: str) -> tuple[str, str]:
+    """Return the newest version after one that is in use, and the newest patch of that one.
+
+    Either is empty where there is none. Pre-releases count where one is in use.
+    """
+    there = {version: each for each in versions if (version := _version(each))}
+    now = _version(current)
+    if now is None:
+        return "", ""
+    newer = [each for each in there if each > now and (now.prerelease or not each.prerelease)]
+    same = [each for each in newer if (each.major, each.minor) == (now.major, now.minor)]
+    newest, patch = (there[max(several)] if several else "" for several in (newer, same))
+    return newest, patch
+
+
 def _version(text: str) -> Version | None:
     """Read a version, which may leave out its last numbers or begin with v; None if it is none."""
     try:

@@ -64,6 +64,15 @@ _FAILURES = (
     Column("COUNT", "count", wide=True),
     Column("SENTENCE", "sentence", prose=True),
 )
+_UPDATES = (
+    Column("CLUSTER", "cluster"),
+    Column("NAMESPACE", "namespace"),
+    Column("RELEASE NAME", "releaseName"),
+    Column("CURRENT VERSION", "currentVersion"),
+    Column("NEWER VERSION", "newerVersion", shown=lambda value: value or "-"),
+    Column("NEWER PATCH VERSION", "newerPatchVersion", shown=lambda value: value or "-"),
+    Column("MESSAGE", "error", prose=True),
+)
 _STRAYS = (
     Column("CLUSTER", "cluster"),
     Column("OBJECT", "object"),
@@ -366,6 +375,39 @@ def failures(form: str, *, headers: bool) -> None:
         for each in found(here, silent(here))
     )
     output.present(_FAILURES, rows, form, nothing="Nothing is wrong.", headers=headers)
+
+
+@command.command(
+    "helm-updates", cls=Command, examples=("bellhop show helm-updates --cluster prod/eu-1",)
+)
+@cluster_option
+@verbose_option
+@headers_option
+@output_option
+@state_option
+def helm_updates(*, namespace: str, cluster: str, verbose: bool, form: str, headers: bool) -> None:
+    """Show releases of Helm charts of which their repositories have newer versions now.
+
+    Private ones are asked with the credentials that the profile has for them. A repository that
+    does not answer says why in place of a version.
+    """
+    from bellhop.fleet.helm_updates import updates
+
+    here = installation()
+    rows = (
+        {
+            "cluster": each.cluster,
+            "namespace": each.release.namespace,
+            "releaseName": each.release.name,
+            "currentVersion": each.current,
+            "newerVersion": each.newer,
+            "newerPatchVersion": each.patch,
+            "error": each.error,
+        }
+        for each in updates(here, namespace, known(here, cluster, namespace))
+    )
+    form = form_of(form, verbose=verbose)
+    output.present(_UPDATES, rows, form, nothing="No newer versions found.", headers=headers)
 
 
 @command.command("strays", cls=Command, examples=("bellhop show strays --cluster prod/eu-1",))

@@ -14,6 +14,7 @@ from bellhop.fleet import advising, overview
 from bellhop.fleet.generated import cluster_ref
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import ProfileStatus
+from bellhop.fleet.releases import charted
 from bellhop.fleet.reports import report
 from bellhop.model.allow import read_allow
 from bellhop.model.kinds import EventTrigger
@@ -119,6 +120,7 @@ def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
     story.fact("EventSource", f"{trigger.event_source_name} ({_found(here, trigger)})")
     story.grid("In force in", _in_force(here, trigger), nothing="no cluster")
     story.grid("Policy refs", _refs(here, trigger))
+    story.grid("Helm charts", (charted(each.chart) for each in trigger.charts))
     story.grid("Generates", _generates(trigger))
     story.grid("Templates read", _reads(trigger))
     hints = advising.of_trigger(here.catalogs.current(), trigger, here.catalogs.holder)

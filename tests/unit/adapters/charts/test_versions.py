@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.adapters.charts.versions import choose
+from bellhop.adapters.charts.versions import choose, newer_than
 from bellhop.errors import InvalidError, MissingError
 
 THERE = [
@@ -62,3 +62,24 @@ def test_what_is_not_there_names_what_is() -> None:
 def test_what_is_no_range_is_refused(wanted: str) -> None:
     with pytest.raises(InvalidError, match="neither a version nor a range"):
         choose(THERE, wanted, of="chart 'demo'")
+
+
+@pytest.mark.parametrize(
+    ("current", "expected"),
+    [
+        ("1.0.0", ("v1.2.0", "1.0.3")),
+        ("1.0.3", ("v1.2.0", "")),
+        ("v1.1.9", ("v1.2.0", "")),
+        ("1.2.0", ("", "")),
+        ("2.0.0-alpha", ("2.0.0-rc.1", "2.0.0-rc.1")),
+        ("9.0.0", ("", "")),
+        ("none", ("", "")),
+    ],
+)
+def test_newer_versions_are_of_the_chart_and_of_its_patches(
+    current: str, expected: tuple[str, str]
+) -> None:
+    """As the repository spells them; a pre-release counts where one is in use."""
+    there = ["1.0.0", "1.0.3", "1.0.1", "v1.2.0", "2.0.0-rc.1", "no version"]
+
+    assert newer_than(there, current) == expected
