@@ -15,8 +15,10 @@ from msgspec.structs import replace
 
 from bellhop.engine import instantiate as engine
 from bellhop.engine.acting import Matched, standing
-from bellhop.engine.allowing import refuse_rendered
+from bellhop.engine.allowing import refuse_placed, refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
+from bellhop.engine.charts.placing import Desired as Release
+from bellhop.engine.charts.placing import desired as desired_release
 from bellhop.engine.generating import Generation, Maker, draft_profile
 from bellhop.engine.naming import GENERATED_NAMESPACE, instance_name
 from bellhop.engine.origin import instance_labels
@@ -25,6 +27,7 @@ from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet import advising, generated, permitted
 from bellhop.fleet.trial import Trial, Tried, objects
 from bellhop.gotemplate import Limits
+from bellhop.model.chart import RELEASE
 from bellhop.model.document import Document
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.kinds import (
@@ -43,10 +46,12 @@ from bellhop.stages.features.resources.planning import Desired, desired, plan
 
 
 class Placement(Struct, frozen=True):
-    """What one cluster would get of a profile."""
+    """What one cluster would get of a profile; what `releases` consist of Helm tells."""
 
     cluster: str
     contents: tuple[Content, ...]
+    releases: tuple[Release, ...] = ()
+    kubernetes: str = ""
 
 
 class Instantiated(Struct, frozen=True):
@@ -214,9 +219,10 @@ class Rehearsal:
             for ref in done.refs
             if self._holder(ref)
         )
+        charts = tuple(each for each in done.contents if each.chart)
         return Generated(
             profile,
-            generated.manifest(replace(profile, contents=held), self.source().name),
+            generated.manifest(replace(profile, contents=held + charts), self.source().name),
             written + made,
             tuple(self._placements(done, profile)),
         )
@@ -254,7 +260,8 @@ class Rehearsal:
         for each in profile.destinations:
             there = self._rendered(done, each, local=False)
             _refuse_rivals(desired(there, tier=tier))
-            yield Placement(each, there)
+            kubernetes = self._catalog.clusters[each].kubernetes
+            yield Placement(each, there, tuple(self._releases(done, each, profile)), kubernetes)
         hosted = {each: self._rendered(done, each, local=True) for each in profile.destinations}
         if any(hosted.values()):
             wanted = (desired(there, tier=tier, guest=each) for each, there in hosted.items())
@@ -263,6 +270,32 @@ class Rehearsal:
 
     def _rendered(self, done: Generation, destination: str, *, local: bool) -> tuple[Content, ...]:
         """Return contents as they are rendered for a cluster: its own, or what is Local."""
+        cluster, resources = self._readable(done, destination)
+        there = tuple(
+            engine.deploy_time(each, cluster, resources, limits=self._limits)
+            for each in done.contents
+            if each.how.local == local and not each.chart
+        )
+        refuse_rendered(self.trigger, there)
+        return there
+
+    def _releases(self, done: Generation, destination: str, profile: Profile) -> Iterator[Release]:
+        """Yield the releases that a cluster would get.
+
+        Raises:
+            PermanentError: one cannot be rendered, or may not be brought.
+        """
+        cluster, resources = self._readable(done, destination)
+        for each in done.contents:
+            if each.chart:
+                release = desired_release(each, cluster, resources, self._limits)
+                refuse_placed(profile, [release.key.at(RELEASE.version)])
+                yield release
+
+    def _readable(
+        self, done: Generation, destination: str
+    ) -> tuple[dict[str, Any], Mapping[str, dict[str, Any]]]:
+        """Return what templates of deploy time read: a cluster, and resources."""
         cluster = cluster_object(self._catalog.clusters[destination])
         written = {_key(manifest): manifest for _, manifest in done.generated}
 
@@ -274,14 +307,7 @@ class Rehearsal:
             holder = self._holders.get(key)
             return shown(holder) if holder else written.get(key)
 
-        resources = referred(done.reads, cluster, read, self._limits)
-        there = tuple(
-            engine.deploy_time(each, cluster, resources, limits=self._limits)
-            for each in done.contents
-            if each.how.local == local
-        )
-        refuse_rendered(self.trigger, there)
-        return there
+        return cluster, referred(done.reads, cluster, read, self._limits)
 
 
 def _refuse_rivals(wanted: Sequence[Desired]) -> None:

@@ -32,6 +32,7 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
         "bellhop render policy.yaml.tpl --data values.yaml",
         "bellhop render policy.yaml.j2 --data values.yaml --engine jinja2",
         "bellhop render -f triggers/ --object service.yaml --cluster prod/eu-1,env=production",
+        "bellhop render -f t.yaml --object s.yaml --cluster prod/eu-1 --chart web-1.0.0.tgz",
     ),
 )
 @click.argument("template", required=False, metavar="[TEMPLATE|-]", shell_complete=complete_file)
@@ -86,6 +87,17 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
     metavar="NAMESPACE/NAME[,KEY=VALUE...]|FILE",
     help="Another cluster of the fleet; may be repeated.",
 )
+@click.option(
+    "--chart",
+    "archives",
+    multiple=True,
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="The archive of a Helm chart that the trigger deploys; may be repeated.",
+)
+@click.option(
+    "--download", is_flag=True, help="Download the Helm charts that are in no archive of --chart."
+)
 @click.option("--show-secrets", is_flag=True, help="Let errors quote what stands in Secrets.")
 @click.option("--force", is_flag=True, help="Take all objects as matching: evaluate no source.")
 @click.option(
@@ -115,6 +127,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     objects: Sequence[str],
     cluster: str | None,
     destinations: Sequence[str],
+    archives: Sequence[str],
+    download: bool,
     show: str,
     form: str,
     recursive: bool,
@@ -126,6 +140,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     With TEMPLATE, its text is rendered with --data. With -f, --object and --cluster, the
     trigger's source is evaluated on the objects, and what it generates is printed: each profile,
     its instantiated ConfigMaps and Secrets, and for each destination what would be applied.
+    Helm renders charts, without a cluster and, unless --download is given, without a network.
     """
     if (template is None) == (not paths):
         raise click.UsageError("name a TEMPLATE, or with -f the manifests of a trigger")
@@ -157,7 +172,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     judged = rehearsal.judge(documents(files(objects, recursive=recursive)), force=force)
     for each in judged:
         _tell(each, rehearsal.source().name)
-    (_print_json if form == JSON else _print_yaml)(rehearsal, judged, show)
+    generated = _with_charts(rehearsal.generate(judged), show, archives, download, show_secrets)
+    (_print_json if form == JSON else _print_yaml)(rehearsal, judged, generated, show)
     for each in judged:
         if each.error:
             # The other objects were served, as in the pipeline; the exit code tells of this one.
@@ -257,12 +273,41 @@ def _because(judged: Tried) -> str:
     return judged.message if judged.matching else judged.because
 
 
-def _print_yaml(rehearsal: Rehearsal, judged: Sequence[Tried], show: str) -> None:
+def _with_charts(
+    generated: Iterable[Generated],
+    show: str,
+    archives: Sequence[str],
+    download: bool,  # noqa: FBT001 - as the command has them
+    quoting: bool,  # noqa: FBT001
+) -> Iterator[Generated]:
+    """Yield profiles with what Helm renders of their charts, if that is shown."""
+    if show not in {ALL, MANIFESTS}:
+        yield from generated
+        return
+    from tempfile import TemporaryDirectory
+
+    from bellhop.adapters.charts.local_archives import LocalArchives
+    from bellhop.adapters.local.clock import SystemClock
+    from bellhop.embedded.late import helm
+    from bellhop.fleet.rendered_charts import with_releases
+    from bellhop.ports.charts import Helm
+    from bellhop.settings import read
+
+    with TemporaryDirectory(prefix="bellhop-") as folder:
+        found, charts = helm(None, read(os.environ), SystemClock())
+        named = LocalArchives(archives, Path(folder), found if download else None)
+        for each in generated:
+            yield with_releases(each, Helm(named, charts), quoting=quoting)
+
+
+def _print_yaml(
+    _rehearsal: Rehearsal, _judged: Sequence[Tried], generated: Iterable[Generated], show: str
+) -> None:
     from bellhop.fleet.overview import object_name
     from bellhop.model.document import dump
 
     nothing = True
-    for made in rehearsal.generate(judged):
+    for made in generated:
         nothing = False
         profile = made.profile
         whose = object_name(profile.object) or "all objects that match"
@@ -294,7 +339,9 @@ def _documents(made: Generated, said: str, show: str) -> Iterator[tuple[str, Map
                 yield from ((comment, manifest) for manifest in content.manifests)
 
 
-def _print_json(rehearsal: Rehearsal, judged: Sequence[Tried], show: str) -> None:
+def _print_json(
+    rehearsal: Rehearsal, judged: Sequence[Tried], generated: Iterable[Generated], show: str
+) -> None:
     from bellhop.fleet.overview import object_name
 
     told = {
@@ -316,7 +363,7 @@ def _print_json(rehearsal: Rehearsal, judged: Sequence[Tried], show: str) -> Non
                 "tier": made.profile.tier,
                 **_shown(made, show),
             }
-            for made in rehearsal.generate(judged)
+            for made in generated
         ],
     }
     document(told)

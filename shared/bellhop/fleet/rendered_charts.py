@@ -1,0 +1,71 @@
+"""What releases of charts would consist of, as Helm renders them without a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from bellhop.engine.charts.placing import Desired
+from bellhop.engine.secrecy import unquoted
+from bellhop.fleet.naming import scope_of
+from bellhop.fleet.rehearsal import Generated, Placement
+from bellhop.model.document import read_documents
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.record import Content
+from bellhop.ports.charts import Helm, Wanted
+
+
+def with_releases(made: Generated, helm: Helm, *, quoting: bool) -> Generated:
+    """Return a profile with the objects of its releases among what each cluster would get.
+
+    By `quoting` errors say all, values of Secrets included.
+
+    Raises:
+        PermanentError: a chart is not there, or cannot be rendered.
+        TemporaryError: a repository does not answer.
+    """
+    placements = tuple(
+        replace(each, contents=(*each.contents, *_rendered(each, helm, quoting=quoting)))
+        for each in made.placements
+    )
+    return replace(made, placements=placements)
+
+
+def _rendered(placement: Placement, helm: Helm, *, quoting: bool) -> tuple[Content, ...]:
+    return tuple(
+        _content(each, helm, placement.kubernetes, quoting=quoting)
+        for each in placement.releases
+        if not each.chart.unwanted
+    )
+
+
+def _content(release: Desired, helm: Helm, kubernetes: str, *, quoting: bool) -> Content:
+    """Return the objects of one release."""
+    key = release.key
+    found = helm.repositories.find(release.place)
+    wanted = Wanted(
+        key.name,
+        key.namespace,
+        found.path,
+        release.values,
+        release.chart.install,
+        patches=release.patches,
+        labels=release.how.labels,
+        annotations=release.how.annotations,
+    )
+    named = f"release {key.namespace}/{key.name}"
+    with unquoted(f"cannot render the {named}", secret=release.secret and not quoting):
+        text = helm.charts.render(wanted, kubernetes=kubernetes)
+    read = read_documents(text, source=named, repeats=True)
+    objects = (each.data for each in read if isinstance(each.data, dict) and each.data.get("kind"))
+    manifests = tuple(_placed(each, key.namespace) for each in objects)
+    return Content(named, f"chart {found.chart} {found.version}", manifests)
+
+
+def _placed(manifest: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """Return an object in the namespace that it would get, where its kind is known to have one."""
+    metadata = manifest.get("metadata") or {}
+    if metadata.get("namespace") or not scope_of(ObjectKey.of(manifest).gvk):
+        return manifest
+    return {**manifest, "metadata": {**metadata, "namespace": namespace}}
