@@ -17,6 +17,7 @@ from typing import Any
 
 from bellhop.adapters.kube.access import pinned_kubeconfig
 from bellhop.adapters.kube.transport import user_of
+from bellhop.adapters.kustomize.kustomizations import KubectlKustomizations
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
@@ -35,6 +36,7 @@ from bellhop.ports.charts import Helm
 from bellhop.ports.kube import Kube
 from bellhop.ports.queue import Delivery
 from bellhop.ports.store import ANY, Item
+from bellhop.ports.tools import Tools
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.ledger import Bounds
@@ -167,6 +169,7 @@ class Fleet:
         self.access = FakeAccess()
         self.repositories = FakeRepositories(folder)
         self.charts = FakeCharts(self.access.clusters)
+        self.kustomizations = KubectlKustomizations()
         self.output = io.StringIO()
         self.catalogs = Catalogs(self.records)
         self.peers = UNKNOWN
@@ -176,6 +179,7 @@ class Fleet:
         log = Log(self.output)
         queues, records, catalogs = self.queues, self.records, self.catalogs
         publisher = self.publisher = Publisher(queues)
+        self.tools = Tools(Helm(self.repositories, self.charts), self.kustomizations)
         execute = Execute(
             catalogs,
             self.access,
@@ -184,7 +188,7 @@ class Fleet:
             log,
             peers=self.peers,
             hands=self.hands,
-            helm=Helm(self.repositories, self.charts),
+            tools=self.tools,
         )
         self.stages: dict[str, Stage] = {
             "evaluate": Evaluate(records, catalogs, publisher, self.settings, log),
@@ -308,6 +312,7 @@ class Fleet:
             publisher=self.publisher,
             dead=dict(self.queues),
             inbound=Inbound("", ""),
+            tools=self.tools,
         )
 
     def release(self) -> None:

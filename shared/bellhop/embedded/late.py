@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bellhop.ports.clock import Clock
     from bellhop.ports.queue import Queue
     from bellhop.ports.secrets import Secrets
+    from bellhop.ports.tools import Tools
     from bellhop.records import Records
     from bellhop.records.catalogs import Catalogs
     from bellhop.settings import Settings
@@ -95,6 +96,14 @@ def declare(
     from bellhop.stages.declare import Declare
 
     return Declare(records, catalogs, publisher, settings)
+
+
+def tools(state: Path | None, settings: Settings, clock: Clock) -> Tools:
+    """Make what deploys charts, and what builds kustomizations."""
+    from bellhop.adapters.kustomize.kustomizations import KubectlKustomizations
+    from bellhop.ports.tools import Tools
+
+    return Tools(helm(state, settings, clock), KubectlKustomizations())
 
 
 def helm(state: Path | None, settings: Settings, clock: Clock) -> Helm:

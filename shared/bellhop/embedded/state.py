@@ -201,7 +201,7 @@ def _put_together(
         dead=dict(queues),
         inbound=_inbound(state),
         queues=dict(queues),
-        helm=make(partial(late.helm, None if folder.still else state, settings, clock)),
+        tools=make(partial(late.tools, None if folder.still else state, settings, clock)),
     )
     return Embedded(state, installation, queues, inboxes, store)
 

@@ -13,6 +13,7 @@ from bellhop.fleet.noticing import Noticing
 from bellhop.fleet.renewals import Renewals
 from bellhop.logs import Log
 from bellhop.messages import CHARTS, INBOXES
+from bellhop.ports.tools import NONE
 from bellhop.stages.deploy import Deploy
 from bellhop.stages.evaluate import Evaluate
 from bellhop.stages.execute import Execute
@@ -110,7 +111,7 @@ def make_stages(here: Installation, peers: Peers, log: Log) -> Mapping[str, Stag
         log,
         peers=peers,
         hands=Hands(HELPERS),
-        helm=here.helm,
+        tools=here.tools or NONE,
     )
     return {
         "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings, log),

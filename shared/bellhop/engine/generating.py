@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -138,7 +138,7 @@ class Maker(Struct, frozen=True):
             quoting=self.quoting,
         )
         patches = tuple(self._held_patches(fields, own))
-        made = tuple(each.with_patches(patches) for each in (*made, *self._charts(root, own)))
+        made = tuple(each.with_patches(patches) for each in (*made, *self._addons(root, own)))
         refuse_rendered(trigger, made)
         reads = with_event(trigger.readings, fields)
         return Generation(root, refs, made, named, generated, reads, title)
@@ -155,27 +155,29 @@ class Maker(Struct, frozen=True):
         for ref in resolve(self.trigger.patch_refs, fields, namespace=namespace, field=field):
             yield from held_patches(ref, own.get(str(ref)) or self.find(ref))
 
-    def _charts(
+    def _addons(
         self, root: Mapping[str, Any], own: Mapping[str, ConfigMap | Secret]
-    ) -> Iterable[Content]:
-        """Return the trigger's charts, whose values may be what a generator wrote.
+    ) -> Iterator[Content]:
+        """Yield the trigger's charts and kustomizations; values may be what a generator wrote.
 
         Raises:
             PermanentError: something is missing, or a template fails.
         """
-        if not self.trigger.charts:
-            return ()
-        # Most users have no charts, and a cold function is not to load what reads them.
-        from bellhop.engine.charts.declared import Event  # noqa: PLC0415
+        trigger = self.trigger
+        if not (trigger.charts or trigger.kustomizations):
+            return
+        # Most users have neither, and a cold function is not to load what reads them.
+        from bellhop.engine.charts.declared import event_charts  # noqa: PLC0415
+        from bellhop.engine.event_time import Event  # noqa: PLC0415
+        from bellhop.engine.kustomizations.declared import event_kustomizations  # noqa: PLC0415
 
         def find(ref: Ref) -> ConfigMap | Secret | None:
             return own.get(str(ref)) or self.find(ref)
 
         fields, namespace = self._fields(root), self.cluster.namespace
-        event = Event(
-            self.trigger, root, fields, namespace, find, self.limits, quoting=self.quoting
-        )
-        return event.charts()
+        event = Event(trigger, root, fields, namespace, find, self.limits, quoting=self.quoting)
+        yield from event_charts(event)
+        yield from event_kustomizations(event)
 
     def _fields(self, root: Mapping[str, Any]) -> Fields:
         return Fields(root, self.limits, self.trigger.annotations, quoting=self.quoting)

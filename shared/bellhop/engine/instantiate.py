@@ -32,7 +32,7 @@ NONE: Mapping[str, dict[str, Any]] = MappingProxyType({})
 INSTANTIATE = "projectsveltos.io/instantiate"
 TEMPLATE = "projectsveltos.io/template"
 _CLUSTERS = ("", "SveltosCluster", "Cluster")
-_MAY_BE_OPTIONAL = ("policyRefs", "patchesFrom", "valuesFrom")
+_MAY_BE_OPTIONAL = ("policyRefs", "kustomizationRefs", "patchesFrom", "valuesFrom")
 SECRET_TYPE = "addons.projectsveltos.io/cluster-profile"  # noqa: S105 - a Secret's type, not one
 
 
@@ -573,11 +573,7 @@ def entries_of(holder: ConfigMap | Secret, field: str = "policyRefs") -> dict[st
     """
     if isinstance(holder, ConfigMap):
         return dict(holder.data)
-    if holder.type != SECRET_TYPE:
-        raise InvalidError(
-            f"cannot use Secret '{holder.namespace}/{holder.name}' in {field}: unsupported"
-            f" secret type '{holder.type}'; it must be '{SECRET_TYPE}'"
-        )
+    refuse_type(holder, field)
     try:
         return {entry: value.decode() for entry, value in holder.decoded().items()}
     except UnicodeDecodeError as error:
@@ -585,6 +581,19 @@ def entries_of(holder: ConfigMap | Secret, field: str = "policyRefs") -> dict[st
             f"cannot use Secret '{holder.namespace}/{holder.name}' in {field}: an entry is not"
             " UTF-8 text"
         ) from error
+
+
+def refuse_type(secret: Secret, field: str) -> None:
+    """Refuse a Secret that is none of add-ons, as Sveltos does.
+
+    Raises:
+        InvalidError: it has another type.
+    """
+    if secret.type != SECRET_TYPE:
+        raise InvalidError(
+            f"cannot use Secret '{secret.namespace}/{secret.name}' in {field}: unsupported"
+            f" secret type '{secret.type}'; it must be '{SECRET_TYPE}'"
+        )
 
 
 def _reference(key: ObjectKey) -> gotemplate.Struct:

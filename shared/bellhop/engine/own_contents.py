@@ -22,6 +22,9 @@ Find = Callable[[Ref], ConfigMap | Secret | None]
 
 _WHERE = "{}[{}]"
 
+Read = Callable[[Ref, ConfigMap | Secret | None], tuple[Content, ...]]
+"""Reads what a ref names; what is optional may be missing."""
+
 T = TypeVar("T", bound=HeldText)
 
 
@@ -63,12 +66,37 @@ def own_contents(
     Raises:
         PermanentError: as `contents` does, for what is for all clusters or those of a namespace.
     """
+
+    def read(ref: Ref, holder: ConfigMap | Secret | None) -> tuple[Content, ...]:
+        return contents([(ref, holder)], None, always=False, limits=limits)
+
     return tuple(
-        part.limited(content)
+        content
         for number, each in enumerate(refs)
-        for part in _parts(each, clusters, limits, _WHERE.format(field, number))
-        for content in _contents(part, find, limits, field)
+        for content in ref_contents(
+            each, clusters, find, limits, _WHERE.format(field, number), read
+        )
     )
+
+
+def ref_contents(
+    ref: PolicyRef,
+    clusters: Sequence[Mapping[str, Any]],
+    find: Find,
+    limits: Limits,
+    where: str,
+    read: Read,
+) -> Iterator[Content]:
+    """Yield what one ref is to each of its clusters, as `own_contents` does.
+
+    `where` is where it was written, as `policyRefs[2]`.
+
+    Raises:
+        PermanentError: it cannot be had, and is for all clusters or those of a namespace.
+    """
+    for part in _parts(ref, clusters, limits, where):
+        for content in _contents(part, find, where.partition("[")[0], read):
+            yield part.limited(content)
 
 
 def own_patches(
@@ -167,7 +195,7 @@ def _rendered(ref: PolicyRef, cluster: Mapping[str, Any], limits: Limits, where:
     return each
 
 
-def _contents(part: _Part, find: Find, limits: Limits, field: str) -> tuple[Content, ...]:
+def _contents(part: _Part, find: Find, field: str, read: Read) -> tuple[Content, ...]:
     """Return what a part holds; for some clusters alone, why that cannot be had.
 
     Raises:
@@ -179,7 +207,7 @@ def _contents(part: _Part, find: Find, limits: Limits, field: str) -> tuple[Cont
             return (Content(str(ref), "", missing=part.wrong),)
         holder = find(ref)
         if holder or ref.optional:
-            return contents([(ref, holder)], None, always=False, limits=limits)
+            return read(ref, holder)
         if part.for_all:
             raise MissingError(missing(ref, field))
         return (Content(str(ref), "", missing=missing(ref, field)),)

@@ -11,6 +11,7 @@ from bellhop import gotemplate
 from bellhop.engine.secrecy import LOCALLY
 from bellhop.errors import InvalidError, TemplateError
 from bellhop.gotemplate import Limits
+from bellhop.model.held_text import HeldText
 
 Dialect = Literal["go", "jinja2"]
 MissingKey = Literal["error", "default", "zero"]
@@ -110,6 +111,26 @@ def render(
 ) -> str:
     """Render a text; see `TemplateText.render`."""
     return TemplateText(text, name, dialect).render(variables, limits)
+
+
+def render_held(
+    text: HeldText,
+    cluster: Mapping[str, Any],
+    resources: Mapping[str, dict[str, Any]],
+    limits: Limits,
+    *,
+    secret: bool,
+) -> str:
+    """Return a text that a profile holds as a cluster gets it; a `secret` one is not quoted.
+
+    Raises:
+        TemplateError: it is a template that fails.
+    """
+    if text.plain or "{{" not in text.text:
+        return text.text
+    root = {"Cluster": cluster, "MgmtResources": resources}
+    template = TemplateText(text.text, text.source, secret=secret, resources=resources)
+    return template.render(root, limits)
 
 
 def dialect_of(*annotations: Mapping[str, str]) -> Dialect:

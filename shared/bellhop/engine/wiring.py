@@ -15,14 +15,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from bellhop.model.gvk import Resource
+from bellhop.model.identity import REASON, REASONS
 
 NAME = "bellhop-forwarder"
 NAMESPACE = "bellhop-system"
 WEBHOOK = "ring.bellhop.dev"
 HOLDING = "drift.bellhop.dev"
-
-APPLIED = ("projectsveltos.io/reason", "Resources")
-"""The label, and its value, of all that profiles bring."""
 
 MESSAGING_NAME = "sveltos-nats"
 MESSAGING_NAMESPACE = "projectsveltos"
@@ -213,8 +211,9 @@ def _holding(name: str, client: Mapping[str, Any], resources: Sequence[Resource]
         replace(each, subresources=each.subresources if "scale" in each.subresources else ())
         for each in resources
     ]
-    label, value = APPLIED
-    return {**_webhook(name, client, ringing), "objectSelector": {"matchLabels": {label: value}}}
+    deployed = {"key": REASON, "operator": "In", "values": list(REASONS)}
+    selector = {"matchExpressions": [deployed]}
+    return {**_webhook(name, client, ringing), "objectSelector": selector}
 
 
 def _one_version_each(resources: Sequence[Resource]) -> list[list[Resource]]:

@@ -7,6 +7,7 @@ from typing import Any
 from bellhop.engine.naming import profile_kind, profile_place
 from bellhop.engine.origin import origin_labels
 from bellhop.fleet.generated_charts import chart_manifest
+from bellhop.fleet.generated_kustomizations import kustomization_manifest
 from bellhop.model.account import labels_of
 from bellhop.model.allow import ANNOTATION as ALLOW
 from bellhop.model.identity import ROLE_REQUEST
@@ -25,14 +26,19 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
         return {"apiVersion": _REQUEST, "kind": ROLE_REQUEST, "metadata": metadata, "spec": {}}
     refs: dict[tuple[str, bool], dict[str, Any]] = {}
     charts = [chart_manifest(each.chart) for each in profile.contents if each.chart]
+    kustomizations: dict[str, dict[str, Any]] = {}
     for content in profile.contents:
         if content.chart:
             continue
         kind, _, place = content.ref.partition(" ")
         parts = place.partition("/")
         own = _handling(content.how)
-        which = content.ref, content.how.local
-        refs[which] = {"kind": kind, "namespace": parts[0], "name": parts[2], **own}
+        ref = {"kind": kind, "namespace": parts[0], "name": parts[2], **own}
+        if content.kustomization:
+            built = {**ref, **kustomization_manifest(content.kustomization)}
+            kustomizations[f"{content.kustomization.field} {content.ref}"] = built
+        else:
+            refs[content.ref, content.how.local] = ref
     return {
         "apiVersion": "config.projectsveltos.io/v1beta1",
         "kind": profile_kind(profile.name),
@@ -56,6 +62,7 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
             **_checked(profile),
             "policyRefs": list(refs.values()),
             **({"helmCharts": charts} if charts else {}),
+            **({"kustomizationRefs": list(kustomizations.values())} if kustomizations else {}),
         },
     }
 

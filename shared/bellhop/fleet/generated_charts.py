@@ -9,7 +9,7 @@ from bellhop.fleet.releases import public
 from bellhop.model.chart import Chart, Options, Removal
 from bellhop.model.held_text import HeldText
 
-_WITHHELD = "<hidden>"
+WITHHELD = "<hidden>"
 _SHARED = {
     "skip_crds": "skipCRDs",
     "skip_schema_validation": "skipSchemaValidation",
@@ -45,8 +45,8 @@ def chart_manifest(chart: Chart) -> dict[str, Any]:
     told = {
         "chartName": chart.chart,
         "chartVersion": chart.version,
-        "values": "\n".join(_WITHHELD if each.secret else each.text for each in values),
-        "valuesFrom": list(_sources(each for each in chart.values if "/" in each.source)),
+        "values": "\n".join(WITHHELD if each.secret else each.text for each in values),
+        "valuesFrom": list(sources_of(each for each in chart.values if "/" in each.source)),
         "helmChartAction": "Uninstall" if chart.unwanted else "",
         "options": _options(chart),
     }
@@ -58,7 +58,7 @@ def chart_manifest(chart: Chart) -> dict[str, Any]:
     }
 
 
-def _sources(values: Iterator[HeldText]) -> Iterator[dict[str, str]]:
+def sources_of(values: Iterator[HeldText]) -> Iterator[dict[str, str]]:
     """Yield the ConfigMaps and Secrets that values come from, each once."""
     named = {(each.source.rpartition("/")[0], each.secret) for each in values}
     for place, secret in sorted(named):

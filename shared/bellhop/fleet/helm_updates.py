@@ -50,11 +50,12 @@ def updates(here: Installation, namespace: str = "", cluster: str = "") -> Itera
     Raises:
         MissingError: this installation deploys no charts.
     """
-    if here.helm is None:
+    helm = here.tools and here.tools.helm
+    if helm is None:
         raise MissingError("cannot look for newer charts: this installation deploys none")
     found = list(_releases(here, namespace, cluster))
     places = {each.place for each in found if isinstance(each.place, Place)}
-    answers = _answers(here.helm.repositories, places)
+    answers = _answers(helm.repositories, places)
     for each in found:
         place = each.place
         there = _Answer(error=place) if isinstance(place, str) else answers[place]

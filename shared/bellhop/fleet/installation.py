@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from bellhop.messages import Publisher
     from bellhop.model.reach import Reach
     from bellhop.ports.access import Access
-    from bellhop.ports.charts import Helm
     from bellhop.ports.queue import DeadLetters, Watched
     from bellhop.ports.secrets import Secrets
+    from bellhop.ports.tools import Tools
     from bellhop.records import Records
     from bellhop.records.catalogs import Catalogs
     from bellhop.settings import Settings
@@ -45,7 +45,7 @@ class Installation(Struct, frozen=True):
 
     `reach` says which addresses clusters may have where this installation runs. `queues` are the
     inboxes for who looks how much there is to do, and `vitals` are known to who opened it to look.
-    Without `helm` no charts are deployed.
+    Without `tools` neither charts nor kustomizations are deployed.
     """
 
     settings: Settings
@@ -59,6 +59,6 @@ class Installation(Struct, frozen=True):
     dead: dict[str, DeadLetters]
     inbound: Inbound
     queues: Mapping[str, Watched] = {}
-    helm: Helm | None = None
+    tools: Tools | None = None
     vitals: Vitals | Ticking | None = None
     worker: Worker = SERVE

@@ -12,9 +12,9 @@ from bellhop.fleet.installation import Installation
 from bellhop.messages import Apply
 from bellhop.model.record import Change, Inventory, Profile
 from bellhop.ports.store import ABSENT
+from bellhop.ports.tools import NONE
+from bellhop.stages.execute import make_features
 from bellhop.stages.features.feature import Feature
-from bellhop.stages.features.helm.executor import Releases
-from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.hands import HELPERS, Hands
 from bellhop.stages.hosting import guests
 from bellhop.stages.work import Work, is_done_once
@@ -67,8 +67,14 @@ def now(
             f"cannot tell what profile '{profile}' would change: there is none of that name;"
             f" `bellhop get {profile_kind(profile).lower()}s` lists those that are"
         )
-    rest = here.records, here.access, here.publisher, here.settings
-    features = Executor(*rest, Hands(HELPERS)), Releases(*rest, here.helm)
+    features = make_features(
+        here.records,
+        here.access,
+        here.publisher,
+        here.settings,
+        hands=Hands(HELPERS),
+        tools=here.tools or NONE,
+    )
     (one,) = found
     goes = [each for each in (*one.destinations, *one.leaving) if cluster in ("", each)]
     if cluster and not goes:

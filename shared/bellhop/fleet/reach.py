@@ -86,6 +86,8 @@ def elsewhere(declared: ClusterProfile | ClusterSet) -> Iterator[str]:
     named = [("clusterRefs", each.namespace, each.name) for each in spec.cluster_refs]
     if isinstance(spec, ClusterProfileSpec):
         named += [("policyRefs", each.namespace, each.name) for each in spec.policy_refs]
+        built = spec.kustomization_refs
+        named += [("kustomizationRefs", each.namespace, each.name) for each in built]
         named += [("patchesFrom", each.namespace, each.name) for each in spec.patches_from]
         charts = [ref for each in spec.charts() for ref in each.refs]
         named += [("helmCharts", each.namespace, each.name) for each in charts]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -40,9 +40,15 @@ from bellhop.model.kinds import (
     EventTrigger,
     Secret,
 )
-from bellhop.model.record import Cluster, Content, Profile, Reading
+from bellhop.model.record import Cluster, Content, FeatureName, Profile, Reading
 from bellhop.settings import Settings
 from bellhop.stages.features.resources.planning import Desired, desired, plan
+
+if TYPE_CHECKING:
+    from bellhop.stages.features.resources.building import Building
+
+_FEATURES: tuple[FeatureName, ...] = ("Resources", "Kustomize")
+"""Those that bring objects which are known without a cluster."""
 
 
 class Placement(Struct, frozen=True):
@@ -103,6 +109,7 @@ class Rehearsal:
         )
         self.cluster = cluster
         self.trigger = self._find(trigger)
+        self._building: Building | None = None
 
     def source(self) -> EventSource:
         """Return the source that the trigger has in force in the cluster.
@@ -272,7 +279,9 @@ class Rehearsal:
         """Return contents as they are rendered for a cluster: its own, or what is Local."""
         cluster, resources = self._readable(done, destination)
         there = tuple(
-            engine.deploy_time(each, cluster, resources, limits=self._limits)
+            engine.deploy_time(
+                self._built(each, cluster, resources), cluster, resources, limits=self._limits
+            )
             for each in done.contents
             if each.how.local == local and not each.chart
         )
@@ -309,10 +318,27 @@ class Rehearsal:
 
         return cluster, referred(done.reads, cluster, read, self._limits)
 
+    def _built(
+        self, content: Content, cluster: Mapping[str, Any], resources: Mapping[str, dict[str, Any]]
+    ) -> Content:
+        """Return a content with what its kustomization builds, by the kubectl of whoever asks."""
+        if content.kustomization is None:
+            return content
+        if self._building is None:
+            # Most triggers have none, and nobody is to wait for what builds them.
+            from bellhop.adapters.kustomize.kustomizations import (  # noqa: PLC0415
+                KubectlKustomizations,
+            )
+            from bellhop.stages.features.resources.building import Building  # noqa: PLC0415
+
+            self._building = Building(KubectlKustomizations(), self._limits)
+        return self._building.built(content, cluster, resources)
+
 
 def _refuse_rivals(wanted: Sequence[Desired]) -> None:
-    for error in plan(wanted, {}).rivals:
-        raise error
+    for feature in _FEATURES:
+        for error in plan(wanted, {}, feature=feature).rivals:
+            raise error
 
 
 def _key(manifest: Mapping[str, Any]) -> DeclarationKey:

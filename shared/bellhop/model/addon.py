@@ -23,6 +23,8 @@ from bellhop.model.record import PLAIN, Exclusion, Handling, PatchText, Reading,
 if TYPE_CHECKING:
     from bellhop.model.chart import Chart
     from bellhop.model.checks import Check as CheckSpec
+    from bellhop.model.kustomization import Kustomization
+    from bellhop.model.kustomize import KustomizationRef
 
 Tier = Annotated[int, Field(ge=1, le=2**31 - 1)]
 DeploymentType = Literal["Remote", "Local"]
@@ -85,6 +87,26 @@ class ChartRef(NamedTuple):
         return self._replace(values=values, credentials=credentials, authority=authority)
 
 
+class KustomizationSource(NamedTuple):
+    """A kustomization as it is written, what has its files, and what it is deployed with."""
+
+    kustomization: "Kustomization"
+    ref: PolicyRef
+    values: tuple[PolicyRef, ...]
+
+    @property
+    def refs(self) -> tuple[PolicyRef, ...]:
+        """List the ConfigMaps and Secrets that it names."""
+        return (self.ref, *self.values)
+
+    def within(self, namespace: str) -> "KustomizationSource":
+        """Return it with all that it names in a namespace; an empty one changes nothing."""
+        if not namespace:
+            return self
+        ref, *values = (each._replace(namespace=namespace) for each in self.refs)
+        return self._replace(ref=ref, values=tuple(values))
+
+
 class GeneratorRef(NamedTuple):
     """What is rendered into a ConfigMap or Secret of its own; all but `kind` may be templates.
 
@@ -117,12 +139,17 @@ class PolicyRefSpec(Model):
 
     @model_validator(mode="after")
     def _has_one_origin(self) -> Self:
-        named = bool(self.name) or self.kind is not None
-        if self.remote_url is not None and named:
-            raise mistake("remoteURL stands beside kind or name; keep one of them")
-        if self.remote_url is None and not (self.name and self.kind):
-            raise mistake(f"{'kind' if self.name else 'name'} is missing")
+        refuse_two_origins(self)
         return self
+
+
+def refuse_two_origins(ref: "PolicyRefSpec | KustomizationRef") -> None:
+    """See that a ref names an object or a URL, and not both."""
+    named = bool(ref.name) or ref.kind is not None
+    if ref.remote_url is not None and named:
+        raise mistake("remoteURL stands beside kind or name; keep one of them")
+    if ref.remote_url is None and not (ref.name and ref.kind):
+        raise mistake(f"{'kind' if ref.name else 'name'} is missing")
 
 
 class AddonSpec(Model):
@@ -186,10 +213,19 @@ class AddonSpec(Model):
             each.ref(number, self._common()) for number, each in enumerate(self.helm_charts)
         )
 
+    def kustomizations(self) -> tuple[KustomizationSource, ...]:
+        """List the kustomizations, in their order."""
+        return tuple(
+            each.source(number, self._handling(each))
+            for number, each in enumerate(self.kustomization_refs)
+            if each.kind in {"ConfigMap", "Secret"}
+        )
+
     @property
     def local(self) -> bool:
         """Tell whether any of it is brought to the cluster `mgmt/mgmt`."""
-        return any(ref.deployment_type == "Local" for ref in self.policy_refs)
+        refs = (*self.policy_refs, *self.kustomization_refs)
+        return any(ref.deployment_type == "Local" for ref in refs)
 
     @property
     def sync(self) -> Sync:
@@ -233,7 +269,7 @@ class AddonSpec(Model):
             "postDeleteChecks": self.post_delete_checks,
         }
 
-    def _handling(self, ref: PolicyRefSpec) -> Handling:
+    def _handling(self, ref: "PolicyRefSpec | KustomizationRef") -> Handling:
         return replace(
             self._common(),
             tier=ref.tier,

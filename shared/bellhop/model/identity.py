@@ -13,6 +13,12 @@ from typing import Any
 from bellhop.errors import InvalidError
 from bellhop.model.gvk import ObjectKey
 
+REASON = "projectsveltos.io/reason"
+"""The label of all objects that profiles bring: the feature that does."""
+
+REASONS = ("Kustomize", "Resources")
+"""Its values; what a chart consists of has none."""
+
 MANAGER = "bellhop"
 """The field manager by which objects are applied, and by which their writes are known as ours."""
 

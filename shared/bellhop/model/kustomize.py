@@ -1,12 +1,20 @@
 """The kustomizations of a profile."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from bellhop.model.addon import DeploymentType, Tier
+from bellhop.model.addon import (
+    DeploymentType,
+    KustomizationSource,
+    PolicyRef,
+    Tier,
+    refuse_two_origins,
+)
 from bellhop.model.base import Many, Model
-from bellhop.model.names import NamespaceOrTemplate
+from bellhop.model.kustomization import Kustomization, Substitute
+from bellhop.model.names import NameOrTemplate, NamespaceOrTemplate
+from bellhop.model.record import Handling
 from bellhop.model.ref import RemoteUrl, ValueFrom
 
 
@@ -14,7 +22,7 @@ class KustomizationRef(Model):
     """One kustomization; most texts may be templates."""
 
     namespace: NamespaceOrTemplate = ""
-    name: str = ""
+    name: NameOrTemplate = ""
     kind: Literal["GitRepository", "OCIRepository", "Bucket", "ConfigMap", "Secret"] | None = None
     path: str = ""
     components: Many[str] = ()
@@ -27,3 +35,26 @@ class KustomizationRef(Model):
     skip_namespace_creation: bool = False
     force: bool = False
     remote_url: RemoteUrl | None = Field(default=None, alias="remoteURL")
+
+    @model_validator(mode="after")
+    def _has_one_origin(self) -> Self:
+        refuse_two_origins(self)
+        return self
+
+    def source(self, number: int, how: Handling) -> KustomizationSource:
+        """Return it, the entry of that number, with what it names."""
+        assert self.kind in ("ConfigMap", "Secret")
+        field = f"kustomizationRefs[{number}]"
+        values = (
+            Substitute(text, f"{field}.values.{key}", key=key) for key, text in self.values.items()
+        )
+        return KustomizationSource(
+            Kustomization(
+                field, self.path, tuple(self.components), self.target_namespace, tuple(values)
+            ),
+            PolicyRef(self.namespace, self.name, self.kind, self.optional, how),
+            tuple(
+                PolicyRef(each.namespace, each.name, each.kind, each.optional)
+                for each in self.values_from
+            ),
+        )

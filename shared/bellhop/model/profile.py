@@ -10,6 +10,7 @@ from bellhop.model.addon import (
     ChartRef,
     ClusterRef,
     ClusterReference,
+    KustomizationSource,
     NearReference,
     PolicyRef,
 )
@@ -83,6 +84,11 @@ class ClusterProfile(Declaration):
         return tuple(each.within(self.namespace) for each in self.asked.charts())
 
     @property
+    def kustomizations(self) -> tuple[KustomizationSource, ...]:
+        """The kustomizations, in their order."""
+        return tuple(each.within(self.namespace) for each in self.asked.kustomizations())
+
+    @property
     def patch_refs(self) -> tuple[PolicyRef, ...]:
         """The ConfigMaps and Secrets that hold patches, in their order."""
         return self._own(self.asked.patch_refs())
@@ -107,10 +113,9 @@ class ClusterProfile(Declaration):
     @property
     def holder_refs(self) -> tuple[PolicyRef, ...]:
         """All ConfigMaps and Secrets that it is rendered from."""
-        return (*self.policy_refs, *self.patch_refs, *self._chart_refs())
-
-    def _chart_refs(self) -> tuple[PolicyRef, ...]:
-        return tuple(ref for each in self.charts for ref in each.refs)
+        charts = (ref for each in self.charts for ref in each.refs)
+        kustomizations = (ref for each in self.kustomizations for ref in each.refs)
+        return (*self.policy_refs, *self.patch_refs, *charts, *kustomizations)
 
     @property
     def local(self) -> bool:

@@ -17,6 +17,7 @@ from bellhop.model.check import Check, When
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.held_text import HeldText
 from bellhop.model.hosting import MANAGEMENT, Hosting
+from bellhop.model.kustomization import Kustomization
 from bellhop.model.rollout import AT_ONCE, Rollout
 from bellhop.model.tally import Tally
 from bellhop.redacted import Redacted
@@ -40,6 +41,9 @@ Sync = Literal["OneTime", "Continuous", "ContinuousWithDriftDetection", "DryRun"
 
 With drift detection it is also applied again where somebody else changed what it brought.
 """
+
+FeatureName = Literal["Resources", "Helm", "Kustomize"]
+"""What deploys a part of a profile, in Sveltos' words: `featureID`."""
 
 MOST_WATCHED = 256
 """Kinds of one profile that ring in a cluster when others change them, and ConfigMaps and Secrets
@@ -615,7 +619,7 @@ PLAIN = Handling()
 class Content(Struct, frozen=True):
     """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
 
-    Or it is a `chart`, and nothing of that.
+    Or it is a `chart` or a `kustomization`, and nothing of that.
 
     `dialect` is the template's, or that of a script that writes the manifests. What is `secret` was
     made with the values of a Secret in reach: no error quotes it. `withheld` are those values, for
@@ -635,12 +639,21 @@ class Content(Struct, frozen=True):
     how: Handling = PLAIN
     clusters: tuple[str, ...] = ()
     chart: Chart | None = None
+    kustomization: Kustomization | None = None
+
+    @property
+    def feature(self) -> FeatureName:
+        """Say which feature deploys it."""
+        if self.chart:
+            return "Helm"
+        return "Kustomize" if self.kustomization else "Resources"
 
     @property
     def alike(self) -> bool:
         """Say whether each cluster of a namespace gets the same of it."""
         patched = all(each.alike for each in self.how.patches)
-        return not self.template and not self.clusters and patched
+        built = self.kustomization is None or self.kustomization.alike
+        return not self.template and not self.clusters and patched and built
 
     def with_patches(self, patches: tuple[PatchText, ...]) -> Content:
         """Return it with further patches, after those that it has."""
@@ -674,7 +687,8 @@ NO_OBJECT = "what it holds writes no object yet"
 def empty(contents: Sequence[Content]) -> bool:
     """Say whether contents bring nothing anywhere, though there are some."""
     return bool(contents) and not any(
-        each.manifests or each.template or each.missing or each.chart for each in contents
+        each.manifests or each.template or each.missing or each.feature != "Resources"
+        for each in contents
     )
 
 
@@ -806,7 +820,8 @@ class Held(Struct, frozen=True):
     It was `mended` so many times in a row, `mended_at` last. Of a workload that restarts with what
     it reads, `mounted` has the state of each, and `reloaded` what its pods are annotated with. What
     is `local` is there for the clusters of its profile. Of a Helm release `release` says which
-    chart it is of; what Helm made for one is `part_of` it, `namespace/name`.
+    chart it is of; what Helm made for one is `part_of` it, `namespace/name`. One that is
+    `kustomized` a kustomization has built.
     """
 
     digest: str
@@ -824,6 +839,14 @@ class Held(Struct, frozen=True):
     local: bool = False
     release: HeldRelease | None = None
     part_of: str = ""
+    kustomized: bool = False
+
+    @property
+    def feature(self) -> FeatureName:
+        """Say which feature deployed it."""
+        if self.of_chart:
+            return "Helm"
+        return "Kustomize" if self.kustomized else "Resources"
 
     @property
     def of_chart(self) -> bool:

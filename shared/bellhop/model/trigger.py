@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from bellhop.errors import InvalidError
-from bellhop.model.addon import AddonSpec, ChartRef, ContentKind, GeneratorRef, PolicyRef
+from bellhop.model.addon import (
+    AddonSpec,
+    ChartRef,
+    ContentKind,
+    GeneratorRef,
+    KustomizationSource,
+    PolicyRef,
+)
 from bellhop.model.base import Later, Many, mistake
 from bellhop.model.check import Check
 from bellhop.model.core import Declaration
@@ -131,6 +138,11 @@ class EventTrigger(Declaration):
         return self.spec.charts()
 
     @property
+    def kustomizations(self) -> tuple[KustomizationSource, ...]:
+        """The kustomizations, in their order."""
+        return self.spec.kustomizations()
+
+    @property
     def patch_refs(self) -> tuple[PolicyRef, ...]:
         """The ConfigMaps and Secrets that hold patches, in their order."""
         return self.spec.patch_refs()
@@ -161,8 +173,9 @@ class EventTrigger(Declaration):
     def holder_refs(self) -> tuple[PolicyRef, ...]:
         """All ConfigMaps and Secrets that it is rendered from."""
         charts = (ref for each in self.charts for ref in each.refs)
+        kustomizations = (ref for each in self.kustomizations for ref in each.refs)
         generators = (each.ref for each in self.generators)
-        return (*self.policy_refs, *self.patch_refs, *charts, *generators)
+        return (*self.policy_refs, *self.patch_refs, *charts, *kustomizations, *generators)
 
     @property
     def local(self) -> bool:

@@ -18,12 +18,7 @@ _CHARTS = {
     "options.postRenderStrategy=separate": _HOOKS,
     "options.postRenderStrategy=nohooks": _HOOKS,
 }
-_KUSTOMIZE = (
-    "kustomizations are not built yet; leave the field out, or deploy built manifests "
-    "through policyRefs"
-)
 _CHECKS = {
-    "featureID=Kustomize": "kustomizations are not built yet; use featureID Resources",
     "jobCheck": "checks by Jobs are not run; use script or evaluateCEL",
     "metricSource": "metrics are not asked for; use script or evaluateCEL on objects",
     "metricQueries": "metrics are not asked for; use script or evaluateCEL on objects",
@@ -39,7 +34,12 @@ _ADDONS = {
         "remote manifests are not fetched yet; put them into a ConfigMap or Secret"
     ),
     **{f"helmCharts[].{field}": sentence for field, sentence in _CHARTS.items()},
-    "kustomizationRefs": _KUSTOMIZE,
+    "kustomizationRefs[].kind=GitRepository": _FLUX,
+    "kustomizationRefs[].kind=OCIRepository": _FLUX,
+    "kustomizationRefs[].kind=Bucket": _FLUX,
+    "kustomizationRefs[].remoteURL": (
+        "remote kustomizations are not fetched yet; put a tarball into a ConfigMap or Secret"
+    ),
     **{
         f"{when}[].{field}": sentence
         for when in ("preDeployChecks", "validateHealths", "preDeleteChecks", "postDeleteChecks")

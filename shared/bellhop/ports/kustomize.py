@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from bellhop.engine.tarball import Folder
+if TYPE_CHECKING:
+    from bellhop.engine.tarball import Folder
 
 
 class Kustomizations(Protocol):

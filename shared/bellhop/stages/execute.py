@@ -35,9 +35,9 @@ from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Inventory, Outcome, Profile
 from bellhop.ports.access import Access
-from bellhop.ports.charts import Helm
 from bellhop.ports.store import ABSENT
-from bellhop.records import Kept
+from bellhop.ports.tools import NONE, Tools
+from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.checks import Checks
@@ -62,6 +62,21 @@ from bellhop.stages.work import Work, is_done_once
 _ROUNDS = 4
 
 
+def make_features(
+    records: Records,
+    access: Access,
+    publisher: Publisher,
+    settings: Settings,
+    *,
+    hands: Hands,
+    tools: Tools,
+) -> tuple[Feature[Any], ...]:
+    """Return all features, in the order in which they are planned and carried out."""
+    resources = Executor(records, access, publisher, settings, hands, tools.kustomizations)
+    charts = Releases(records, access, publisher, settings, tools.helm)
+    return resources, charts, resources.named("Kustomize")
+
+
 class Execute:
     """Applies profiles to clusters and withdraws them."""
 
@@ -75,9 +90,9 @@ class Execute:
         *,
         peers: Peers = UNKNOWN,
         hands: Hands = ALONE,
-        helm: Helm | None = None,
+        tools: Tools = NONE,
     ) -> None:
-        """Make the stage of one process; without Helm it deploys no charts."""
+        """Make the stage of one process, which deploys what it has the tools for."""
         self._records = records = catalogs.records
         self._publisher = publisher
         self._circuits = Circuits(records, access, publisher, settings, log)
@@ -91,9 +106,8 @@ class Execute:
         self._turns = Turns(records, publisher)
         self._granting = Granting(records, publisher)
         self._revoking = Revoking(catalogs)
-        self._features: tuple[Feature[Any], ...] = (
-            Executor(records, access, publisher, settings, hands),
-            Releases(records, access, publisher, settings, helm),
+        self._features = make_features(
+            records, access, publisher, settings, hands=hands, tools=tools
         )
 
     def handle(self, message: Apply) -> None:
@@ -360,10 +374,13 @@ class Execute:
         self._leases.take(work, begun)
         try:
             self._look_ahead(work)
-            for feature, (_, plan) in zip(self._each(work), plans, strict=True):
-                feature.carry_out(work, plan)
+            waiting = [plan for _, plan in plans]
+            for feature in self._each(work):
+                feature.carry_out(work, waiting.pop(0))
                 if work.failed or work.unfinished:
                     break
+            for plan in waiting:
+                work.take_back(plan.begun({}))
         finally:
             self._leases.give_up(work)
 

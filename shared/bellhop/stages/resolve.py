@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -121,8 +121,8 @@ class Resolution:
                 declared.policy_refs, clusters, recipe.find, self._limits, declared.refs_field
             )
             patches = own_patches(declared.patch_refs, clusters, recipe.find, self._limits)
-            charts = _charts(declared, clusters, recipe.find, self._limits)
-            contents = tuple(each.with_patches(patches) for each in (*contents, *charts))
+            addons = _addons(declared, clusters, recipe.find, self._limits)
+            contents = tuple(each.with_patches(patches) for each in (*contents, *addons))
             if declared.grants:
                 contents = with_account(contents, declared.grants)
             refuse_rendered(declared, contents)
@@ -132,20 +132,22 @@ class Resolution:
         return sealed(draft, contents)
 
 
-def _charts(
+def _addons(
     declared: ClusterProfile,
     clusters: Sequence[Mapping[str, Any]],
     find: Callable[[Ref], ConfigMap | Secret | None],
     limits: Limits,
-) -> Iterable[Content]:
-    """Return the charts of a profile, as they are written.
+) -> Iterator[Content]:
+    """Yield the charts and kustomizations of a profile, as they are written.
 
     Raises:
         PermanentError: something that they need is missing.
     """
-    if not declared.charts:
-        return ()
-    # Most users have no charts, and a cold function is not to load what reads them.
+    if not (declared.charts or declared.kustomizations):
+        return
+    # Most users have neither, and a cold function is not to load what reads them.
     from bellhop.engine.charts.declared import own_charts  # noqa: PLC0415
+    from bellhop.engine.kustomizations.declared import own_kustomizations  # noqa: PLC0415
 
-    return own_charts(declared.charts, clusters, find, limits)
+    yield from own_charts(declared.charts, clusters, find, limits)
+    yield from own_kustomizations(declared.kustomizations, clusters, find, limits)

@@ -24,7 +24,7 @@ from bellhop.messages import Apply, Publisher
 from bellhop.messages import Survey as Message
 from bellhop.model.chart import RELEASE
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
-from bellhop.model.identity import MANAGER
+from bellhop.model.identity import MANAGER, REASON, REASONS
 from bellhop.model.marks import OWNER
 from bellhop.model.record import Finding, Held, Owner
 from bellhop.ports.access import Access
@@ -40,7 +40,7 @@ PAGE = 500
 _ASKED = 100
 """Objects that are read one by one, where they may not be listed, before a turn may end."""
 
-_LABEL = "projectsveltos.io/reason=Resources"
+_LABEL = f"{REASON} in ({','.join(REASONS)})"
 _END = "\U0010ffff"
 _RESTARTS = 3
 _SLACK = timedelta(minutes=1)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Any
 
 from msgspec import Struct
 
@@ -67,6 +68,8 @@ class Work:
     any ConfigMap or Secret, is `written`, and what its workloads read and we may not is `unread`.
     What is Local is brought for the `guests`; what of it one of them cannot have is told in
     `lacking`, with the reason. It has `got_on` once there is less to do.
+    The objects that are `desired` are found out once, for all features that bring any, each with
+    which one does; with why what is built for one is `unbuilt`.
     It `reads_elsewhere` if templates read an object of `mgmt/mgmt`; None until that is looked up.
     """
 
@@ -97,6 +100,8 @@ class Work:
     lacking: list[BellhopError] = field(default_factory=list)
     got_on: bool = False
     reads_elsewhere: bool | None = None
+    desired: tuple[Any, ...] | None = None
+    unbuilt: BellhopError | None = None
 
     @cached_property
     def wanted(self) -> bool:
@@ -134,6 +139,16 @@ class Work:
         if elsewhere is None:
             elsewhere = any(map(may_be_elsewhere, self.profile.reads))
         return self.dry or self.profile.rollout.reloads or elsewhere
+
+    def take_back(self, keys: Iterable[Identity]) -> None:
+        """Hold objects as before the lease, since nothing was begun of what was planned for them.
+
+        What an earlier try may have applied stays unsure.
+        """
+        for key in keys:
+            self.held.pop(key, None)
+            if key in self.before:
+                self.held[key] = self.before[key]
 
     def note(self, upshot: Upshot) -> None:
         """Note what came of one object."""

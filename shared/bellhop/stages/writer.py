@@ -350,7 +350,7 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
             content.missing,
             to_builtins(content.how),
             list(content.clusters),
-            *([to_builtins(content.chart)] if content.chart else []),
+            *(to_builtins(each) for each in (content.chart, content.kustomization) if each),
         ]
         for content in contents
     ]
@@ -382,4 +382,5 @@ def _count(contents: Sequence[Content]) -> str:
         for manifest in content.manifests
     ]
     named += [f"Release {content.chart.release}" for content in contents if content.chart]
+    named += [f"kustomization of {content.ref}" for content in contents if content.kustomization]
     return ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")  # noqa: PLR2004

@@ -221,7 +221,9 @@ def test_what_is_held_rings_by_its_label_alone() -> None:
     assert [each["name"] for each in found] == ["ring.bellhop.dev", "drift.bellhop.dev"]
     asked, held = found
     assert "objectSelector" not in asked
-    assert held["objectSelector"] == {"matchLabels": {"projectsveltos.io/reason": "Resources"}}
+    brought = {"key": "projectsveltos.io/reason", "operator": "In"}
+    values = ["Kustomize", "Resources"]
+    assert held["objectSelector"] == {"matchExpressions": [{**brought, "values": values}]}
     rules = {rule["resources"][0]: rule["resources"] for rule in held["rules"]}
     assert rules == {
         "deployments": ["deployments", "deployments/status"],

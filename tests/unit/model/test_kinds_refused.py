@@ -394,12 +394,13 @@ def problems(text: str) -> list[str]:
             id="a profile",
         ),
         pytest.param(
-            TRIGGER + "  kustomizationRefs: [1]\n",
+            TRIGGER + "  kustomizationRefs: [{kind: Bucket, nonsense: 1}]\n",
             [
                 (
-                    "line 8, spec.kustomizationRefs: kustomizations are not built yet; leave the "
-                    "field out, or deploy built manifests through policyRefs"
+                    "line 8, spec.kustomizationRefs[0].kind: Flux sources are not read yet; use"
+                    " kind ConfigMap or Secret"
                 ),
+                "line 8, spec.kustomizationRefs[0].nonsense: unknown field 'nonsense'",
             ],
             id="mistakes in what is not built",
         ),

@@ -162,6 +162,9 @@ def _ended(outcome: Outcome | None) -> tuple[Ended, ...]:
 def _content(content: Content) -> tuple[str, str, str]:
     if content.chart:
         return content.ref, *charted(content.chart)
+    if content.kustomization:
+        path = content.kustomization.path
+        return content.ref, f"{content.entry} {path}".rstrip(), "built for each cluster"
     if content.template:
         return content.ref, content.entry, "rendered for each cluster"
     named = [overview.object_name(ObjectKey.of(dict(each))) for each in content.manifests]

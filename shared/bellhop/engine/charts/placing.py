@@ -12,7 +12,7 @@ from bellhop.engine import secrecy
 from bellhop.engine.charts.logins import login_for
 from bellhop.engine.digest import digest
 from bellhop.engine.instantiate import MissingInputError, is_withheld
-from bellhop.engine.render import TemplateText
+from bellhop.engine.render import render_held
 from bellhop.errors import InvalidError
 from bellhop.gotemplate import Limits
 from bellhop.model.chart import Chart, Place, release_key
@@ -104,7 +104,7 @@ def _names(
     for name, field in _NAMES.items():
         written = getattr(chart, name)
         text = HeldText(written, f"{chart.field}.{field}", plain=chart.plain, secret=secret)
-        made[name] = _rendered(text, cluster, resources, limits, secret=secret).strip()
+        made[name] = render_held(text, cluster, resources, limits, secret=secret).strip()
         known.knowing(written).refuse_names([(field, made[name])], chart.field)
     return made
 
@@ -119,24 +119,9 @@ def _values(
 ) -> Iterator[str]:
     _refuse_missing(texts)
     for each in texts:
-        made = _rendered(each, cluster, resources, limits, secret=secret or each.secret)
+        made = render_held(each, cluster, resources, limits, secret=secret or each.secret)
         if made.strip():
             yield made
-
-
-def _rendered(
-    text: HeldText,
-    cluster: Mapping[str, Any],
-    resources: Resources,
-    limits: Limits,
-    *,
-    secret: bool,
-) -> str:
-    if text.plain or "{{" not in text.text:
-        return text.text
-    root = {"Cluster": cluster, "MgmtResources": resources}
-    template = TemplateText(text.text, text.source, secret=secret, resources=resources)
-    return template.render(root, limits)
 
 
 def _patches(

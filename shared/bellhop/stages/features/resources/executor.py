@@ -1,11 +1,13 @@
 """Carries plans out: what is new is claimed first, then one phase is done after the other.
 
-The objects of a phase are worked on at once, by all hands that are free.
+The objects of a phase are worked on at once, by all hands that are free. Objects of manifests and
+those that kustomizations build are two features by name, and one by what is done about them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import TypeVar
 
@@ -15,14 +17,16 @@ from bellhop.errors import BellhopError, ConflictError, TemporaryError
 from bellhop.gotemplate import Limits
 from bellhop.messages import Publisher
 from bellhop.model.gvk import Identity
-from bellhop.model.record import Change, Held, Profile
+from bellhop.model.record import Change, FeatureName, Held, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
+from bellhop.ports.kustomize import Kustomizations
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, taken_from
 from bellhop.stages.drift import Drift
-from bellhop.stages.features.resources.planning import Apply, Plan, plan
+from bellhop.stages.features.resources.building import Building
+from bellhop.stages.features.resources.planning import Apply, Desired, Plan, plan
 from bellhop.stages.features.resources.preview import Preview
 from bellhop.stages.features.resources.reloading import Reloading
 from bellhop.stages.features.resources.step import Steps
@@ -45,9 +49,9 @@ R = TypeVar("R")
 
 
 class Executor:
-    """The feature `Resources`: plans, and carries plans out."""
+    """The feature `Resources`, and with another name `Kustomize`: plans, and carries plans out."""
 
-    name = "Resources"
+    name: FeatureName = "Resources"
     inbox = ""
 
     def __init__(
@@ -57,6 +61,7 @@ class Executor:
         publisher: Publisher,
         settings: Settings,
         hands: Hands,
+        kustomizations: Kustomizations | None,
     ) -> None:
         self._records = records
         self._access = access
@@ -70,36 +75,66 @@ class Executor:
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         resources = Resources(records, access, Titles(records, publisher), limits)
         patience = settings.visibility / _PART
-        self._wants = Wants(access, resources, limits, records.clock, patience)
+        building = Building(kustomizations, limits)
+        self._wants = Wants(access, resources, building, limits, records.clock, patience)
         self._drift = Drift(access, records.clock)
         self._transfer = Transfer(records, publisher, hands)
 
+    def named(self, name: FeatureName) -> Executor:
+        """Return the feature of another name; the two share all that they know."""
+        other = copy(self)
+        other.name = name
+        return other
+
+    @property
+    def _is_first(self) -> bool:
+        """Say whether it plans before all others, and finds out for them what they share."""
+        return self.name == "Resources"
+
     def concerns(self, profile: Profile, held: Mapping[Identity, Held]) -> bool:
-        """Say whether a profile has anything but charts, or had it in a cluster."""
-        others = any(each.chart is None for each in profile.contents)
-        return others or not profile.contents or any(not each.of_chart for each in held.values())
+        """Say whether a profile has anything of the feature, or had it in a cluster."""
+        empty = self._is_first and not profile.contents
+        wanted = any(each.feature == self.name for each in profile.contents)
+        return empty or wanted or any(each.feature == self.name for each in held.values())
 
     def plan(self, work: Work) -> Plan:
         """Decide what to do about the objects of a profile in a cluster."""
-        if work.message.contested:
+        if work.message.contested and self._is_first:
             self._doubt(work, Identity.parse(work.message.contested))
         if work.wanted:
-            wanted = self._wants.of(work)
-            if work.watches:
-                self._drift.look(work, wanted)
-            wanted = self._reloading.look(work, wanted)
-            goes_on = work.profile.continue_on_conflict
-            made = plan(wanted, _own(work.held), staying=_staying(work), continues=goes_on)
+            wanted = self._desired(work)
+            made = plan(
+                wanted,
+                _own(work.held),
+                feature=self.name,
+                staying=_staying(work),
+                continues=work.profile.continue_on_conflict,
+            )
             work.lacking += made.rivals
             # Nobody knows what of what is held is there for a cluster that lacks something.
             return replace(made, back=()) if work.lacking else made
         untouched = work.profile.leaves_unchanged
         releases = untouched or work.profile.leaves_policies
-        return plan((), _own(work.held), releases=releases, untouched=untouched)
+        return plan((), _own(work.held), feature=self.name, releases=releases, untouched=untouched)
+
+    def _desired(self, work: Work) -> tuple[Desired, ...]:
+        """Return the objects of both features: they may want the same ones.
+
+        Raises:
+            BellhopError: those of this feature cannot be found out.
+        """
+        if work.desired is None:
+            wanted = self._wants.of(work)
+            if work.watches:
+                self._drift.look(work, wanted)
+            work.desired = self._reloading.look(work, wanted)
+        if work.unbuilt and not self._is_first:
+            raise work.unbuilt
+        return work.desired
 
     def reads_otherwise(self, work: Work) -> bool:
-        """Say whether what templates read has changed since."""
-        return self._wants.read_otherwise(work)
+        """Say whether what templates read has changed since; the first feature read it for all."""
+        return self._is_first and self._wants.read_otherwise(work)
 
     def carry_out(self, work: Work, plan: Plan) -> None:
         """Carry a plan out, for as long as a turn lasts."""
@@ -156,8 +191,7 @@ class Executor:
         if refused:
             mine = [key for key, taken in work.claimed.items() if taken.new]
             self._hand_out(partial(self._steps.unclaim, work), mine)
-            # What an earlier try may have applied stays unsure; of the rest nothing was begun.
-            work.held = dict(work.before)
+            work.take_back(plan.begun({}))
             first, *others = refused
             sentence = f"{first}; nothing else of it is changed meanwhile: continueOnConflict would"
             work.failed += [ConflictError(sentence), *others]

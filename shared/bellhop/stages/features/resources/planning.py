@@ -18,11 +18,10 @@ from bellhop.engine.ordering import moved, phases, rank
 from bellhop.engine.secrecy import holds_values
 from bellhop.errors import ConflictError
 from bellhop.model.gvk import Identity, ObjectKey
-from bellhop.model.identity import MANAGER
+from bellhop.model.identity import MANAGER, REASON
 from bellhop.model.marks import ADOPT, ADOPTED, MADE_BY, OWNER, WRITTEN_BY_SVELTOS
-from bellhop.model.record import PLAIN, Content, Handling, Held
+from bellhop.model.record import PLAIN, Content, FeatureName, Handling, Held
 
-_LABELS = ("projectsveltos.io/reason",)
 _ANNOTATIONS = (
     "projectsveltos.io/hash",
     "projectsveltos.io/reference-kind",
@@ -40,7 +39,7 @@ class Desired(Struct, frozen=True):
 
     The digest covers all that applying it writes down: the object, its ref and the tiers. What an
     API server says of a `secret` one may quote a Secret. One that is Local is wanted for a cluster:
-    its `guest`.
+    its `guest`. Which `feature` brings it is written on it.
     """
 
     key: ObjectKey
@@ -50,6 +49,7 @@ class Desired(Struct, frozen=True):
     secret: bool = False
     how: Handling = PLAIN
     guest: str = ""
+    feature: FeatureName = "Resources"
 
 
 class Apply(Struct, frozen=True):
@@ -144,7 +144,7 @@ class Plan(Struct, frozen=True):
         """Say what is held from the moment on in which the first step may have been taken."""
         unsure = dict(held)
         for step in self.applies:
-            old = step.held or Held("", step.wanted.ref, version=step.wanted.key.gvk.version)
+            old = step.held or _new(step.wanted)
             # Another life may begin: if the one we knew is gone, applying makes the next.
             unsure[step.key] = replace(old, digest="", uid="", secret=True)
         for leave in self.leaves:
@@ -166,6 +166,7 @@ def desired(contents: Iterable[Content], *, tier: int, guest: str = "") -> tuple
             secret=content.secret or holds_values(manifest),
             how=content.how,
             guest=guest,
+            feature=content.feature,
         )
         for content in contents
         for manifest in content.manifests
@@ -178,17 +179,25 @@ def _digest(manifest: Mapping[str, Any], content: Content, tier: int) -> str:
     return digest([manifest, content.ref, tier, *own])
 
 
+def _new(wanted: Desired) -> Held:
+    kustomized, version = wanted.feature == "Kustomize", wanted.key.gvk.version
+    return Held("", wanted.ref, version=version, kustomized=kustomized)
+
+
 def plan(
     objects: Sequence[Desired],
     held: Mapping[Identity, Held],
     *,
+    feature: FeatureName = "Resources",
     releases: bool = False,
     staying: Collection[str] = (),
     continues: bool = False,
     untouched: bool = False,
 ) -> Plan:
-    """Plan the way from what is held to what is wanted.
+    """Plan a feature's part of the way from what is held to what is wanted.
 
+    Objects are those of all features: what one of them held, and another one brings from now on, is
+    that one's to write, and nobody's to remove.
     An object that is wanted in another version of its kind is the same object. Where two refs want
     one, that of the lower tier has it, and of one tier the first; unless the profile `continues`
     with a conflict, the plan ends before the other form of it, and nothing is taken back. Where a
@@ -200,24 +209,34 @@ def plan(
     `ordering.moved` names; removals go by kind.
     """
     unique, rivals = _unique(objects)
-    same = {key for key, each in unique.items() if key in held and held[key].digest == each.digest}
+    same = {key for key, each in unique.items() if _is_held(each, held.get(key))}
     ahead = objects if continues else _before(objects, [other for _, other in rivals])
     wanted = [
         _apply(each, held.get(each.key.identity))
         for each in ahead
         if unique[each.key.identity] is each and each.key.identity not in same
+        if each.feature == feature
     ]
     unwanted = [
         Release(key, each, untouched) if releases or _stays(each, staying) else Remove(key, each)
         for key, each in held.items()
-        if key not in unique
+        if key not in unique and each.feature == feature
     ]
     return Plan(
         forth=_phases(sorted(wanted, key=lambda step: moved(step.key))),
         back=() if rivals else _phases(sorted(unwanted, key=_late, reverse=True)),
-        unchanged=tuple(sorted(same)),
-        rivals=tuple(_in_two_forms(one, other) for one, other in rivals),
+        unchanged=tuple(sorted(key for key in same if unique[key].feature == feature)),
+        rivals=tuple(
+            _in_two_forms(one, other) for one, other in rivals if other.feature == feature
+        ),
     )
+
+
+def _is_held(wanted: Desired, held: Held | None) -> bool:
+    """Say whether an object is held as it is wanted, by the feature that brings it."""
+    if held is None or held.feature != wanted.feature:
+        return False
+    return held.digest == wanted.digest
 
 
 def _before(objects: Sequence[Desired], losers: Sequence[Desired]) -> Iterable[Desired]:
@@ -318,7 +337,7 @@ def decorate(each: Desired, profile: str, tier: int, adopted: str = "") -> dict[
         del metadata["namespace"]
     metadata["labels"] = {
         **(metadata.get("labels") or {}),
-        **dict.fromkeys(_LABELS, "Resources"),
+        REASON: each.feature,
     }
     own, ref_tier = f"sha256:{each.digest}", str(each.how.tier)
     told = (own, kind, namespace, name, ref_tier, profile_kind(profile), profile, str(tier))

@@ -98,6 +98,7 @@ class Steps:
             mounted=noted.mounted,
             reloaded=noted.reloaded,
             local=each.how.local,
+            kustomized=each.feature == "Kustomize",
         )
         held = counted(work, step.key, step.held, held, stored)
         return Upshot(key, held, changed=True, refused=wrong)

@@ -23,10 +23,11 @@ from bellhop.errors import BellhopError, PermanentError, TooLargeError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.identity import ROLE_REQUEST
-from bellhop.model.record import Cluster, Content, Profile
+from bellhop.model.record import Cluster, Content, FeatureName, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.clock import Clock
 from bellhop.ports.kube import Kube
+from bellhop.stages.features.resources.building import Building
 from bellhop.stages.features.resources.planning import Desired, desired, disputed
 from bellhop.stages.hosting import told
 from bellhop.stages.reading import Resources
@@ -51,6 +52,7 @@ class Wants:
         self,
         access: Access,
         resources: Resources,
+        building: Building,
         limits: Limits,
         clock: Clock,
         patience: timedelta,
@@ -58,15 +60,21 @@ class Wants:
         """Render within limits; for others read, and then render, as long as there is patience."""
         self._access = access
         self._resources = resources
+        self._building = building
         self._limits = limits
         self._clock = clock
         self._patience = patience
 
     def of(self, work: Work) -> tuple[Desired, ...]:
-        """Return the objects for this cluster, each in the scope its kind has there."""
+        """Return the objects for this cluster, each in the scope its kind has there.
+
+        Those of the features Resources and Kustomize together: they may want the same ones. Why the
+        latter cannot have its own is noted in the work, for that to say.
+        """
         own, hosted = self._given(work, self._clock.now() + self._patience)
         work.read = _digest(own, hosted)
         wanted = [each for given in own for each in self._own(work, given)]
+        wanted += [each for given in own for each in self._kustomized(work, given)]
         wanted += self._local(work, hosted)
         kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         crds = _kinds_defined(each.manifest for each in wanted)
@@ -101,9 +109,18 @@ class Wants:
         Raises:
             PermanentError: it cannot be rendered.
         """
-        contents = self._rendered(given, _for(work.profile, given.cluster, local=False))
+        contents = self._rendered(given, _own(work.profile, given.cluster, "Resources"))
         if profile_kind(work.profile.name) == ROLE_REQUEST:
             contents = with_bindings(contents, work.profile.name)
+        return desired(contents, tier=work.profile.tier)
+
+    def _kustomized(self, work: Work, given: _Given) -> tuple[Desired, ...]:
+        """Return what kustomizations build for a cluster."""
+        try:
+            contents = self._rendered(given, _own(work.profile, given.cluster, "Kustomize"))
+        except BellhopError as error:
+            work.unbuilt = error
+            return ()
         return desired(contents, tier=work.profile.tier)
 
     def _local(self, work: Work, hosted: Sequence[_Given]) -> Iterator[Desired]:
@@ -157,8 +174,9 @@ class Wants:
 
     def _rendered(self, given: _Given, contents: Iterable[Content]) -> tuple[Content, ...]:
         root = cluster_object(given.cluster)
+        built = (self._building.built(each, root, given.resources) for each in contents)
         return tuple(
-            deploy_time(each, root, given.resources, limits=self._limits) for each in contents
+            deploy_time(each, root, given.resources, limits=self._limits) for each in built
         )
 
     def _placed(
@@ -188,6 +206,11 @@ def _for(profile: Profile, cluster: Cluster, *, local: bool) -> Iterator[Content
         local_here = content.how.local == local and content.chart is None
         if local_here and content.is_for(cluster):
             yield content
+
+
+def _own(profile: Profile, cluster: Cluster, feature: FeatureName) -> Iterator[Content]:
+    """Yield those that a feature brings to a cluster itself."""
+    return (each for each in _for(profile, cluster, local=False) if each.feature == feature)
 
 
 def _admitted(work: Work, wanted: Iterable[Desired]) -> list[Desired]:

@@ -1,0 +1,131 @@
+"""The kustomizations of triggers and profiles, with what their references hold, as contents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from bellhop.engine.event_time import Event, Find, Holder, held_values
+from bellhop.engine.instantiate import Ref, missing, refuse_type, resolve
+from bellhop.engine.own_contents import own_texts, ref_contents
+from bellhop.errors import InvalidError, MissingError
+from bellhop.gotemplate import Limits
+from bellhop.model.addon import KustomizationSource
+from bellhop.model.held_text import HeldText
+from bellhop.model.kinds import ConfigMap
+from bellhop.model.kustomization import ENTRY, Kustomization, Substitute
+from bellhop.model.record import Content
+
+_FIELD = "kustomizationRefs"
+
+
+def own_kustomizations(
+    sources: Sequence[KustomizationSource],
+    clusters: Sequence[Mapping[str, Any]],
+    find: Find,
+    limits: Limits,
+) -> Iterator[Content]:
+    """Yield the kustomizations of a user's own profile, whose texts are for deploy time.
+
+    `clusters` are its destinations as templates see them.
+
+    Raises:
+        PermanentError: as `own_contents` does.
+    """
+    for each in sources:
+        field = f"{each.kustomization.field}.valuesFrom"
+        read = partial(_held_substitutes, field=field)
+        values = own_texts(Substitute, each.values, clusters, find, limits, field, read)
+        whole = _with_values(each.kustomization, values)
+        packed = partial(_packed, whole)
+        for content in ref_contents(each.ref, clusters, find, limits, whole.field, packed):
+            # One that is missing to some clusters is a kustomization, too.
+            yield content if content.kustomization else replace(content, kustomization=whole)
+
+
+def event_kustomizations(event: Event) -> Iterator[Content]:
+    """Yield the kustomizations of a trigger, rendered with the event.
+
+    Raises:
+        PermanentError: something is missing, or a template fails.
+    """
+    for each in event.trigger.kustomizations:
+        field = f"{each.kustomization.field}.valuesFrom"
+        values = (
+            _substitute(text)
+            for ref in event.refs(each.values, field)
+            for text in event.values(ref, event.find(ref), field=field)
+        )
+        whole = _with_values(_rendered(each.kustomization, event), values)
+        (ref,) = resolve([each.ref], event.fields, namespace=event.namespace, field=whole.field)
+        holder = event.find(ref)
+        if holder is None and not ref.optional:
+            raise MissingError(missing(ref, _FIELD))
+        yield from _packed(whole, ref, holder)
+
+
+def _rendered(kustomization: Kustomization, event: Event) -> Kustomization:
+    field = kustomization.field
+    texts = (kustomization.path, *kustomization.components, kustomization.namespace)
+    values = tuple(
+        replace(
+            each,
+            text=event.fields.values(each.text, each.source),
+            plain=not event.writes_actions(each.text),
+            secret=event.fields.secret,
+        )
+        for each in kustomization.values
+    )
+    return replace(
+        kustomization,
+        path=event.fields.text(kustomization.path, f"{field}.path"),
+        components=tuple(
+            event.fields.text(each, f"{field}.components[{number}]")
+            for number, each in enumerate(kustomization.components)
+        ),
+        namespace=event.fields.text(kustomization.namespace, f"{field}.targetNamespace"),
+        values=values,
+        plain=not any(map(event.writes_actions, texts)),
+    )
+
+
+def _packed(kustomization: Kustomization, ref: Ref, holder: Holder) -> tuple[Content, ...]:
+    """Return a kustomization with the tarball of a ConfigMap or Secret; nothing of none.
+
+    Raises:
+        InvalidError: it holds no tarball, or a Secret has a wrong type.
+    """
+    if holder is None:
+        return ()
+    secret = not isinstance(holder, ConfigMap)
+    if isinstance(holder, ConfigMap):
+        tarball = holder.binary_data.get(ENTRY)
+    else:
+        refuse_type(holder, _FIELD)
+        tarball = holder.data.get(ENTRY)
+    if not tarball:
+        raise InvalidError(
+            f"cannot use {ref} in {_FIELD}: it has no entry '{ENTRY}'; make one with `tar -czf"
+            f" {ENTRY} -C FOLDER .` and `kubectl create {holder.kind.lower()}"
+            f"{' generic' if secret else ''} NAME --from-file={ENTRY}`"
+        )
+    whole = replace(kustomization, tarball=tarball)
+    return (Content(str(ref), ENTRY, secret=secret, how=ref.how, kustomization=whole),)
+
+
+def _with_values(kustomization: Kustomization, held: Iterable[Substitute]) -> Kustomization:
+    """Add values in the order in which Sveltos takes them: those that are no templates win."""
+    values = sorted(held, key=lambda each: each.plain)
+    return replace(kustomization, values=(*kustomization.values, *values))
+
+
+def _held_substitutes(ref: Ref, holder: Holder, *, field: str) -> Iterator[Substitute]:
+    return map(_substitute, held_values(ref, holder, field=field))
+
+
+def _substitute(text: HeldText) -> Substitute:
+    key = text.source.rpartition("/")[2]
+    return Substitute(text.text, text.source, text.plain, text.secret, key=key)

@@ -1,0 +1,132 @@
+"""Builds the kustomizations of a profile, each once for all that want it alike.
+
+A build takes kubectl up to a second, and plans are made often: for each cluster, and again for
+each message. So what was built is kept, by a digest of all that it was built of.
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from bellhop.engine.digest import digest
+from bellhop.engine.secrecy import unforeseen
+from bellhop.errors import InvalidError, MissingError, TemporaryError, UnreachableError
+from bellhop.gotemplate import Limits
+from bellhop.model.kustomization import ENTRY, Kustomization
+from bellhop.model.record import Content
+from bellhop.ports.kustomize import Kustomizations
+
+if TYPE_CHECKING:
+    from bellhop.engine.kustomizations.placing import Build
+
+_MOST = 64
+_LARGEST = 32 * 1024 * 1024
+"""Characters of all builds that are kept."""
+
+
+class Built:
+    """The newest builds by name, shared between threads: who wants one that is made waits."""
+
+    def __init__(self, most: int = _MOST, largest: int = _LARGEST) -> None:
+        self._most = most
+        self._largest = largest
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, Future[str]] = OrderedDict()
+
+    def get(self, name: str, build: Callable[[], str]) -> str:
+        """Return what was built, or build it; a build that fails is tried again."""
+        with self._lock:
+            found, mine = self._kept.get(name), Future[str]()
+            self._kept.setdefault(name, mine)
+            self._kept.move_to_end(name)
+        if found:
+            return found.result()
+        try:
+            mine.set_result(build())
+        except BaseException as error:
+            with self._lock:
+                self._kept.pop(name, None)
+            mine.set_exception(error)
+            raise
+        self._forget()
+        return mine.result()
+
+    def _forget(self) -> None:
+        """Forget the oldest builds, but for the newest one."""
+        with self._lock:
+            sizes = {name: len(each.result()) for name, each in self._kept.items() if each.done()}
+            size = sum(sizes.values())
+            for name in list(sizes)[:-1]:
+                if len(self._kept) <= self._most and size <= self._largest:
+                    return
+                size -= sizes[name]
+                del self._kept[name]
+
+
+class Building:
+    """Makes objects of kustomizations; without a program it says what is missing."""
+
+    def __init__(self, kustomizations: Kustomizations | None, limits: Limits) -> None:
+        self._kustomizations = kustomizations
+        self._limits = limits
+        self._built = Built()
+
+    def built(
+        self, content: Content, cluster: Mapping[str, Any], resources: Mapping[str, dict[str, Any]]
+    ) -> Content:
+        """Return a content with the objects that its kustomization builds for a cluster, if any.
+
+        Raises:
+            PermanentError: it cannot be built, or what it builds cannot be read.
+            TemporaryError: it cannot be built now.
+        """
+        wanted = content.kustomization
+        if wanted is None or content.missing:
+            return content
+        # Most users have no kustomizations, and a cold function is not to load what reads them.
+        from bellhop.engine.kustomizations.placing import build_for, objects_of  # noqa: PLC0415
+
+        how = build_for(wanted, cluster, resources, self._limits)
+        output = self._output(content, wanted, how)
+        return objects_of(content, output, cluster, resources, self._limits)
+
+    def _output(self, content: Content, wanted: Kustomization, how: Build) -> str:
+        """Return what a kustomization builds; what goes wrong names where it is from."""
+        name = digest([wanted.tarball, how.path, how.components, how.namespace])
+        try:
+            with unforeseen(f"cannot build {content.ref}", secret=content.secret):
+                return self._built.get(name, lambda: self._build(wanted, how))
+        except (InvalidError, MissingError) as error:
+            raise _told(error, content) from (None if content.secret else error)
+        except UnreachableError as error:
+            # It takes too long: the cluster is not to be taken for away.
+            raise TemporaryError(f"{content.ref}: {error}", delay=error.delay) from error
+
+    def _build(self, wanted: Kustomization, how: Build) -> str:
+        if self._kustomizations is None:
+            raise MissingError(
+                "cannot build kustomizations: nothing here can; put what `kubectl kustomize` writes"
+                " into a ConfigMap, and name that in policyRefs"
+            )
+        from bellhop.engine.tarball import unpack  # noqa: PLC0415 - as above
+
+        folder = unpack({ENTRY: base64.b64decode(wanted.tarball)})
+        return self._kustomizations.build(
+            folder, how.path, components=how.components, namespace=how.namespace
+        )
+
+
+def _told(error: InvalidError | MissingError, content: Content) -> InvalidError | MissingError:
+    """Say which kustomization cannot be built; kustomize may quote a Secret that it is from."""
+    sentence = str(error)
+    if content.secret and isinstance(error, InvalidError):
+        sentence = (
+            "cannot build the kustomization; why is withheld, for it may quote the Secret:"
+            " `kubectl kustomize` tells it in the folder of the tarball"
+        )
+    return type(error)(f"{content.ref}: {sentence}")
