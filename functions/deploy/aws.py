@@ -5,6 +5,7 @@ from __future__ import annotations
 from bellhop.cloud.loading import undisturbed
 
 with undisturbed():
+    from bellhop.adapters.metrics import Prometheus
     from bellhop.aws.access import access_of, secrets_of
     from bellhop.aws.batch import Batch
     from bellhop.aws.resources import Resources
@@ -17,7 +18,8 @@ with undisturbed():
 def _stage(here: Resources) -> Deploy:
     access = access_of(here, secrets_of(here))
     catalogs, publisher, settings = Catalogs(here.records), here.publisher, here.settings
-    execute = Execute(catalogs, access, publisher, settings, here.log, hands=Hands(HELPERS))
+    metrics, hands, log = Prometheus(here.reach), Hands(HELPERS), here.log
+    execute = Execute(catalogs, access, publisher, settings, log, metrics=metrics, hands=hands)
     return Deploy(here.records, catalogs, publisher, execute, settings)
 
 

@@ -8,6 +8,7 @@ with undisturbed():
     import functions_framework
     from cloudevents.http import CloudEvent
 
+    from bellhop.adapters.metrics import Prometheus
     from bellhop.gcp.access import access_of, secrets_of
     from bellhop.gcp.push import Push
     from bellhop.gcp.resources import Resources
@@ -20,7 +21,8 @@ with undisturbed():
 def _stage(here: Resources) -> Deploy:
     access = access_of(here, secrets_of(here))
     catalogs, publisher, settings = Catalogs(here.records), here.publisher, here.settings
-    execute = Execute(catalogs, access, publisher, settings, here.log, hands=Hands(HELPERS))
+    metrics, hands, log = Prometheus(here.reach), Hands(HELPERS), here.log
+    execute = Execute(catalogs, access, publisher, settings, log, metrics=metrics, hands=hands)
     return Deploy(here.records, catalogs, publisher, execute, settings)
 
 

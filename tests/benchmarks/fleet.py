@@ -32,6 +32,7 @@ from bellhop.adapters.aws.queue import SqsQueue
 from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.aws.store import DynamoStore
 from bellhop.adapters.kube import access as kube_access
+from bellhop.adapters.metrics import Prometheus
 from bellhop.aws.batch import Batch
 from bellhop.aws.front import Front
 from bellhop.aws.metrics import Metrics
@@ -194,7 +195,8 @@ class Events(ABC):
         """Make a deploy stage that opens this fleet's clusters."""
         rest = here.publisher, here.settings
         catalogs = Catalogs(here.records)
-        execute = Execute(catalogs, Clusters(self, self.secrets(here)), *rest, here.log)
+        clusters = Clusters(self, self.secrets(here))
+        execute = Execute(catalogs, clusters, *rest, here.log, metrics=Prometheus(here.reach))
         return Deploy(here.records, catalogs, here.publisher, execute, here.settings)
 
     def sweep(self, here: cloud.Resources) -> Sweep:

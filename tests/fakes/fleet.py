@@ -21,6 +21,7 @@ from bellhop.adapters.kustomize.kustomizations import KubectlKustomizations
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
+from bellhop.adapters.metrics import Prometheus
 from bellhop.engine.cloud_events import BATCH
 from bellhop.errors import MissingError
 from bellhop.fleet import timeline
@@ -186,6 +187,7 @@ class Fleet:
             publisher,
             self.settings,
             log,
+            metrics=Prometheus(HERE),
             peers=self.peers,
             hands=self.hands,
             tools=self.tools,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
+from bellhop.adapters.metrics import Prometheus
 from bellhop.embedded.consumer import Consumer, Source
 from bellhop.embedded.state import Embedded
 from bellhop.embedded.timekeeper import Timekeeper
@@ -109,6 +110,7 @@ def make_stages(here: Installation, peers: Peers, log: Log) -> Mapping[str, Stag
         here.publisher,
         here.settings,
         log,
+        metrics=Prometheus(here.reach),
         peers=peers,
         hands=Hands(HELPERS),
         tools=here.tools or NONE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from bellhop import celbox, luabox
@@ -11,12 +12,18 @@ from bellhop.engine import secrecy
 from bellhop.model.check import Check
 from bellhop.model.gvk import ObjectKey
 
+NONE: Mapping[str, float] = MappingProxyType({})
 _SICK = "is not healthy"
 _WITHHELD = "what its script says is withheld, for it may quote a Secret"
 
 
-def objection(check: Check, objects: Iterable[Mapping[str, Any]], limits: luabox.Limits) -> str:
-    """Say in a sentence what a check has against objects; nothing where it passes.
+def objection(
+    check: Check,
+    objects: Iterable[Mapping[str, Any]],
+    limits: luabox.Limits,
+    metrics: Mapping[str, float] = NONE,
+) -> str:
+    """Say in a sentence what a check has against objects and metrics; nothing where it passes.
 
     It stops at the first that is not healthy. An object is healthy by its script and, where there
     are rules, by one of them. Nothing passes where a profile leaves a cluster, and nowhere else.
@@ -24,12 +31,15 @@ def objection(check: Check, objects: Iterable[Mapping[str, Any]], limits: luabox
     Raises:
         TemporaryError: something unforeseen happened where a Secret was in reach.
     """
+    if not check.kind.kind:
+        said = _by_script(check, None, limits, metrics, secret=False)
+        return f"it {said}" if said else ""
     found = False
     for each in objects:
         found = True
         secret = secrecy.holds_values(each)
         with secrecy.unforeseen(f"cannot run check '{check.name}'", secret=secret):
-            said = _by_script(check, each, limits, secret=secret)
+            said = _by_script(check, each, limits, metrics, secret=secret)
             said = said or _by_rules(check, each, limits, secret=secret)
         if said:
             return f"{_named(each)} {said}"
@@ -44,11 +54,19 @@ def unserved(check: Check) -> str:
     return "" if check.of_removal else f"the cluster does not serve {check.kind}"
 
 
-def _by_script(check: Check, obj: Mapping[str, Any], limits: luabox.Limits, *, secret: bool) -> str:
+def _by_script(
+    check: Check,
+    obj: Mapping[str, Any] | None,
+    limits: luabox.Limits,
+    metrics: Mapping[str, float],
+    *,
+    secret: bool,
+) -> str:
     if not check.script:
         return ""
     try:
-        health = luabox.diagnose(_compile(check.script, check.name, limits), dict(obj))
+        script = _compile(check.script, check.name, limits)
+        health = luabox.diagnose(script, dict(obj) if obj is not None else None, metrics)
     except luabox.LuaError as error:
         return f"{_SICK}: its script fails: {error.plain if secret else error}"
     if health.healthy:

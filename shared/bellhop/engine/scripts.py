@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from bellhop import celbox, luabox
+from bellhop import celbox, gotemplate, luabox
 from bellhop.engine.listening import problem
 from bellhop.errors import InvalidError
 from bellhop.model.document import Path
@@ -15,6 +15,7 @@ from bellhop.model.source import EventSourceSpec
 
 if TYPE_CHECKING:
     from bellhop.model.addon import AddonSpec
+    from bellhop.model.checks import Check as CheckSpec
     from bellhop.model.rules import CelRule
 
 
@@ -62,6 +63,25 @@ def check_objections(spec: AddonSpec) -> Iterator[tuple[Path, str]]:
                 yield from _of_scripts([((*place, "script"), check.script)], check.name)
             rules = enumerate(check.evaluate_cel)
             yield from _of_rules(((*place, _CEL, number, "rule"), rule) for number, rule in rules)
+            yield from _of_templates(_templates(check, place))
+
+
+def _templates(check: CheckSpec, place: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the templates of a check's metrics, with their places."""
+    if check.metric_source:
+        yield (*place, "metricSource", "url"), check.metric_source.url
+    for number, each in enumerate(check.metric_queries):
+        yield (*place, "metricQueries", number, "query"), each.query
+
+
+def _of_templates(templates: Iterable[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
+    for path, text in templates:
+        try:
+            gotemplate.compile_template(
+                text, name=str(path[-1]), funcs=gotemplate.event_functions()
+            )
+        except gotemplate.GoTemplateError as error:
+            yield path, f"the template cannot be read: {error}"
 
 
 def _of_scripts(scripts: Iterable[tuple[Path, str]], name: str) -> Iterator[tuple[Path, str]]:

@@ -12,6 +12,8 @@ from bellhop.luabox.errors import LuaResultError
 from bellhop.luabox.given import Given
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from bellhop.luabox.keys import Keys
     from bellhop.luabox.script import Script
 
@@ -122,18 +124,19 @@ class Health(NamedTuple):
     lacks: Lacking | None = None
 
 
-def diagnose(script: Script, obj: dict[str, Any]) -> Health:
+def diagnose(
+    script: Script, obj: dict[str, Any] | None, metrics: Mapping[str, float] | None = None
+) -> Health:
     """Ask `evaluate()` of a check about one object, which it sees as `evaluate` above does.
 
-    Without `healthy` in the returned table the object is not, as in Sveltos. There is an empty
-    table `metrics`, too: scripts that look into it find nothing.
+    It sees numbers by name as global `metrics`, and these alone where there is no object. Without
+    `healthy` in the returned table what it was asked about is not, as in Sveltos.
 
     Raises:
         LuaError: the script failed, or returned no table with the right fields.
     """
-    returned = _table(
-        script, script.call("evaluate", globals={"obj": obj, "metrics": {}}, args=[obj])
-    )
+    given = {"obj": obj, "metrics": dict(metrics or {})}
+    returned = _table(script, script.call("evaluate", globals=given, args=[obj]))
     lacks = _lacks(returned, "healthy")
     return Health(_bool(script, returned, "healthy"), _message(script, returned), lacks)
 

@@ -252,13 +252,16 @@ class AddonSpec(Model):
         )
 
     def checks(self) -> tuple[Check, ...]:
-        """List what must be so in a cluster before and after it is brought, and taken back.
-
-        Checks by Jobs and metrics, which are refused, are none.
-        """
+        """List what must be so in a cluster before and after it is brought, and taken back."""
         written = self.checks_written().items()
-        asked = (each.record(when) for when, checks in written for each in checks)
-        return tuple(each for each in asked if each.kind.kind)
+        return tuple(each.record(when) for when, checks in written for each in checks)
+
+    def check_refs(self) -> tuple[PolicyRef, ...]:
+        """List the Secrets that hold the credentials of checks' metrics."""
+        sources = (each.metrics for each in self.checks() if each.metrics)
+        return tuple(
+            PolicyRef(each.namespace, each.secret, "Secret") for each in sources if each.secret
+        )
 
     def checks_written(self) -> "Mapping[When, tuple[CheckSpec, ...]]":
         """Return the checks as they are written, by their fields."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.model.gvk import GVK
 
@@ -20,12 +21,32 @@ class CheckRule(Struct, frozen=True):
     rule: str
 
 
+class MetricQuery(Struct, frozen=True):
+    """A query of Prometheus, by the name that its value has in the script."""
+
+    name: str
+    query: str
+
+
+class MetricSource(Struct, frozen=True):
+    """Where a check queries metrics, with the credentials of a Secret if it names one.
+
+    The `url` and the `queries` are templates of deploy time. An empty `namespace` is the cluster's.
+    """
+
+    url: str
+    queries: tuple[MetricQuery, ...]
+    secret: str = ""
+    namespace: str = ""
+
+
 class Check(Struct, frozen=True):
     """What must be so of the objects of a kind in a cluster before a profile goes on.
 
     Those are meant that are in the `namespace` and fit the label selector `labels`, where these
     are not empty. Each is to be healthy by the `script`, and by one of the `rules`. It belongs to
-    one `feature` of the profile.
+    one `feature` of the profile. The script is given `metrics`, too; without a kind these are all
+    that it is given.
     """
 
     when: When
@@ -36,11 +57,18 @@ class Check(Struct, frozen=True):
     script: str = ""
     rules: tuple[CheckRule, ...] = ()
     feature: str = "Resources"
+    metrics: MetricSource | None = None
 
     @property
     def of_removal(self) -> bool:
         """Say whether it is asked where a profile leaves a cluster: nothing there is fine then."""
         return self.when in {"preDeleteChecks", "postDeleteChecks"}
+
+    def within(self, namespace: str) -> Check:
+        """Return it with its Secret in the namespace of a Profile, whatever it names."""
+        if self.metrics is None:
+            return self
+        return replace(self, metrics=replace(self.metrics, namespace=namespace))
 
 
 def times(checks: Iterable[Check]) -> tuple[When, ...]:

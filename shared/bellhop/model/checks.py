@@ -1,22 +1,37 @@
 """Checks before and after a deployment or a removal, as they are written."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from bellhop.model import check
 from bellhop.model.base import Many, Model, mistake
 from bellhop.model.gvk import GVK
-from bellhop.model.names import Duration, Namespace, Text
+from bellhop.model.names import Duration, Namespace, Text, is_template
 from bellhop.model.ref import SecretRef
 from bellhop.model.rules import CelRule
 from bellhop.model.source import LabelFilter
 
+PROMETHEUS_PATH = "/api/v1/query"
+"""Where Prometheus takes instant queries, and what speaks as it does."""
+
+
+def _http(url: str) -> str:
+    """Return a URL that can be queried, or a template of one."""
+    if not is_template(url):
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise mistake("the URL of metrics begins with http:// or https://, and names a host")
+        if "@" in parts.netloc:
+            raise mistake("the URL of metrics has credentials; keep them in a Secret of secretRef")
+    return url
+
 
 class MetricSource(Model):
-    """Where metrics are asked for."""
+    """Where metrics are queried; the URL is a template of deploy time."""
 
-    url: Text
+    url: Annotated[Text, AfterValidator(_http)]
     path: str = ""
     secret_ref: SecretRef | None = None
 
@@ -55,10 +70,23 @@ class Check(Model):
     def _has_one_check(self) -> Self:
         if self.job_check is not None and (self.script or self.evaluate_cel):
             raise mistake("jobCheck stands beside script or evaluateCEL; keep one of them")
-        beside = self.job_check is not None or self.metric_source is not None
+        named = bool(self.kind or self.version or self.evaluate_cel)
+        beside = self.job_check is not None or (self.metric_source is not None and not named)
         if not (beside or (self.kind and self.version)):
             missing = "version" if self.kind else "kind"
             raise mistake(f"{missing} is missing; a check looks at the objects of one kind")
+        return self
+
+    @model_validator(mode="after")
+    def _has_metrics_for_its_script(self) -> Self:
+        if (self.metric_source is None) == bool(self.metric_queries):
+            missing = "metricSource" if self.metric_queries else "metricQueries"
+            raise mistake(f"{missing} is missing; a source of metrics and its queries go together")
+        if self.metric_queries and not self.script:
+            raise mistake("script is missing; it is what metricQueries are given to")
+        names = [each.name for each in self.metric_queries]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise mistake(f"two of metricQueries have the name {twice[0]!r}")
         return self
 
     def record(self, when: check.When) -> check.Check:
@@ -72,7 +100,18 @@ class Check(Model):
             self.script,
             tuple(check.CheckRule(each.name, each.rule) for each in self.evaluate_cel),
             self.feature_id,
+            self._metrics(),
         )
+
+    def _metrics(self) -> check.MetricSource | None:
+        source = self.metric_source
+        if source is None:
+            return None
+        queries = tuple(check.MetricQuery(each.name, each.query) for each in self.metric_queries)
+        path = source.path or PROMETHEUS_PATH
+        url = f"{source.url.rstrip('/')}/{path.lstrip('/')}"
+        secret = source.secret_ref or SecretRef()
+        return check.MetricSource(url, queries, secret.name, secret.namespace)
 
 
 def _condition(entry: LabelFilter) -> str:

@@ -112,10 +112,11 @@ class ClusterProfile(Declaration):
 
     @property
     def holder_refs(self) -> tuple[PolicyRef, ...]:
-        """All ConfigMaps and Secrets that it is rendered from."""
+        """All ConfigMaps and Secrets that it is rendered from, or checked with."""
         charts = (ref for each in self.charts for ref in each.refs)
         kustomizations = (ref for each in self.kustomizations for ref in each.refs)
-        return (*self.policy_refs, *self.patch_refs, *charts, *kustomizations)
+        checks = self._own(self.asked.check_refs())
+        return (*self.policy_refs, *self.patch_refs, *charts, *kustomizations, *checks)
 
     @property
     def local(self) -> bool:
@@ -140,7 +141,8 @@ class ClusterProfile(Declaration):
     @property
     def checks(self) -> tuple[Check, ...]:
         """What must be so in a cluster before and after it is brought, and taken back."""
-        return self.asked.checks()
+        found = self.asked.checks()
+        return tuple(each.within(self.namespace) for each in found) if self.namespace else found
 
     @property
     def continue_on_conflict(self) -> bool:

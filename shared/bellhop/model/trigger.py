@@ -171,11 +171,12 @@ class EventTrigger(Declaration):
 
     @property
     def holder_refs(self) -> tuple[PolicyRef, ...]:
-        """All ConfigMaps and Secrets that it is rendered from."""
+        """All ConfigMaps and Secrets that it is rendered from, or its profiles checked with."""
         charts = (ref for each in self.charts for ref in each.refs)
         kustomizations = (ref for each in self.kustomizations for ref in each.refs)
+        deployed = (*self.policy_refs, *self.patch_refs, *charts, *kustomizations)
         generators = (each.ref for each in self.generators)
-        return (*self.policy_refs, *self.patch_refs, *charts, *kustomizations, *generators)
+        return (*deployed, *generators, *self.spec.check_refs())
 
     @property
     def local(self) -> bool:

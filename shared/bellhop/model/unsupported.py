@@ -20,8 +20,6 @@ _CHARTS = {
 }
 _CHECKS = {
     "jobCheck": "checks by Jobs are not run; use script or evaluateCEL",
-    "metricSource": "metrics are not asked for; use script or evaluateCEL on objects",
-    "metricQueries": "metrics are not asked for; use script or evaluateCEL on objects",
 }
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
 

@@ -20,15 +20,19 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 from bellhop.records.profiles import place
 from bellhop.settings import Settings
+from bellhop.stages.metrics import MetricReader
 from bellhop.stages.work import Work
 
 
 class Checks:
     """Runs checks, with the rights of whose profile it is."""
 
-    def __init__(self, records: Records, access: Access, settings: Settings) -> None:
+    def __init__(
+        self, records: Records, access: Access, metrics: MetricReader, settings: Settings
+    ) -> None:
         self._records = records
         self._access = access
+        self._metrics = metrics
         self._clock = records.clock
         self._settings = settings
 
@@ -83,8 +87,11 @@ class Checks:
         )
         until = self._clock.now() + settings.turn
         for check in (each for each in checks if each.feature == work.at):
+            left = (until - self._clock.now()).total_seconds()
+            metrics = self._metrics.read(check, cluster, left)
             try:
-                said = checking.objection(check, self._objects(kube, check, until), limits)
+                objects = self._objects(kube, check, until)
+                said = checking.objection(check, objects, limits, metrics)
             except MissingError:
                 said = checking.unserved(check)
             if said:

@@ -35,6 +35,7 @@ from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Inventory, Outcome, Profile
 from bellhop.ports.access import Access
+from bellhop.ports.metrics import Metrics
 from bellhop.ports.store import ABSENT
 from bellhop.ports.tools import NONE, Tools
 from bellhop.records import Kept, Records
@@ -52,9 +53,11 @@ from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.hosting import guests
 from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import Note, noting
+from bellhop.stages.metrics import MetricReader
 from bellhop.stages.order import Order
 from bellhop.stages.pauses import Pauses
 from bellhop.stages.revoking import Revoking
+from bellhop.stages.titles import Titles
 from bellhop.stages.turns import Turns
 from bellhop.stages.watch import Watching
 from bellhop.stages.work import Work, is_done_once
@@ -88,6 +91,7 @@ class Execute:
         settings: Settings,
         log: Log,
         *,
+        metrics: Metrics,
         peers: Peers = UNKNOWN,
         hands: Hands = ALONE,
         tools: Tools = NONE,
@@ -100,7 +104,8 @@ class Execute:
         self._endings = Endings(records, settings)
         self._watching = Watching(records, publisher)
         self._elsewhere = Elsewhere(records, publisher, settings)
-        self._checks = Checks(records, access, settings)
+        reader = MetricReader(Titles(records, publisher), metrics, settings)
+        self._checks = Checks(records, access, reader, settings)
         self._order = Order(records, publisher)
         self._pauses = Pauses(records)
         self._turns = Turns(records, publisher)

@@ -548,6 +548,8 @@ spec:
       end
     evaluateCEL:
     - {name: counted, rule: size(resource.spec.ports)}
+    metricSource: {url: 'https://{{ .Cluster.metadata.name'}
+    metricQueries: [{name: up, query: 'up{name="{{ nonsense }}"}'}]
 """
 
 
@@ -555,9 +557,9 @@ spec:
 def test_refuses_a_check_that_cannot_be_compiled(
     bellhop: Bellhop, here: Installation, options: Sequence[str]
 ) -> None:
-    """Be it in Lua or CEL: with the place in the file, and the line of the script."""
+    """Be it Lua, CEL or a template: with its place in the file, and the line of the script."""
     result = bellhop("apply", "-f", "-", *options, stdin=CHECKED)
-    *_, script, rule = result.stderr.splitlines()
+    script, rule, url, query = result.stderr.splitlines()[-4:]
 
     assert result.exit_code == 2
     assert script == (
@@ -566,4 +568,6 @@ def test_refuses_a_check_that_cannot_be_compiled(
         " 'end'; the line is `end`"
     )
     assert "spec.validateHealths[0].evaluateCEL[0].rule: the CEL rule 'counted' cannot" in rule
+    assert "spec.validateHealths[0].metricSource.url: the template cannot be read: " in url
+    assert "spec.validateHealths[0].metricQueries[0].query: the template cannot be read: " in query
     assert not list(here.records.manifests.names("ClusterProfile"))

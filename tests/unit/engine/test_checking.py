@@ -8,7 +8,7 @@ import pytest
 
 from bellhop.engine.checking import objection, unserved
 from bellhop.luabox import Limits
-from bellhop.model.check import Check, CheckRule, When
+from bellhop.model.check import Check, CheckRule, MetricQuery, MetricSource, When
 from bellhop.model.gvk import GVK
 
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
@@ -165,3 +165,49 @@ def test_looks_no_further_than_the_first() -> None:
 def test_a_kind_that_is_not_served_has_no_objects(when: When, said: str) -> None:
     """That is no health, and keeps no removal."""
     assert unserved(check(READY, when=when)) == said
+
+
+def metrics(script: str, when: When = "validateHealths") -> Check:
+    source = MetricSource("http://prom", (MetricQuery("errors", "sum(errors)"),))
+    return Check(when, "up", GVK("", "", ""), script=script, metrics=source)
+
+
+@pytest.mark.parametrize(
+    ("script", "found", "said"),
+    [
+        pytest.param("healthy = metrics.errors < 2", {"errors": 1.0}, "", id="fine"),
+        pytest.param(
+            "healthy = metrics['errors'] < 2, message = 'many'",
+            {"errors": 3.0},
+            "it is not healthy: many",
+            id="too many",
+        ),
+        pytest.param("healthy = obj == nil and metrics.errors == nil", {}, "", id="nothing found"),
+        pytest.param(
+            "healthy = metrics.errors < 2",
+            {},
+            "it is not healthy: its script fails: up:1: attempt to compare nil with number",
+            id="compares what is not there",
+        ),
+        pytest.param(
+            "healthy = metrics.errors == math.huge", {"errors": float("inf")}, "", id="infinite"
+        ),
+    ],
+)
+def test_metrics_without_a_kind_are_judged_once(
+    script: str, found: dict[str, float], said: str
+) -> None:
+    """The script has no object then, and also decides where a profile leaves."""
+    text = f"function evaluate() return {{{script}}} end"
+    times: tuple[When, ...] = ("validateHealths", "postDeleteChecks")
+    for when in times:
+        assert objection(metrics(text, when), [], LIMITS, found) == said
+
+
+def test_metrics_are_given_beside_each_object() -> None:
+    """A check with a kind has both."""
+    script = "function evaluate() return {healthy = obj.status.ready >= metrics.least} end"
+    given = {"least": 2.0}
+    assert objection(check(script), [ready(2)], LIMITS, given) == ""
+    said = "Deployment 'shop/web' is not healthy"
+    assert objection(check(script), [ready(1)], LIMITS, given) == said

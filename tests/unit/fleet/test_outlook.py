@@ -256,6 +256,12 @@ spec:
     releaseNamespace: apps
     valuesFrom: [{kind: ConfigMap, namespace: other, name: v}]
 """
+MEASURED = """validateHealths:
+  - name: errors
+    featureID: Resources
+    metricSource: {url: 'https://prom', secretRef: {name: prom, namespace: other}}
+    metricQueries: [{name: errors, query: sum(errors)}]
+    script: function evaluate() return {healthy = metrics.errors == 0} end"""
 TEAM_SET = of_set("{clusterRefs: [{namespace: other, name: east}]}", "own, namespace: fleet")
 TEAM_SET = TEAM_SET.replace("ClusterSet", "Set")
 
@@ -288,6 +294,21 @@ TEAM_SET = TEAM_SET.replace("ClusterSet", "Set")
             [TEAM_CHART, holder("v", config("a"), namespace="fleet")],
             ["its helmCharts name 'other/v', for which 'fleet/v' is taken"],
             id="another is named by a chart",
+        ),
+        pytest.param(
+            [
+                profile(namespace="fleet", more=MEASURED).replace("namespace: default", ""),
+                holder("own", config("a"), namespace="fleet"),
+            ],
+            [
+                (
+                    "Profile 'fleet/own' has the namespace 'fleet' alone: its checks name"
+                    " 'other/prom', for which 'fleet/prom' is taken; mend the namespace, or write"
+                    " a ClusterProfile"
+                ),
+                "Profile 'fleet/own' names Secret 'fleet/prom', which is not there yet",
+            ],
+            id="another is named by a check",
         ),
         pytest.param(
             [profile("setRefs: [a]", namespace="fleet").replace("namespace: default", "")],

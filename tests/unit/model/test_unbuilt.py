@@ -16,6 +16,10 @@ CHART = {
     "releaseNamespace": "n",
 }
 CHECK = {"name": "n", "featureID": "Helm", "kind": "Job", "version": "v1"}
+METRICS = {
+    "metricSource": {"url": "http://prom:9090", "secretRef": {"name": "s"}},
+    "metricQueries": [{"name": "a", "query": "up"}],
+}
 
 
 def validate(path: str, value: Any) -> Any:
@@ -53,6 +57,11 @@ def validate(path: str, value: Any) -> Any:
             "spec.preDeployChecks",
             {**CHECK, "jobCheck": {"jobRef": {"name": "j"}}},
             id="check by a Job",
+        ),
+        pytest.param(
+            "spec.preDeployChecks",
+            {"name": "n", "featureID": "Resources", "script": "x", **METRICS},
+            id="check by metrics",
         ),
         pytest.param("spec.patches", {"patch": "x", "target": {"kind": "Pod"}}, id="patch"),
         pytest.param("spec.driftExclusions", {"paths": ["/spec"]}, id="drift exclusion"),
@@ -105,6 +114,45 @@ def test_takes(path: str, value: Any) -> None:
             {**CHECK, "script": "x", "jobCheck": {"jobRef": {"name": "j"}}},
             "jobCheck stands beside script or evaluateCEL; keep one of them",
             id="two checks",
+        ),
+        *(
+            pytest.param(
+                "spec.validateHealths",
+                {"name": "n", "featureID": "Resources", "script": "x", **METRICS, **written},
+                said,
+                id=f"metrics: {said}",
+            )
+            for written, said in (
+                (
+                    {"metricSource": None, "kind": "Pod", "version": "v1"},
+                    "metricSource is missing; a source of metrics and its queries go together",
+                ),
+                (
+                    {"metricQueries": []},
+                    "metricQueries is missing; a source of metrics and its queries go together",
+                ),
+                ({"script": ""}, "script is missing; it is what metricQueries are given to"),
+                (
+                    {"metricQueries": [{"name": "a", "query": "b"}, {"name": "a", "query": "c"}]},
+                    "two of metricQueries have the name 'a'",
+                ),
+                (
+                    {"evaluateCEL": [{"name": "r", "rule": "true"}]},
+                    "kind is missing; a check looks at the objects of one kind",
+                ),
+                (
+                    {"kind": "Pod"},
+                    "version is missing; a check looks at the objects of one kind",
+                ),
+                (
+                    {"metricSource": {"url": "prom:9090"}},
+                    "the URL of metrics begins with http:// or https://, and names a host",
+                ),
+                (
+                    {"metricSource": {"url": "https://ann:hunter2@prom"}},
+                    "the URL of metrics has credentials; keep them in a Secret of secretRef",
+                ),
+            )
         ),
         pytest.param(
             "spec.preDeployChecks",
