@@ -7,7 +7,7 @@ from pathlib import Path
 _SERVICE_RANGE = "10.0.0.0/24"
 _CONTROLLERS = (
     "garbagecollector,namespace,serviceaccount,serviceaccount-token,clusterrole-aggregation,"
-    "root-ca-cert-publisher,deployment,replicaset,statefulset,daemonset"
+    "root-ca-cert-publisher,deployment,replicaset,statefulset,daemonset,job"
 )
 _WITHOUT_PLAIN_PORTS = (1, 24)
 

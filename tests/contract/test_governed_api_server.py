@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from tests.fakes.manifests import config, holder, join, profile
 pytest_plugins = ["tests.kube_fixtures"]
 
 CONFIG, SECRET, NAMESPACE = (GVK("", "v1", kind) for kind in ("ConfigMap", "Secret", "Namespace"))
+JOB = GVK("batch", "v1", "Job")
 REVISIONS = (GVK("apps", "v1", "ReplicaSet"), GVK("apps", "v1", "ControllerRevision"))
 KINDS = ("Deployment", "StatefulSet", "DaemonSet")
 _PATIENCE_SECONDS = 30.0
@@ -82,6 +84,36 @@ def generations(kube: KubeClient) -> list[int]:
 def sweep(fleet: Fleet) -> None:
     fleet.publisher.publish([Sweep(EAST)])
     fleet.pump()
+
+
+def test_a_checks_job_is_ended_by_its_timeout(fleet: Fleet, kube: KubeClient) -> None:
+    """Kubernetes itself says so, and by which clock."""
+    written = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: smoke, namespace: default}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: smoke, image: "smoke:1"}]}}}
+"""
+    check = """validateHealths:
+  - name: smoke
+    featureID: Resources
+    jobCheck: {jobRef: {name: smoke, namespace: default}, timeout: 1s}"""
+    fleet.apply(profile(more=check), holder("own", config("a")), holder("smoke", written))
+    fleet.pump()
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not any(_failed(each) for each in kube.list(JOB, namespace="default")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    fleet.clock.advance(timedelta(hours=1))
+    fleet.pump()
+    found = fleet.records.outcomes.get(EAST, "own")
+    assert found
+    assert "failed: DeadlineExceeded" in found.value.message
+
+
+def _failed(job: dict[str, Any]) -> bool:
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Failed" for each in conditions)
 
 
 def test_every_kind_of_workload_restarts_when_what_it_reads_changes(

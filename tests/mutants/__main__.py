@@ -33,7 +33,10 @@ _STAGES = "tests/unit/stages/test_"
 _LONG = (f"{_STAGES}ingest_hostile.py", f"{_STAGES}dialects.py")
 _HISTORIES = (f"{_STAGES}interleaving.py", f"{_STAGES}properties.py")
 _NEAR = {
-    "stages/checks": "checks hosting",
+    "stages/checks": "checks check_jobs hosting",
+    "stages/jobs": "check_jobs",
+    "engine/jobs": "check_jobs",
+    "stages/metrics": "check_metrics",
     "engine/checking": "checks",
     "fleet/redeploying": "checks giving_up",
     "stages/claim": "ownership failures overlap",

@@ -22,6 +22,7 @@ from bellhop.engine.instantiate import (
     variables,
     written,
 )
+from bellhop.engine.jobs import job_contents
 from bellhop.engine.naming import GENERATED_NAMESPACE, profile_name
 from bellhop.engine.origin import GENERATED, instance_labels
 from bellhop.engine.patching.holders import FIELD, held_patches
@@ -54,6 +55,7 @@ class Generation(Struct, frozen=True):
     generated: tuple[tuple[Ref, dict[str, Any]], ...] = ()
     reads: tuple[Reading, ...] = ()
     title: str = ""
+    jobs: Mapping[str, tuple[Content, ...]] = {}
 
 
 def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: str) -> Profile:
@@ -141,7 +143,14 @@ class Maker(Struct, frozen=True):
         made = tuple(each.with_patches(patches) for each in (*made, *self._addons(root, own)))
         refuse_rendered(trigger, made)
         reads = with_event(trigger.readings, fields)
-        return Generation(root, refs, made, named, generated, reads, title)
+        jobs = job_contents(
+            trigger.checks,
+            lambda ref: own.get(str(ref)) or self.find(ref),
+            root,
+            self.limits,
+            trigger.annotations,
+        )
+        return Generation(root, refs, made, named, generated, reads, title, jobs)
 
     def _held_patches(
         self, fields: Fields, own: Mapping[str, ConfigMap | Secret]

@@ -10,6 +10,7 @@ from bellhop.fleet.generated_charts import chart_manifest
 from bellhop.fleet.generated_kustomizations import kustomization_manifest
 from bellhop.model.account import labels_of
 from bellhop.model.allow import ANNOTATION as ALLOW
+from bellhop.model.check import JobSource, MetricSource
 from bellhop.model.identity import ROLE_REQUEST
 from bellhop.model.record import PLAIN, Exclusion, Handling, PatchText, Profile, Target
 
@@ -109,10 +110,33 @@ def _checked(profile: Profile) -> dict[str, list[dict[str, Any]]]:
             "labelFilters": [_filter(text) for text in each.labels.split(",") if text],
             "script": each.script,
             "evaluateCEL": rules,
+            **_measured(each.metrics),
+            **_run(each.job),
         }
         beside = {field: value for field, value in asked.items() if value}
         told[each.when].append({"name": each.name, "featureID": each.feature, **beside})
     return told
+
+
+def _measured(source: MetricSource | None) -> dict[str, Any]:
+    """Return where a check queries metrics, and which."""
+    if source is None:
+        return {}
+    secret = {"name": source.secret, "namespace": source.namespace}
+    beside = {"secretRef": secret} if source.secret else {}
+    queries = [{"name": each.name, "query": each.query} for each in source.queries]
+    return {
+        "metricSource": {"url": source.url, "path": source.path, **beside},
+        "metricQueries": queries,
+    }
+
+
+def _run(job: JobSource | None) -> dict[str, Any]:
+    """Return the Job that a check runs."""
+    if job is None:
+        return {}
+    ref = {"kind": job.kind, "namespace": job.namespace, "name": job.name}
+    return {"jobCheck": {"jobRef": ref, "timeout": f"{job.seconds}s"}}
 
 
 def _filter(text: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """What triggers and profiles have in common: the add-ons, and how they are rolled out."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from msgspec.structs import replace
 from pydantic import Field, model_validator
@@ -155,6 +155,9 @@ def refuse_two_origins(ref: "PolicyRefSpec | KustomizationRef") -> None:
 class AddonSpec(Model):
     """The add-ons and their roll-out, in EventTriggers and ClusterProfiles alike."""
 
+    names_places: ClassVar[bool] = True
+    """Whether it is in no namespace, so that its jobRefs have to name one."""
+
     sync_mode: Sync = "Continuous"
     tier: Tier = 100
     continue_on_conflict: bool = False
@@ -186,10 +189,20 @@ class AddonSpec(Model):
     @model_validator(mode="after")
     def _asks_something_of_what_goes(self) -> Self:
         for check in self.checks():
-            if check.of_removal and not (check.script or check.rules):
+            if check.of_removal and not (check.script or check.rules or check.job):
                 raise mistake(
                     f"the check {check.name!r} of {check.when} asks nothing, and would always pass;"
                     " give it a script or evaluateCEL"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _says_where_jobs_are(self) -> Self:
+        for check in self.checks() if self.names_places else ():
+            if check.job and not check.job.namespace:
+                raise mistake(
+                    f"jobRef of the check {check.name!r} names no namespace; write that of its"
+                    f" {check.job.kind}"
                 )
         return self
 
@@ -257,11 +270,8 @@ class AddonSpec(Model):
         return tuple(each.record(when) for when, checks in written for each in checks)
 
     def check_refs(self) -> tuple[PolicyRef, ...]:
-        """List the Secrets that hold the credentials of checks' metrics."""
-        sources = (each.metrics for each in self.checks() if each.metrics)
-        return tuple(
-            PolicyRef(each.namespace, each.secret, "Secret") for each in sources if each.secret
-        )
+        """List the Secrets of checks' metrics, and what holds their Jobs."""
+        return tuple(_refs_of(self.checks()))
 
     def checks_written(self) -> "Mapping[When, tuple[CheckSpec, ...]]":
         """Return the checks as they are written, by their fields."""
@@ -298,6 +308,14 @@ class AddonSpec(Model):
         if self.sync != "ContinuousWithDriftDetection":
             return ()
         return tuple(each.exclusion() for each in self.drift_exclusions)
+
+
+def _refs_of(checks: Iterable[Check]) -> Iterator[PolicyRef]:
+    for each in checks:
+        if each.metrics and each.metrics.secret:
+            yield PolicyRef(each.metrics.namespace, each.metrics.secret, "Secret")
+        if each.job:
+            yield PolicyRef(each.job.namespace, each.job.name, each.job.kind)
 
 
 class ClusterRef(NamedTuple):

@@ -35,9 +35,29 @@ class MetricSource(Struct, frozen=True):
     """
 
     url: str
+    path: str
     queries: tuple[MetricQuery, ...]
     secret: str = ""
     namespace: str = ""
+
+    @property
+    def address(self) -> str:
+        """Return the URL that takes queries."""
+        return f"{self.url.rstrip('/')}/{self.path.lstrip('/')}"
+
+
+class JobSource(Struct, frozen=True):
+    """A ConfigMap or Secret that holds a Job, which has so many seconds to succeed."""
+
+    kind: Literal["ConfigMap", "Secret"]
+    namespace: str
+    name: str
+    seconds: int
+
+    @property
+    def ref(self) -> str:
+        """Name the ConfigMap or Secret, as contents do."""
+        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 class Check(Struct, frozen=True):
@@ -46,7 +66,7 @@ class Check(Struct, frozen=True):
     Those are meant that are in the `namespace` and fit the label selector `labels`, where these
     are not empty. Each is to be healthy by the `script`, and by one of the `rules`. It belongs to
     one `feature` of the profile. The script is given `metrics`, too; without a kind these are all
-    that it is given.
+    that it is given. One with a `job` is about its success, and nothing else.
     """
 
     when: When
@@ -58,6 +78,7 @@ class Check(Struct, frozen=True):
     rules: tuple[CheckRule, ...] = ()
     feature: str = "Resources"
     metrics: MetricSource | None = None
+    job: JobSource | None = None
 
     @property
     def of_removal(self) -> bool:
@@ -65,10 +86,10 @@ class Check(Struct, frozen=True):
         return self.when in {"preDeleteChecks", "postDeleteChecks"}
 
     def within(self, namespace: str) -> Check:
-        """Return it with its Secret in the namespace of a Profile, whatever it names."""
-        if self.metrics is None:
-            return self
-        return replace(self, metrics=replace(self.metrics, namespace=namespace))
+        """Return it with what it refers to in the namespace of a Profile, whatever it names."""
+        metrics = self.metrics and replace(self.metrics, namespace=namespace)
+        job = self.job and replace(self.job, namespace=namespace)
+        return replace(self, metrics=metrics, job=job)
 
 
 def times(checks: Iterable[Check]) -> tuple[When, ...]:

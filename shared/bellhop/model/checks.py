@@ -1,5 +1,6 @@
 """Checks before and after a deployment or a removal, as they are written."""
 
+import math
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
@@ -8,13 +9,16 @@ from pydantic import AfterValidator, Field, model_validator
 from bellhop.model import check
 from bellhop.model.base import Many, Model, mistake
 from bellhop.model.gvk import GVK
-from bellhop.model.names import Duration, Namespace, Text, is_template
+from bellhop.model.names import Duration, Namespace, Text, is_template, seconds_of
 from bellhop.model.ref import SecretRef
 from bellhop.model.rules import CelRule
 from bellhop.model.source import LabelFilter
 
 PROMETHEUS_PATH = "/api/v1/query"
 """Where Prometheus takes instant queries, and what speaks as it does."""
+
+LONGEST_JOB = 2**31 - 1
+"""Seconds that Kubernetes can give a Job."""
 
 
 def _http(url: str) -> str:
@@ -43,10 +47,18 @@ class MetricQuery(Model):
     query: Text
 
 
+class JobRef(Model):
+    """A ConfigMap or Secret that holds a Job."""
+
+    kind: Literal["ConfigMap", "Secret"] = "ConfigMap"
+    name: Text
+    namespace: Namespace = ""
+
+
 class JobCheck(Model):
     """A Job whose success is the check."""
 
-    job_ref: SecretRef
+    job_ref: JobRef
     timeout: Duration = "5m"
 
 
@@ -101,6 +113,7 @@ class Check(Model):
             tuple(check.CheckRule(each.name, each.rule) for each in self.evaluate_cel),
             self.feature_id,
             self._metrics(),
+            self._job(),
         )
 
     def _metrics(self) -> check.MetricSource | None:
@@ -109,9 +122,15 @@ class Check(Model):
             return None
         queries = tuple(check.MetricQuery(each.name, each.query) for each in self.metric_queries)
         path = source.path or PROMETHEUS_PATH
-        url = f"{source.url.rstrip('/')}/{path.lstrip('/')}"
         secret = source.secret_ref or SecretRef()
-        return check.MetricSource(url, queries, secret.name, secret.namespace)
+        return check.MetricSource(source.url, path, queries, secret.name, secret.namespace)
+
+    def _job(self) -> check.JobSource | None:
+        if self.job_check is None:
+            return None
+        ref, allowed = self.job_check.job_ref, seconds_of(self.job_check.timeout)
+        seconds = max(1, math.ceil(min(allowed, LONGEST_JOB)))
+        return check.JobSource(ref.kind, ref.namespace, ref.name, seconds)
 
 
 def _condition(entry: LabelFilter) -> str:

@@ -64,6 +64,10 @@ ACCOUNT_NAMESPACE = "projectsveltos.io/serviceaccount-namespace"
 OWNER = "projectsveltos.io/owner-name"
 """On an object that is deployed: the profile that it comes from."""
 
+CHECKED_BY = "bellhop.dev/checked-by"
+CHECK = "bellhop.dev/check"
+"""Labels of a Job that a check runs: digests of the profile, and of the check."""
+
 LUA = "projectsveltos.io/lua"
 """On a ConfigMap or Secret that a profile brings: it holds scripts that write manifests."""
 

@@ -170,6 +170,8 @@ class ClusterProfile(Declaration):
 class ProfileSpec(ClusterProfileSpec):
     """The spec of a Profile as written."""
 
+    names_places: ClassVar[bool] = False
+
     cluster_refs: Many[NearReference] = ()
 
 

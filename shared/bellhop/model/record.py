@@ -711,12 +711,13 @@ class Profile(Struct, frozen=True):
     as long as the catalog's revision is `turned_under`. Its `rollout` says what stops it. With the
     rights of its `account`, a service account `namespace/name`, all is done in clusters; with our
     own where it has none. To the one that it `grants` rights it brings them. It has `checks` of
-    each time at which it is `checked`: who finds none has lost them. What it holds is its revision
-    `number`, of so many as `latest`, rendered at `made_at` of what the `recipe` names. One that is
-    `pinned` was rolled back to that, and holds it whatever is declared. People know it by its
-    `title`, where its trigger has a template of names. Its `hosting` says what it has in
-    `mgmt/mgmt`, which is among its destinations then. One that `leaves_unchanged` was deleted in
-    DryRun: no cluster is touched, and it owns nothing more.
+    each time at which it is `checked`: who finds none has lost them. What its checks run are its
+    `jobs`, by where they are taken from. What it holds is its revision `number`, of so many as
+    `latest`, rendered at `made_at` of what the `recipe` names. One that is `pinned` was rolled back
+    to that, and holds it whatever is declared. People know it by its `title`, where its trigger has
+    a template of names. Its `hosting` says what it has in `mgmt/mgmt`, which is among its
+    destinations then. One that `leaves_unchanged` was deleted in DryRun: no cluster is touched, and
+    it owns nothing more.
     """
 
     name: str
@@ -750,6 +751,7 @@ class Profile(Struct, frozen=True):
     grants: str = ""
     checked: tuple[When, ...] = ()
     checks: tuple[Check, ...] = ()
+    jobs: Mapping[str, tuple[Content, ...]] = {}
     number: int = 0
     latest: int = 0
     pinned: bool = False

@@ -18,9 +18,6 @@ _CHARTS = {
     "options.postRenderStrategy=separate": _HOOKS,
     "options.postRenderStrategy=nohooks": _HOOKS,
 }
-_CHECKS = {
-    "jobCheck": "checks by Jobs are not run; use script or evaluateCEL",
-}
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
 
 _ADDONS = {
@@ -38,11 +35,6 @@ _ADDONS = {
     "kustomizationRefs[].remoteURL": (
         "remote kustomizations are not fetched yet; put a tarball into a ConfigMap or Secret"
     ),
-    **{
-        f"{when}[].{field}": sentence
-        for when in ("preDeployChecks", "validateHealths", "preDeleteChecks", "postDeleteChecks")
-        for field, sentence in _CHECKS.items()
-    },
 }
 
 _TRIGGER = {

@@ -29,6 +29,7 @@ class _Contents(Struct, frozen=True):
     generated: tuple[Mapping[str, Any], ...] = ()
     reads: tuple[Reading, ...] = ()
     checks: tuple[Check, ...] = ()
+    jobs: Mapping[str, tuple[Content, ...]] = {}
     made_at: datetime | None = None
     recipe: Mapping[str, str] = {}
 

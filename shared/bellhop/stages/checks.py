@@ -9,9 +9,10 @@ Who has no checks loads neither Lua nor CEL, and asks for nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 
-from bellhop.errors import MissingError, UnmetError
+from bellhop.errors import BellhopError, MissingError, UnmetError
 from bellhop.model.check import Check, When
 from bellhop.model.record import Profile
 from bellhop.ports.access import Access
@@ -20,6 +21,7 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 from bellhop.records.profiles import place
 from bellhop.settings import Settings
+from bellhop.stages.jobs import CheckJobs
 from bellhop.stages.metrics import MetricReader
 from bellhop.stages.work import Work
 
@@ -33,6 +35,7 @@ class Checks:
         self._records = records
         self._access = access
         self._metrics = metrics
+        self._jobs = CheckJobs(settings)
         self._clock = records.clock
         self._settings = settings
 
@@ -80,22 +83,36 @@ class Checks:
         from bellhop.engine import checking  # noqa: PLC0415
         from bellhop.luabox import Limits  # noqa: PLC0415
 
-        settings, cluster = self._settings, work.cluster
+        settings = self._settings
         limits = Limits(seconds=settings.script_seconds, memory=settings.script_memory)
-        kube = self._access.open(
-            cluster.key, version=cluster.credentials, account=work.profile.account
-        )
+        kube = self._open(work)
         until = self._clock.now() + settings.turn
         for check in (each for each in checks if each.feature == work.at):
-            left = (until - self._clock.now()).total_seconds()
-            metrics = self._metrics.read(check, cluster, left)
-            try:
-                objects = self._objects(kube, check, until)
-                said = checking.objection(check, objects, limits, metrics)
-            except MissingError:
-                said = checking.unserved(check)
+            if check.job:
+                said = self._jobs.objection(kube, check, work)
+            else:
+                left = (until - self._clock.now()).total_seconds()
+                metrics = self._metrics.read(check, work.cluster, left)
+                try:
+                    objects = self._objects(kube, check, until)
+                    said = checking.objection(check, objects, limits, metrics)
+                except MissingError:
+                    said = checking.unserved(check)
             if said:
                 raise UnmetError(f"waits for check '{check.name}': {said}")
+
+    def tidy(self, work: Work) -> None:
+        """Delete the Jobs of checks that have all passed, or leave them to their TTL."""
+        if any(each.job for each in work.profile.checks) and not work.only_hosts:
+            with suppress(BellhopError):
+                self._jobs.tidy(self._open(work), work)
+
+    def _open(self, work: Work) -> Kube:
+        """Open the cluster with the rights of whose profile it is."""
+        cluster = work.cluster
+        return self._access.open(
+            cluster.key, version=cluster.credentials, account=work.profile.account
+        )
 
     def _objects(self, kube: Kube, check: Check, until: datetime) -> Iterator[Manifest]:
         """Yield what a check is about, page by page.

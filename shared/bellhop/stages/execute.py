@@ -306,6 +306,8 @@ class Execute:
             if not stands:
                 self._check(work, self._checks.after)
             self._end(work)
+            if not stands:
+                self._checks.tidy(work)
 
     def _hand_over(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> bool:
         """Leave what other workers are there for to them; say whether there was any.

@@ -270,7 +270,7 @@ class Instantiation:
             return failed(draft, error)
         goes = catalog.destinations(trigger, draft.cluster, made.named)
         draft = replace(draft, destinations=goes, generated=generated, reads=made.reads)
-        draft = replace(draft, recipe=recipe.noted, title=made.title)
+        draft = replace(draft, recipe=recipe.noted, title=made.title, jobs=made.jobs)
         if made.title:
             # Who comes after it names it by that, and may be declared at any time.
             draft = replace(draft, rollout=replace(draft.rollout, awaited=True))

@@ -37,7 +37,7 @@ class MetricReader:
             return {}
         root = {"Cluster": cluster_object(cluster)}
         try:
-            url = render(source.url, root, name="metricSource.url", limits=self._limits)
+            url = render(source.address, root, name="metricSource.url", limits=self._limits)
             queries = {
                 each.name: render(each.query, root, name=each.name, limits=self._limits)
                 for each in source.queries

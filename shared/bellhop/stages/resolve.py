@@ -11,6 +11,7 @@ from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.granting import with_account
 from bellhop.engine.instantiate import Ref
+from bellhop.engine.jobs import job_contents
 from bellhop.engine.order import line, refuse_cycle
 from bellhop.engine.own_contents import own_contents, own_patches
 from bellhop.engine.recipe import Recipe
@@ -116,6 +117,8 @@ class Resolution:
         )
         recipe = Recipe(self._writer.holder, declared)
         try:
+            jobs = job_contents(declared.checks, recipe.find, None, self._limits)
+            draft = replace(draft, jobs=jobs)
             clusters = [cluster_object(catalog.clusters[key]) for key in draft.destinations]
             contents = own_contents(
                 declared.policy_refs, clusters, recipe.find, self._limits, declared.refs_field

@@ -114,6 +114,30 @@ MUTANTS = [
         "What a check's script says of a Secret is told to everybody.",
     ),
     Mutant(
+        "engine/jobs.py",
+        "tail = digest([made_of, profile.revision, labels",
+        "tail = digest([labels",
+        "A new revision passes by the Job of the one before.",
+    ),
+    Mutant(
+        "stages/jobs.py",
+        "return there or kube.apply(job)",
+        "return kube.apply(job)",
+        "A Job is written by each message that asks for it.",
+    ),
+    Mutant(
+        "stages/jobs.py",
+        "        for earlier in found.values():\n            _remove(kube, earlier)\n",
+        "",
+        "The Job of an earlier revision goes on.",
+    ),
+    Mutant(
+        "stages/metrics.py",
+        "place = source.namespace or cluster.namespace, source.secret",
+        "place = cluster.namespace, source.secret",
+        "Metrics are asked with another Secret than the one that is named.",
+    ),
+    Mutant(
         "stages/resolve.py",
         "            checked=times(declared.checks),\n            checks=declared.checks,\n",
         "",

@@ -168,7 +168,7 @@ def test_a_kind_that_is_not_served_has_no_objects(when: When, said: str) -> None
 
 
 def metrics(script: str, when: When = "validateHealths") -> Check:
-    source = MetricSource("http://prom", (MetricQuery("errors", "sum(errors)"),))
+    source = MetricSource("http://prom", "/q", (MetricQuery("errors", "sum(errors)"),))
     return Check(when, "up", GVK("", "", ""), script=script, metrics=source)
 
 

@@ -7,6 +7,8 @@ from msgspec.structs import replace
 
 from bellhop.engine.origin import instance_labels
 from bellhop.fleet.generated import manifest
+from bellhop.model.check import Check, JobSource, MetricQuery, MetricSource
+from bellhop.model.gvk import GVK
 from bellhop.model.names import label_value_problem
 from bellhop.model.record import Content, Handling, Profile, Reading
 
@@ -91,4 +93,37 @@ def test_what_its_templates_read_is_told() -> None:
             },
             "optional": True,
         }
+    ]
+
+
+def test_tells_where_checks_ask_metrics_and_which_job_they_run() -> None:
+    """As they were written."""
+    metrics = MetricSource("https://prom", "/q", (MetricQuery("up", "sum(up)"),), "token", "team")
+    gvk = GVK("", "", "")
+    checks = (
+        Check("validateHealths", "a", gvk, script="x", metrics=metrics),
+        Check("validateHealths", "b", gvk, job=JobSource("ConfigMap", "team", "smoke", 60)),
+    )
+    found = manifest(replace(profile(), checked=("validateHealths",), checks=checks), "s")
+
+    assert found["spec"]["validateHealths"] == [
+        {
+            "name": "a",
+            "featureID": "Resources",
+            "script": "x",
+            "metricSource": {
+                "url": "https://prom",
+                "path": "/q",
+                "secretRef": {"name": "token", "namespace": "team"},
+            },
+            "metricQueries": [{"name": "up", "query": "sum(up)"}],
+        },
+        {
+            "name": "b",
+            "featureID": "Resources",
+            "jobCheck": {
+                "jobRef": {"kind": "ConfigMap", "namespace": "team", "name": "smoke"},
+                "timeout": "60s",
+            },
+        },
     ]

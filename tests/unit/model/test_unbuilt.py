@@ -175,6 +175,15 @@ def test_takes(path: str, value: Any) -> None:
         ),
         pytest.param(
             "spec",
+            {
+                "eventSourceName": "s",
+                "validateHealths": [{**CHECK, "jobCheck": {"jobRef": {"name": "j"}}}],
+            },
+            "jobRef of the check 'n' names no namespace; write that of its ConfigMap",
+            id="Job in no namespace",
+        ),
+        pytest.param(
+            "spec",
             {"eventSourceName": "s", "postDeleteChecks": [CHECK]},
             "the check 'n' of postDeleteChecks asks nothing, and would always pass; give it a"
             " script or evaluateCEL",
@@ -219,3 +228,15 @@ def test_refuses_what_is_no_share(value: Any) -> None:
     """A share beyond all clusters, or of something else, is a mistake."""
     with pytest.raises(ValidationError, match="neither a number of clusters nor a percentage"):
         share(value)
+
+
+def test_a_job_has_a_second_at_least_and_an_end() -> None:
+    """Kubernetes counts whole seconds, and not beyond 68 years."""
+    job = {"jobRef": {"kind": "Secret", "name": "j", "namespace": "n"}}
+    told = {
+        text: validate("spec.validateHealths", {**CHECK, "jobCheck": {**job, "timeout": text}})
+        for text in ("10ms", "90.5s", "99999999999h")
+    }
+    found = [each.record("validateHealths").job.seconds for each in told.values()]
+
+    assert found == [1, 91, 2**31 - 1]

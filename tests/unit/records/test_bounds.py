@@ -70,6 +70,7 @@ APART = {
     "Profile.generated",
     "Profile.reads",
     "Profile.checks",
+    "Profile.jobs",
     "Profile.recipe",
     "Profile.destinations",
     "Profile.leaving",

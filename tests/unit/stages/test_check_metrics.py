@@ -127,16 +127,20 @@ def test_waits_for_a_server_that_does_not_know(fleet: Fleet, prometheus: FakePro
 
 
 @pytest.mark.usefixtures("east")
-def test_signs_in_with_what_its_secret_holds(fleet: Fleet, prometheus: FakePrometheus) -> None:
+@pytest.mark.parametrize(("named", "there"), [("", "fleet"), (", namespace: default", "default")])
+def test_signs_in_with_what_its_secret_holds(
+    fleet: Fleet, prometheus: FakePrometheus, named: str, there: str
+) -> None:
     """The Secret is the cluster's namespace's where no other is named, and is read each time."""
     prometheus.authorization = "Bearer hunter2"
     prometheus.values[ERRORS] = one("0")
-    brings(fleet, check(prometheus, source="secretRef: {name: prom}"), secret("token: old-token"))
+    more = check(prometheus, source=f"secretRef: {{name: prom{named}}}")
+    brings(fleet, more, secret("token: old-token", namespace=there))
     said = outcome(fleet).message
     assert said.endswith("it answers 401; see whether the Secret of secretRef still counts there")
     assert "old-token" not in said
 
-    fleet.apply(secret("token: hunter2"))
+    fleet.apply(secret("token: hunter2", namespace=there))
     wait(fleet)
     assert outcome(fleet).phase == "Provisioned"
 
