@@ -294,6 +294,10 @@ class Execute:
             self._check(work, self._checks.before)
             self._carry_out(work, plans)
         self._watching.keep(work)
+        self._conclude(work, stands=stands)
+
+    def _conclude(self, work: Work, *, stands: bool) -> None:
+        """Say how it ended; what stands already was checked when it was brought."""
         if work.failed:
             raise together((*work.failed, *work.lacking))
         if work.unfinished and (work.got_on or not work.lacking):
