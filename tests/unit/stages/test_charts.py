@@ -191,6 +191,72 @@ def test_events_render_charts_for_good(fleet: Fleet, east: FakeKube) -> None:
     assert data(east) == {}
 
 
+RENDERED = {
+    "helmCharts[].repositoryURL": ("https://charts.example.com", "https://shop.example.com"),
+    "helmCharts[].repositoryName": ("repositoryName: example", "repositoryName: 'example'"),
+    "helmCharts[].chartName": ("example/web", "example/shop"),
+    "helmCharts[].chartVersion": ('"1.0.0"', '"{{ len .Resource.metadata.name | sub 5 }}.0.0"'),
+    "helmCharts[].releaseName": ("releaseName: web", "releaseName: shop"),
+    "helmCharts[].releaseNamespace": ("releaseNamespace: apps", "releaseNamespace: shop"),
+    "helmCharts[].values": ("replicas: one", "replicas: shop"),
+    "helmCharts[].valuesFrom[].namespace": ("namespace: default", "namespace: shop"),
+    "helmCharts[].valuesFrom[].name": ("name: more", "name: shop"),
+}
+"""Which text of a chart stands for another, in which `shop` is taken from the event."""
+
+MORE = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: {name}, namespace: {namespace}}}
+data: {{values: "from: {name} in {namespace}"}}
+"""
+
+
+@pytest.mark.parametrize("field", RENDERED)
+def test_events_render_every_text_of_a_chart(fleet: Fleet, east: FakeKube, field: str) -> None:
+    before, after = RENDERED[field]
+    fleet.repositories.put("shop", "1.0.0")
+    holders = [
+        MORE.format(name=n, namespace=s) for n in ("more", "shop") for s in ("default", "shop")
+    ]
+    values = "valuesFrom: [{kind: ConfigMap, namespace: default, name: more}]"
+    of = chart(values).replace(before, after.replace("shop", "{{ .Resource.metadata.name }}"))
+    of = of.replace(
+        "name: {{ .Resource.metadata.name }}}", "name: '{{ .Resource.metadata.name }}'}"
+    )
+    of = of.replace(
+        "namespace: {{ .Resource.metadata.name }},", "namespace: '{{ .Resource.metadata.name }}',"
+    )
+    of = of.replace(
+        "Name: {{ .Resource.metadata.name }}\n", "Name: '{{ .Resource.metadata.name }}'\n"
+    )
+    of = of.replace(
+        "space: {{ .Resource.metadata.name }}\n", "space: '{{ .Resource.metadata.name }}'\n"
+    )
+    fleet.apply(join(source(), charted(of), *holders))
+    fleet.write("east", service("shop"))
+    fleet.pump()
+
+    (place,) = {(each.repository, each.chart, each.version) for each in fleet.repositories.found}
+    (release,) = fleet.charts.releases
+    (found,) = data(east).values()
+    told = [*place, *release[1:], found["replicas"], found["from"]]
+    usual = ["https://charts.example.com", "web", "1.0.0", "apps", "web", "one", "more in default"]
+    changed = {
+        "helmCharts[].repositoryURL": (0, "https://shop.example.com"),
+        "helmCharts[].chartName": (1, "shop"),
+        "helmCharts[].releaseNamespace": (3, "shop"),
+        "helmCharts[].releaseName": (4, "shop"),
+        "helmCharts[].values": (5, "shop"),
+        "helmCharts[].valuesFrom[].namespace": (6, "more in shop"),
+        "helmCharts[].valuesFrom[].name": (6, "shop in default"),
+    }
+    if field in changed:
+        at, text = changed[field]
+        usual[at] = text
+    assert told == usual
+
+
 def test_an_action_that_is_written_out_is_for_deploy_time(fleet: Fleet, east: FakeKube) -> None:
     of = chart(values="of: '{{`{{ .Cluster.metadata.name }}`}}'")
     fleet.apply(join(source(), charted(of)))

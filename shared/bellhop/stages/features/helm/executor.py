@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
-import yaml
 from msgspec.structs import replace
 
 from bellhop.engine.charts.placing import Desired
@@ -36,7 +35,7 @@ from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken, taken_from
 from bellhop.stages.drift import Drift, counted
-from bellhop.stages.features.helm.inside import held_objects, objects_in
+from bellhop.stages.features.helm.inside import documents, held_objects, objects_in
 from bellhop.stages.features.helm.planning import Deploy, Leave, Plan, Remove, place_of, plan
 from bellhop.stages.features.helm.preview import Preview
 from bellhop.stages.features.helm.wants import Wants
@@ -213,8 +212,8 @@ class Releases:
         kube = self._access.open(
             cluster.key, version=cluster.credentials, account=work.profile.account
         )
-        for each in yaml.safe_load_all(helm.charts.definitions(wanted)):
-            if isinstance(each, dict) and each.get("kind") == _DEFINITION:
+        for each in documents(helm.charts.definitions(wanted)):
+            if each["kind"] == _DEFINITION:
                 kube.apply(each)
 
     def _refused(

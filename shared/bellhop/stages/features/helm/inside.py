@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
-import yaml
-
 from bellhop.errors import UnreachableError
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.model.record import Held
@@ -15,7 +13,22 @@ from bellhop.model.record import Held
 MOST_OBJECTS = 2_000
 """Objects of one release that the inventory has; a chart may have more."""
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+def documents(manifest: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects that Helm wrote.
+
+    Raises:
+        UnreachableError: what it wrote cannot be read.
+    """
+    # Most profiles have no charts, and YAML takes a cold function its time.
+    import yaml  # noqa: PLC0415
+
+    try:
+        for each in yaml.load_all(manifest, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            if isinstance(each, dict) and each.get("kind"):
+                yield each
+    except yaml.YAMLError as error:
+        raise UnreachableError("cannot read what a release consists of") from error
 
 
 def objects_in(
@@ -26,15 +39,11 @@ def objects_in(
     Raises:
         UnreachableError: what Helm wrote cannot be read.
     """
-    try:
-        for each in yaml.load_all(manifest, Loader=_Loader):
-            if isinstance(each, dict) and each.get("kind"):
-                key = ObjectKey.of(each)
-                resource = find(key.gvk)
-                namespaced = resource is None or resource.namespaced
-                yield key._replace(namespace=(key.namespace or namespace) if namespaced else "")
-    except yaml.YAMLError as error:
-        raise UnreachableError("cannot read what a release consists of") from error
+    for each in documents(manifest):
+        key = ObjectKey.of(each)
+        resource = find(key.gvk)
+        namespaced = resource is None or resource.namespaced
+        yield key._replace(namespace=(key.namespace or namespace) if namespaced else "")
 
 
 def held_objects(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import yaml
-
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import ConflictError, PermanentError
 from bellhop.model.gvk import Identity, ObjectKey
@@ -14,10 +12,10 @@ from bellhop.model.record import Change
 from bellhop.ports.charts import Archive, Helm, Wanted
 from bellhop.stages.claim import Claims, taken_from
 from bellhop.stages.comparing import compare
+from bellhop.stages.features.helm.inside import documents
 from bellhop.stages.features.helm.planning import Deploy, Leave, Remove
 from bellhop.stages.work import Work
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Objects = Mapping[Identity, dict[str, Any]]
 
 
@@ -73,10 +71,9 @@ class Preview:
 def _read(manifest: str, namespace: str) -> _Objects:
     """Return the objects of a manifest; without a namespace one is in the release's."""
     found: dict[Identity, dict[str, Any]] = {}
-    for each in yaml.load_all(manifest, Loader=_Loader):
-        if isinstance(each, dict) and each.get("kind"):
-            key = ObjectKey.of(each).identity
-            found[key._replace(namespace=key.namespace or namespace)] = each
+    for each in documents(manifest):
+        key = ObjectKey.of(each).identity
+        found[key._replace(namespace=key.namespace or namespace)] = each
     return found
 
 
