@@ -191,18 +191,19 @@ def test_events_render_charts_for_good(fleet: Fleet, east: FakeKube) -> None:
     assert data(east) == {}
 
 
+SHOP = "{{ .Resource.metadata.name }}"
 RENDERED = {
-    "helmCharts[].repositoryURL": ("https://charts.example.com", "https://shop.example.com"),
-    "helmCharts[].repositoryName": ("repositoryName: example", "repositoryName: 'example'"),
-    "helmCharts[].chartName": ("example/web", "example/shop"),
+    "helmCharts[].repositoryURL": ("https://charts.example.com", f"https://{SHOP}.example.com"),
+    "helmCharts[].repositoryName": ("repositoryName: example", f'repositoryName: "{SHOP}"'),
+    "helmCharts[].chartName": ("chartName: example/web", f'chartName: "example/{SHOP}"'),
     "helmCharts[].chartVersion": ('"1.0.0"', '"{{ len .Resource.metadata.name | sub 5 }}.0.0"'),
-    "helmCharts[].releaseName": ("releaseName: web", "releaseName: shop"),
-    "helmCharts[].releaseNamespace": ("releaseNamespace: apps", "releaseNamespace: shop"),
-    "helmCharts[].values": ("replicas: one", "replicas: shop"),
-    "helmCharts[].valuesFrom[].namespace": ("namespace: default", "namespace: shop"),
-    "helmCharts[].valuesFrom[].name": ("name: more", "name: shop"),
+    "helmCharts[].releaseName": ("releaseName: web", f'releaseName: "{SHOP}"'),
+    "helmCharts[].releaseNamespace": ("releaseNamespace: apps", f'releaseNamespace: "{SHOP}"'),
+    "helmCharts[].values": ("replicas: one", f'replicas: "{SHOP}"'),
+    "helmCharts[].valuesFrom[].namespace": ("namespace: default", f'namespace: "{SHOP}"'),
+    "helmCharts[].valuesFrom[].name": ("name: more", f'name: "{SHOP}"'),
 }
-"""Which text of a chart stands for another, in which `shop` is taken from the event."""
+"""Which text of a chart stands for another, in which the name of the event's object is."""
 
 MORE = """
 apiVersion: v1
@@ -216,23 +217,10 @@ data: {{values: "from: {name} in {namespace}"}}
 def test_events_render_every_text_of_a_chart(fleet: Fleet, east: FakeKube, field: str) -> None:
     before, after = RENDERED[field]
     fleet.repositories.put("shop", "1.0.0")
-    holders = [
-        MORE.format(name=n, namespace=s) for n in ("more", "shop") for s in ("default", "shop")
-    ]
+    places = [(name, space) for name in ("more", "shop") for space in ("default", "shop")]
+    holders = [MORE.format(name=name, namespace=space) for name, space in places]
     values = "valuesFrom: [{kind: ConfigMap, namespace: default, name: more}]"
-    of = chart(values).replace(before, after.replace("shop", "{{ .Resource.metadata.name }}"))
-    of = of.replace(
-        "name: {{ .Resource.metadata.name }}}", "name: '{{ .Resource.metadata.name }}'}"
-    )
-    of = of.replace(
-        "namespace: {{ .Resource.metadata.name }},", "namespace: '{{ .Resource.metadata.name }}',"
-    )
-    of = of.replace(
-        "Name: {{ .Resource.metadata.name }}\n", "Name: '{{ .Resource.metadata.name }}'\n"
-    )
-    of = of.replace(
-        "space: {{ .Resource.metadata.name }}\n", "space: '{{ .Resource.metadata.name }}'\n"
-    )
+    of = chart(values).replace(before, after)
     fleet.apply(join(source(), charted(of), *holders))
     fleet.write("east", service("shop"))
     fleet.pump()
