@@ -197,7 +197,7 @@ class HelmChart(Model):
         return Chart(
             field,
             self.repository_url,
-            _without_repository(self.chart_name, self.repository_name),
+            self.chart_name,
             self.chart_version,
             self.release_name,
             self.release_namespace,
@@ -216,8 +216,3 @@ class HelmChart(Model):
 
 def _secret(named: SecretRef | None) -> tuple[PolicyRef, ...]:
     return (PolicyRef(named.namespace, named.name, "Secret"),) if named and named.name else ()
-
-
-def _without_repository(chart: str, repository: str) -> str:
-    """Return the name of a chart that may be written as `repository/chart`, as Sveltos has it."""
-    return chart.removeprefix(f"{repository}/") if repository else chart

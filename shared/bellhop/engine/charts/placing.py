@@ -81,7 +81,7 @@ def desired(
     how = [chart.install, chart.upgrade, chart.removal, chart.unwanted]
     return Desired(
         release_key(names["namespace"], names["release"]),
-        Place(names["repository"], names["chart"], names["version"], login),
+        Place(names["repository"], _chart(names), names["version"], login),
         values,
         chart,
         digest([names, values, to_builtins([*how, patches, content.how])]),
@@ -151,6 +151,13 @@ def _refuse_missing(texts: list[HeldText]) -> None:
     for each in texts:
         if each.missing:
             raise MissingInputError(each.missing)
+
+
+def _chart(names: Mapping[str, str]) -> str:
+    """Return the name of a chart; before it a repository's may stand, by which Helm knows that."""
+    if any(names[each].lower().startswith("oci://") for each in ("repository", "chart")):
+        return names["chart"]
+    return names["chart"].rpartition("/")[2]
 
 
 def _refuse_names(chart: Chart, names: Mapping[str, str]) -> None:
