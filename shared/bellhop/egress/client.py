@@ -102,8 +102,8 @@ class HttpClient:
         self._pools = urllib3.PoolManager(num_pools=1, maxsize=threads, retries=False, **tls)
         seconds = WHOLE_SECONDS if whole is None else whole
         how: dict[str, Any] = {"reach": reach, "lookups": lookups, "whole": seconds}
-        self._largest = LARGEST if largest is None else largest
-        how["largest"] = self._largest
+        self._largest = largest
+        how["largest"] = largest
         makers: dict[str, Any] = {
             "http": partial(_pool, _PlainPool, partial(_Plain, **how), idle),
             "https": partial(_pool, _SecurePool, partial(_Secure, **how), idle),
@@ -139,7 +139,7 @@ class HttpClient:
             timeout=timeout,
             preload_content=False,
         )
-        return _whole(response, self._largest)
+        return _whole(response, self._largest or LARGEST)
 
     def close(self) -> None:
         """Close the idle connections; those in use finish first."""
@@ -185,7 +185,13 @@ class _Bounded(connection.HTTPConnection):
     """A connection to a checked address, with one deadline for each request and its answer."""
 
     def __init__(
-        self, *args: Any, reach: Reach, lookups: Lookups, whole: float, largest: int, **kwargs: Any
+        self,
+        *args: Any,
+        reach: Reach,
+        lookups: Lookups,
+        whole: float,
+        largest: int | None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._reach = reach
@@ -225,7 +231,9 @@ class _Bounded(connection.HTTPConnection):
 
     def getresponse(self) -> Any:
         """Read the head of the answer."""
-        answer: Any = partial(_Response, deadline=self._begin(), wire=2 * self._largest)
+        answer: Any = partial(
+            _Response, deadline=self._begin(), wire=2 * (self._largest or LARGEST)
+        )
         self.response_class = answer
         self._deadline = None
         return super().getresponse()

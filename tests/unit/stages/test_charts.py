@@ -433,6 +433,60 @@ stringData: {username: ann, password: hush-hush}
     assert set(data(east)) == {"web-config"}
 
 
+DOCKER = '{{"auths": {{"{host}": {{"auth": "YW5uOmh1c2gtaHVzaA=="}}}}}}'
+
+
+@pytest.mark.parametrize(
+    ("host", "repository", "found"),
+    [
+        pytest.param("charts.example.com", "https://charts.example.com", True, id="its own"),
+        pytest.param("https://index.docker.io/v1/", "OCI://registry-1.docker.io", True, id="hub"),
+        pytest.param("other.example.com", "https://charts.example.com", False, id="another"),
+    ],
+)
+def test_logins_are_for_the_host_that_docker_names(
+    fleet: Fleet, east: FakeKube, host: str, repository: str, *, found: bool
+) -> None:
+    """A Secret may have one entry, whatever it is called."""
+    secret = f"""
+apiVersion: v1
+kind: Secret
+metadata: {{name: login, namespace: default}}
+stringData: {{config.json: '{DOCKER.format(host=host)}'}}
+"""
+    more = "registryCredentialsConfig: {credentials: {name: login, namespace: default}}"
+    of = chart(more).replace("https://charts.example.com", repository)
+    fleet.repositories.put("example/web", "1.0.0")
+    fleet.apply(join(secret, charts(of=of)))
+    fleet.pump()
+    if found:
+        place = fleet.repositories.found[-1]
+        assert (place.login.username, place.login.password) == ("ann", "hush-hush")
+        assert place.repository == repository.lower()
+        assert outcome(fleet) == ("Provisioned", "")
+    else:
+        assert data(east) == {}
+        assert outcome(fleet)[1] == (
+            "cannot use Secret default/login in"
+            " helmCharts[0].registryCredentialsConfig.credentials: it has no login for"
+            " 'charts.example.com'; log in there with docker, and write its configuration into the"
+            " Secret"
+        )
+
+
+def test_labels_and_description_of_a_release_are_templates(fleet: Fleet, east: FakeKube) -> None:
+    options = """options:
+        labels: {cluster: "{{ .Cluster.metadata.name }}"}
+        description: "for {{ .Cluster.metadata.name }}"
+"""
+    fleet.apply(charts(of=chart(options)))
+    fleet.pump()
+    assert data(east)
+    (wanted,) = fleet.charts.deployed
+    assert wanted.options.labels == {"cluster": "east"}
+    assert wanted.options.description == "for east"
+
+
 @pytest.mark.usefixtures("east")
 def test_what_is_said_of_values_of_a_secret_is_withheld(fleet: Fleet) -> None:
     secret = """

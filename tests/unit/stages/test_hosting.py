@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.cli.addons import addons
+from bellhop.cli.addons import Wanted, addons
 from bellhop.errors import UnreachableError
 from bellhop.fleet import generated, previewing
 from bellhop.fleet.rollback import rollback
@@ -381,7 +381,7 @@ def test_people_are_told_where_it_is_and_for_which_clusters(fleet: Fleet) -> Non
     fleet.pump()
     here = fleet.installation()
 
-    rows = {(row["cluster"], row["deploymentType"]) for row in addons(here, "", "", "own")}
+    rows = {(row["cluster"], row["deploymentType"]) for row in addons(here, Wanted(profile="own"))}
     assert rows == {
         (MANAGEMENT, "Management cluster"),
         ("fleet/east", "Managed cluster"),

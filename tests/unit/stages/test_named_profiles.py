@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.cli.addons import addons
+from bellhop.cli.addons import Wanted, addons
 from bellhop.cli.views.profiles import VIEWS
 from bellhop.cli.views.view import Query
 from bellhop.fleet.failures import failures
@@ -90,7 +90,7 @@ def test_people_know_it_by_its_name(fleet: Fleet, east: FakeKube) -> None:
     ring(fleet, "a")
     here = fleet.installation()
     assert shown(fleet) == ["web-a"]
-    assert [row["profiles"] for row in addons(here, "", "", "")] == [["ClusterProfile/web-a"]]
+    assert [row["profiles"] for row in addons(here, Wanted())] == [["ClusterProfile/web-a"]]
     told = {each.context.get("profile") for each in fleet.ledger() if each.what == "applied"}
     assert told == {"web-a"}
 

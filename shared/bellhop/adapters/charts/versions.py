@@ -12,6 +12,11 @@ from bellhop.errors import InvalidError, MissingError
 _EXACT = re.compile(r"v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
 _EARLY = re.compile(r"\d-[0-9A-Za-z]")
 _AND = re.compile(r"\s*,\s*")
+_SPACED = re.compile(r"([<>=~^!])\s+(?=[vVxX*\d])")
+_OTHERWISE = {"=>": ">=", "=<": "<=", "~>": "~", "*-0": ">=0.0.0-0"}
+"""How Helm lets one write what the library here writes otherwise."""
+
+_BUT = re.compile(r"!=\s*([vV]?[\d.xX*][^\s,|]*)")
 _SHOWN = 5
 
 
@@ -32,8 +37,19 @@ def choose(versions: Iterable[str], wanted: str, *, of: str) -> str:
         if found:
             return found[0]
         raise _missing(there, wanted, of)
-    spec, with_early = _spec(wanted, of), bool(_EARLY.search(wanted))
-    matching = [each for each in there if each in spec or (with_early and _release(each) in spec)]
+    spec = _spec(_BUT.sub("", wanted), of)
+    with_early = bool(_EARLY.search(wanted)) or "*-0" in wanted
+    but = [_spec(each, of) for each in _BUT.findall(wanted)]
+    if but and "||" in wanted:
+        raise InvalidError(
+            f"cannot choose a version of {of}: {wanted!r} has != beside ||; write the ranges"
+        )
+    matching = [
+        each
+        for each in there
+        if (each in spec or (with_early and _release(each) in spec))
+        and not any(each in other for other in but)
+    ]
     if not matching:
         raise _missing(there, wanted, of)
     return there[max(matching)]
@@ -79,7 +95,10 @@ def _release(version: Version) -> Version:
 
 
 def _spec(wanted: str, of: str) -> NpmSpec:
-    text = _AND.sub(" ", wanted.strip()) or "*"
+    text = wanted
+    for written, meant in _OTHERWISE.items():
+        text = text.replace(written, meant)
+    text = _SPACED.sub(r"\1", _AND.sub(" ", text).strip()) or "*"
     text = re.sub(r"(?<![0-9A-Za-z.-])v(?=\d)", "", text)
     try:
         return NpmSpec(text)

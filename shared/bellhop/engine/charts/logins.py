@@ -18,6 +18,9 @@ from bellhop.model.held_text import HeldText
 from bellhop.model.kinds import ConfigMap, Secret
 
 _DOCKER = ".dockerconfigjson"
+_HUB = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
+"""Names of one registry: Docker writes another than users do."""
+
 _AUTHORITIES = ("ca.crt", "ca", "caFile")
 
 
@@ -36,7 +39,9 @@ def held_credentials(
     if "username" in entries:
         found: dict[str, Any] = {name: entries.get(name, "") for name in ("username", "password")}
     else:
-        found = {"docker": _docker(entries.get(key or _DOCKER, ""), ref, field, key)}
+        only = next(iter(entries.values())) if len(entries) == 1 and not key else ""
+        text = entries.get(key or _DOCKER, only)
+        found = {"docker": _docker(text, ref, field, key), "of": f"{ref} in {field}"}
     yield HeldText(json.dumps(found), field, plain=True, secret=True)
 
 
@@ -60,12 +65,16 @@ def held_authority(
 
 
 def login_for(repository: str, texts: Iterable[HeldText], usual: Login) -> Login:
-    """Return how a repository is signed in to, by what Secrets hold for a cluster."""
+    """Return how a repository is signed in to, by what Secrets hold for a cluster.
+
+    Raises:
+        InvalidError: a Secret has logins for other hosts alone.
+    """
     login = usual
     for each in texts:
         found = json.loads(each.text)
         if "docker" in found:
-            found = _of_host(found["docker"], repository)
+            found = _of_host(found["docker"], repository, found["of"])
         login = replace(login, **found)
     return login
 
@@ -102,11 +111,15 @@ def _auth(told: dict[str, str]) -> dict[str, str]:
     return {"username": told.get("username", ""), "password": told.get("password", "")}
 
 
-def _of_host(auths: dict[str, Any], repository: str) -> dict[str, str]:
+def _of_host(auths: dict[str, Any], repository: str, of: str) -> dict[str, str]:
     """Return what is for the host of a repository: Docker names it with or without a scheme."""
     host = urlsplit(repository).netloc.rpartition("@")[2]
+    same = _HUB if host in _HUB else {host}
     for name, auth in auths.items():
         named = urlsplit(name).netloc if "://" in name else name.partition("/")[0]
-        if named == host:
+        if named in same:
             return dict(auth)
-    return {}
+    raise InvalidError(
+        f"cannot use {of}: it has no login for '{host}'; log in there with docker, and write its"
+        " configuration into the Secret"
+    )

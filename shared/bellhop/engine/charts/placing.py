@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from bellhop.engine import secrecy
 from bellhop.engine.charts.logins import login_for
 from bellhop.engine.digest import digest
-from bellhop.engine.instantiate import MissingInputError, is_withheld
+from bellhop.engine.instantiate import NONE, MissingInputError, is_withheld
 from bellhop.engine.render import render_held
 from bellhop.errors import InvalidError
 from bellhop.gotemplate import Limits
-from bellhop.model.chart import Chart, Place, release_key
+from bellhop.model.chart import Chart, Options, Place, release_key
 from bellhop.model.gvk import Identity
 from bellhop.model.held_text import HeldText
 from bellhop.model.names import namespace_problem
@@ -74,6 +75,11 @@ def desired(
         names = _names(chart, cluster, resources, limits, secret=read_secret)
         values = tuple(_values(for_it, cluster, resources, limits, secret=read_secret))
         patches = _patches(content, cluster, resources, limits, secret=read_secret)
+        chart = replace(
+            chart,
+            install=_options(chart, chart.install, cluster, limits),
+            upgrade=_options(chart, chart.upgrade, cluster, limits),
+        )
     _refuse_names(chart, names)
     logins = [each for each in chart.logins if each.is_for(key)]
     _refuse_missing(logins)
@@ -92,6 +98,17 @@ def desired(
     )
 
 
+def _options(chart: Chart, options: Options, cluster: Mapping[str, Any], limits: Limits) -> Options:
+    """Render the texts of options with the cluster, and nothing else: Helm's record has them."""
+
+    def rendered(text: str) -> str:
+        held = HeldText(text, f"{chart.field}.options")
+        return render_held(held, cluster, NONE, limits, secret=False)
+
+    labels = {name: rendered(text) for name, text in options.labels.items()}
+    return replace(options, labels=labels, description=rendered(options.description))
+
+
 def _names(
     chart: Chart, cluster: Mapping[str, Any], resources: Resources, limits: Limits, *, secret: bool
 ) -> dict[str, str]:
@@ -105,6 +122,9 @@ def _names(
         written = getattr(chart, name)
         text = HeldText(written, f"{chart.field}.{field}", plain=chart.plain, secret=secret)
         made[name] = render_held(text, cluster, resources, limits, secret=secret).strip()
+        if name in ("repository", "chart"):
+            scheme, found, rest = made[name].partition("://")
+            made[name] = f"{scheme.lower()}{found}{rest}" if found else made[name]
         known.knowing(written).refuse_names([(field, made[name])], chart.field)
     return made
 

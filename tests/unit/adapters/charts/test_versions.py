@@ -41,6 +41,16 @@ THERE = [
         ("<1.1.0 || >=2.0.0", "2.1.0+build.5"),
         (">0.0.0-0", "3.0.0-beta"),
         (">=3.0.0-alpha", "3.0.0-beta"),
+        (">= 1.2", "2.1.0+build.5"),
+        ("= 1.2.0", "1.2.0"),
+        (">= 1.0.0 < 2.0.0", "1.10.0"),
+        (">= 1.0.0, < 2.0.0", "1.10.0"),
+        ("~> 1.2.0", "1.2.9"),
+        ("=<1.10.0", "1.10.0"),
+        ("=>1.0.0, <1.10.0", "1.2.9"),
+        (">=1.0.0, <2.0.0, !=1.10.0", "1.2.9"),
+        ("!= 2.1.x", "2.0.0"),
+        ("*-0", "3.0.0-beta"),
     ],
 )
 def test_the_version_that_is_meant(wanted: str, version: str) -> None:
@@ -58,9 +68,9 @@ def test_what_is_not_there_names_what_is() -> None:
         choose([], "", of="chart 'demo'")
 
 
-@pytest.mark.parametrize("wanted", ["latest", "1.2.x.y", ">>1", "1.2.3 and more"])
+@pytest.mark.parametrize("wanted", ["latest", "1.2.x.y", ">>1", "1.2.3 and more", "!=", "1 || !=2"])
 def test_what_is_no_range_is_refused(wanted: str) -> None:
-    with pytest.raises(InvalidError, match="neither a version nor a range"):
+    with pytest.raises(InvalidError, match=r"neither a version nor a range|beside"):
         choose(THERE, wanted, of="chart 'demo'")
 
 
