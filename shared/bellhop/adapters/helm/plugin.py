@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from bellhop.engine.patching.patch import patched
 from bellhop.engine.patching.texts import patches_of
 from bellhop.errors import BellhopError
+from bellhop.model.document import dump, read_documents
 from bellhop.model.record import PatchText
 from bellhop.ports.charts import Wanted
 from bellhop.structs import read_struct
@@ -51,9 +51,6 @@ ENVIRONMENT = {
 }
 """What the plugin is found by, and finds what it is to do."""
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-
 
 class _Changes(msgspec.Struct, frozen=True):
     patches: tuple[PatchText, ...]
@@ -71,13 +68,15 @@ def changed(manifest: str, told: bytes) -> str:
     """Return the objects of a chart with all that is to be changed.
 
     Raises:
-        InvalidError: a patch does not fit an object that it is for.
+        InvalidError: a patch does not fit an object that it is for, or the chart writes no YAML.
     """
     changes = read_struct(json.loads(told), _Changes)
-    documents = [each for each in yaml.load_all(manifest, Loader=_Loader) if isinstance(each, dict)]
+    # As an API server reads it: to other readers of YAML 12:30 is a number, and 1e3 a text.
+    read = read_documents(manifest, source="the chart", expand_lists=False, repeats=True)
+    documents = [each.data for each in read if isinstance(each.data, dict)]
     patches = [patch for text in changes.patches for patch in patches_of(text)]
     made = [_dressed(each, changes) for each in patched(documents, patches)]
-    return str(yaml.dump_all(made, Dumper=_Dumper, sort_keys=False, allow_unicode=True))
+    return "---\n".join(map(dump, made))
 
 
 def _dressed(manifest: Mapping[str, Any], changes: _Changes) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
-from bellhop.errors import UnreachableError
+from bellhop.model.document import read_documents
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.model.record import Held
 
@@ -15,20 +15,14 @@ MOST_OBJECTS = 2_000
 
 
 def documents(manifest: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects that Helm wrote.
+    """Yield the objects that Helm wrote, those of a List one by one, as an API server reads them.
 
     Raises:
-        UnreachableError: what it wrote cannot be read.
+        InvalidError: what it wrote cannot be read.
     """
-    # Most profiles have no charts, and YAML takes a cold function its time.
-    import yaml  # noqa: PLC0415
-
-    try:
-        for each in yaml.load_all(manifest, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-            if isinstance(each, dict) and each.get("kind"):
-                yield each
-    except yaml.YAMLError as error:
-        raise UnreachableError("cannot read what a release consists of") from error
+    for each in read_documents(manifest, source="the release", repeats=True):
+        if isinstance(each.data, dict) and each.data.get("kind"):
+            yield each.data
 
 
 def objects_in(
@@ -37,7 +31,7 @@ def objects_in(
     """Yield the objects of a release's manifest; `find` says how a cluster serves a kind.
 
     Raises:
-        UnreachableError: what Helm wrote cannot be read.
+        InvalidError: what Helm wrote cannot be read.
     """
     for each in documents(manifest):
         key = ObjectKey.of(each)
