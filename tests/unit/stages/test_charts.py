@@ -291,6 +291,30 @@ def test_a_strange_release_is_taken_over_only_where_asked(fleet: Fleet) -> None:
     assert fleet.charts.releases["fleet/east", "apps", "web"].revision == 5
 
 
+@pytest.mark.usefixtures("east")
+def test_a_strange_release_stays_though_something_had_begun(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = Release("web", "apps", 4, DEPLOYED, "other", "0.1.0")
+    fleet.charts.releases["fleet/east", "apps", "web"] = theirs
+
+    def silent(*_: object) -> None:
+        raise UnreachableError("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fleet.charts, "release", silent)
+        fleet.apply(charts())
+        fleet.pump()
+    fleet.clock.advance(timedelta(minutes=20))
+    fleet.pump()
+    assert "no profile made it" in outcome(fleet)[1]
+    fleet.apply(charts(of="policyRefs: []"))
+    fleet.pump()
+
+    assert fleet.charts.releases["fleet/east", "apps", "web"] == theirs
+    assert held(fleet) == set()
+
+
 def test_a_chart_that_is_not_wanted_any_more_is_removed(fleet: Fleet, east: FakeKube) -> None:
     fleet.apply(charts(of=TWO))
     fleet.pump()

@@ -318,17 +318,26 @@ class Releases:
         owner, was = self._claims.owner(cluster, key), False
         try:
             if isinstance(step, Remove) and not taken_from(name, owner):
-                assert step.held.release
-                removal = step.held.release.removal
-                helm, kubeconfig = self._tools(), self._kubeconfig(work)
-                was = helm.charts.remove(
-                    kubeconfig, key.namespace, key.name, self._bounded(removal)
-                )
+                was = self._remove(work, step)
         except PermanentError as error:
             return Upshot(key, work.held.get(key), refused=error)
         self._claims.give_up(cluster, key, name, owner)
         self._drop_objects(work, key)
         return Upshot(key, None, changed=was)
+
+    def _remove(self, work: Work, step: Remove) -> bool:
+        """Uninstall a release; say whether it was there.
+
+        One that we may only have begun, and that no profile made, is left to whoever made it.
+        """
+        assert step.held.release
+        key, removal = step.key, step.held.release.removal
+        helm, kubeconfig = self._tools(), self._kubeconfig(work)
+        if not _is_known(step.held):
+            found = helm.charts.release(kubeconfig, key.namespace, key.name)
+            if found is None or not found.ours:
+                return False
+        return helm.charts.remove(kubeconfig, key.namespace, key.name, self._bounded(removal))
 
 
 def _is_known(held: Held | None) -> bool:
