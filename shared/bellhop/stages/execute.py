@@ -76,7 +76,7 @@ def make_features(
 ) -> tuple[Feature[Any], ...]:
     """Return all features, in the order in which they are planned and carried out."""
     resources = Executor(records, access, publisher, settings, hands, tools.kustomizations)
-    charts = Releases(records, access, publisher, settings, tools.helm)
+    charts = Releases(records, access, publisher, settings, tools.helm, hands)
     return resources, charts, resources.named("Kustomize")
 
 

@@ -61,7 +61,9 @@ class Foreseen:
         kept = self._records.inventories.get(cluster, profile.name)
         if kept is None:
             return True
-        owners = (self._records.owners.get(cluster, key) for key in kept.value.held)
+        # What Helm made for a release stays or goes with that.
+        keys = (key for key, each in kept.value.held.items() if not each.part_of)
+        owners = (self._records.owners.get(cluster, key) for key in keys)
         return not all(each and self._is_awaited(cluster, each.value) for each in owners)
 
     def _is_awaited(self, cluster: str, owner: Owner) -> bool:

@@ -274,6 +274,29 @@ def test_two_profiles_that_want_a_release_are_in_conflict(fleet: Fleet, east: Fa
 
 
 @pytest.mark.usefixtures("east")
+def test_a_release_is_handed_over_to_the_profile_that_waits_for_it(fleet: Fleet) -> None:
+    """Who renames a profile loses none of what its charts keep."""
+    fleet.apply(charts())
+    fleet.pump()
+    fleet.apply(charts("q"))
+    fleet.pump()
+    fleet.apply(charts().replace("production", "nowhere"))
+    assert list(fleet.records.removals.all()) == []
+    fleet.pump()
+
+    assert fleet.charts.removals == []
+    assert held(fleet) == set()
+    assert held(fleet, "q") == {"helm.sh/Release/apps/web", "/ConfigMap/apps/web-config"}
+    assert outcome(fleet, "q") == ("Provisioned", "")
+
+    fleet.apply(charts("q").replace("production", "nowhere"))
+    fleet.release()
+    fleet.pump()
+    assert fleet.charts.releases == {}
+    assert list(fleet.records.owners.of("fleet/east")) == []
+
+
+@pytest.mark.usefixtures("east")
 def test_a_strange_release_is_taken_over_only_where_asked(fleet: Fleet) -> None:
     theirs = Release("web", "apps", 4, DEPLOYED, "other", "0.1.0")
     fleet.charts.releases["fleet/east", "apps", "web"] = theirs

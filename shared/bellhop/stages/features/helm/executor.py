@@ -39,6 +39,8 @@ from bellhop.stages.features.helm.inside import documents, held_objects, objects
 from bellhop.stages.features.helm.planning import Deploy, Leave, Plan, Remove, place_of, plan
 from bellhop.stages.features.helm.preview import Preview
 from bellhop.stages.features.helm.wants import Wants
+from bellhop.stages.handover import Transfer
+from bellhop.stages.hands import Hands
 from bellhop.stages.reading import Resources
 from bellhop.stages.titles import Titles
 from bellhop.stages.work import Upshot, Work, ends
@@ -64,12 +66,14 @@ class Releases:
         publisher: Publisher,
         settings: Settings,
         helm: Helm | None,
+        hands: Hands,
     ) -> None:
         self._records = records
         self._access = access
         self._settings = settings
         self._helm = helm
         self._claims = Claims(records, publisher)
+        self._transfer = Transfer(records, publisher, hands)
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         resources = Resources(records, access, Titles(records, publisher), limits)
         self._wants = Wants(resources, limits)
@@ -312,17 +316,23 @@ class Releases:
         return Upshot(key, held, changed=was)
 
     def _leave(self, work: Work, step: Remove | Leave) -> Upshot:
-        """Remove a release, or leave it as it is; one that another profile has is its own."""
+        """Remove a release, or leave it as it is; one that another profile has is its own.
+
+        One that another waits for is handed over.
+        """
         key, name = step.key, work.profile.name
-        cluster = work.cluster.key
-        owner, was = self._claims.owner(cluster, key), False
+        cluster, was = work.cluster.key, False
+        # Whoever gets the release is to find its objects free.
+        self._drop_objects(work, key)
+        if isinstance(step, Remove) and _is_known(step.held):
+            self._transfer.give(work, [step])
+        owner = self._claims.owner(cluster, key)
         try:
             if isinstance(step, Remove) and not taken_from(name, owner):
                 was = self._remove(work, step)
         except PermanentError as error:
             return Upshot(key, work.held.get(key), refused=error)
         self._claims.give_up(cluster, key, name, owner)
-        self._drop_objects(work, key)
         return Upshot(key, None, changed=was)
 
     def _remove(self, work: Work, step: Remove) -> bool:

@@ -30,8 +30,8 @@ from bellhop.stages.features.resources.planning import Apply, Desired, Plan, pla
 from bellhop.stages.features.resources.preview import Preview
 from bellhop.stages.features.resources.reloading import Reloading
 from bellhop.stages.features.resources.step import Steps
-from bellhop.stages.features.resources.transfer import Transfer
 from bellhop.stages.features.resources.wants import Wants
+from bellhop.stages.handover import Transfer
 from bellhop.stages.hands import Hands
 from bellhop.stages.reading import Resources
 from bellhop.stages.titles import Titles
@@ -146,7 +146,7 @@ class Executor:
             self._do(work, partial(self._apply, kube, work), wanted)
         if not work.failed and not work.lacking:
             # A profile that could not be applied as a whole takes nothing away.
-            self._transfer.give(work, plan)
+            self._transfer.give(work, [each for each in plan.removes if each.held.uid])
             for unwanted in plan.back:
                 self._do(work, partial(self._steps.leave, kube, work), unwanted)
 

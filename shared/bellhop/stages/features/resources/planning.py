@@ -136,6 +136,11 @@ class Plan(Struct, frozen=True):
         return tuple(chain.from_iterable(self.back))
 
     @property
+    def removes(self) -> list[Remove]:
+        """Return those of them that delete something."""
+        return [each for each in self.leaves if isinstance(each, Remove)]
+
+    @property
     def idle(self) -> bool:
         """Say whether there is nothing to do."""
         return not self.forth and not self.back

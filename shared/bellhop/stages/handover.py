@@ -9,8 +9,9 @@ takes over. A profile that wants the object no more removes it, as it removes al
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -21,7 +22,6 @@ from bellhop.model.record import Held, Inventory, Owner, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.table import RETRIES
-from bellhop.stages.features.resources.planning import Plan, Remove
 from bellhop.stages.hands import Hands
 from bellhop.stages.work import Work
 
@@ -32,6 +32,18 @@ _Found = dict[Identity, tuple[Held, Kept[Owner]]]
 """Objects with how they are held, and who owns them."""
 
 
+class Removal(Protocol):
+    """A step that would remove an object; both sorts of features have one."""
+
+    @property
+    def key(self) -> Identity:
+        """Name the object."""
+
+    @property
+    def held(self) -> Held:
+        """Say how it is held."""
+
+
 class Transfer:
     """Gives objects to their next owners before the steps that would remove them."""
 
@@ -40,7 +52,7 @@ class Transfer:
         self._publisher = publisher
         self._hands = hands
 
-    def give(self, work: Work, plan: Plan) -> None:
+    def give(self, work: Work, steps: Sequence[Removal]) -> None:
         """Hand over what other profiles wait for; the step of such an object then has no effect.
 
         Raises:
@@ -48,7 +60,6 @@ class Transfer:
         """
         cluster, heads = work.cluster.key, dict[_Who, Profile | None]()
         found: dict[_Who, _Found] = {}
-        steps = [each for each in plan.leaves if isinstance(each, Remove) and each.held.uid]
         owners, error = self._hands.each(
             lambda step: self._records.owners.get(cluster, step.key), steps, lambda: True
         )
