@@ -62,7 +62,7 @@ def download(url: str, terms: Terms, headers: Mapping[str, str] | None = None) -
         answer = _once(url, terms, given)
         if answer.status not in _REDIRECTS or "location" not in answer.headers:
             return answer
-        there = urljoin(url, answer.headers["location"])
+        there = _led(url, answer.headers["location"])
         if urlsplit(url).scheme == "https" and urlsplit(there).scheme != "https":
             raise InvalidError(f"cannot download {shown(url)}: it leads to an address without TLS")
         if origin(there) != origin(url) and not terms.everywhere:
@@ -95,8 +95,21 @@ def origin(url: str) -> tuple[str, str, int]:
 
 def shown(url: str) -> str:
     """Return an address as errors may show it: without what may be secret."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that is none"
     return f"'{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}'"
+
+
+def _led(url: str, location: str) -> str:
+    """Return the address that a redirect leads to."""
+    try:
+        there = urljoin(url, location)
+        urlsplit(there)
+    except ValueError as error:
+        raise InvalidError(f"cannot download {shown(url)}: it leads to no address") from error
+    return there
 
 
 def _once(url: str, terms: Terms, headers: Mapping[str, str]) -> Answer:

@@ -85,6 +85,12 @@ def test_nobody_is_led_to_credentials_or_files(to: str) -> None:
         download(site.address, TERMS)
 
 
+@pytest.mark.parametrize("to", ["http://[::1", "//[x"])
+def test_who_leads_to_no_address_is_refused(to: str) -> None:
+    with Site(leads(to)) as site, pytest.raises(InvalidError, match="it leads to no address"):
+        download(site.address, TERMS)
+
+
 @pytest.mark.parametrize(
     "url",
     ["", "file:///etc/passwd", "ftp://a", "http://", "http://a:port", "http://169.254.169.254/"],

@@ -113,13 +113,19 @@ def _auth(told: dict[str, str]) -> dict[str, str]:
 
 def _of_host(auths: dict[str, Any], repository: str, of: str) -> dict[str, str]:
     """Return what is for the host of a repository: Docker names it with or without a scheme."""
-    host = urlsplit(repository).netloc.rpartition("@")[2]
+    host = _host(repository)
     same = _HUB if host in _HUB else {host}
     for name, auth in auths.items():
-        named = urlsplit(name).netloc if "://" in name else name.partition("/")[0]
-        if named in same:
+        if (_host(name) if "://" in name else name.partition("/")[0]) in same:
             return dict(auth)
     raise InvalidError(
         f"cannot use {of}: it has no login for '{host}'; log in there with docker, and write its"
         " configuration into the Secret"
     )
+
+
+def _host(address: str) -> str:
+    try:
+        return urlsplit(address).netloc.rpartition("@")[2]
+    except ValueError:
+        return ""

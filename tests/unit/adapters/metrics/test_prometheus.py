@@ -172,6 +172,14 @@ def test_sends_credentials_by_tls_alone() -> None:
         Prometheus(ABROAD).query(f"http://prom.example{PATH}", {"it": "up"}, BEARER, 10)
 
 
+@pytest.mark.parametrize("given", [ANONYMOUS, BEARER])
+@pytest.mark.parametrize("url", ["https://[::1", "https://\u2100/"])
+def test_says_that_an_address_is_none(url: str, given: Credentials) -> None:
+    """A label of a cluster may be part of it, and is whatever somebody wrote."""
+    with pytest.raises(InvalidError, match="cannot query metric 'it' at an address that is none"):
+        Prometheus(ABROAD).query(url, {"it": "up"}, given, 10)
+
+
 def test_trusts_the_authority_that_it_is_given(tmp_path: Path) -> None:
     """A server of one's own has a certificate that no system knows."""
     authority = write_certificates(tmp_path, "prom", ("127.0.0.1",))
