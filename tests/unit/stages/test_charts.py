@@ -439,6 +439,36 @@ def test_a_dry_run_tells_what_would_change(fleet: Fleet) -> None:
     assert fleet.charts.deployed == []
 
 
+SECRET = """
+apiVersion: v1
+kind: Secret
+metadata: {name: more, namespace: default}
+type: addons.projectsveltos.io/cluster-profile
+stringData: {values: "password: hush-hush"}
+"""
+
+
+@pytest.mark.usefixtures("east")
+@pytest.mark.parametrize("failure", [None, TemporaryError("killed half-way")])
+def test_a_dry_run_shows_nothing_of_a_secret_that_was_deployed(
+    fleet: Fleet, failure: TemporaryError | None
+) -> None:
+    more = "valuesFrom: [{kind: Secret, namespace: default, name: more}]"
+    fleet.apply(join(SECRET, charts(of=chart(more))))
+    fleet.pump()
+    if failure:
+        fleet.charts.failures["web"] = failure
+        fleet.apply(charts(of=chart(more, version="1.1.0")))
+        fleet.pump()
+    fleet.apply(charts(more="syncMode: DryRun"))
+    fleet.clock.advance(timedelta(minutes=20))
+    fleet.pump()
+    kept = fleet.records.previews.get("fleet/east", "p")
+    assert kept
+    assert [each.action for each in kept.value.changes] == ["Update", "Update"]
+    assert "hush-hush" not in repr(kept.value.changes)
+
+
 @pytest.mark.usefixtures("east")
 def test_a_tenants_charts_are_deployed_with_its_rights(fleet: Fleet) -> None:
     labels = (
@@ -536,16 +566,9 @@ def test_labels_and_description_of_a_release_are_templates(fleet: Fleet, east: F
 
 @pytest.mark.usefixtures("east")
 def test_what_is_said_of_values_of_a_secret_is_withheld(fleet: Fleet) -> None:
-    secret = """
-apiVersion: v1
-kind: Secret
-metadata: {name: more, namespace: default}
-type: addons.projectsveltos.io/cluster-profile
-stringData: {values: "password: hush-hush"}
-"""
     more = "valuesFrom: [{kind: Secret, namespace: default, name: more}]"
     fleet.charts.failures["web"] = InvalidError("hush-hush is refused")
-    fleet.apply(join(secret, charts(of=chart(more))))
+    fleet.apply(join(SECRET, charts(of=chart(more))))
     fleet.pump()
     assert "hush" not in outcome(fleet)[1]
     assert outcome(fleet)[1].startswith("cannot deploy the release 'apps/web': it is refused;")

@@ -56,8 +56,11 @@ class Plan(Struct, frozen=True):
         """Say what is held from the moment on in which the first step may have been taken."""
         unsure = dict(held)
         for step in (*self.forth, *self.back):
-            old = step.held or _new(step.wanted) if isinstance(step, Deploy) else step.held
-            unsure[step.key] = replace(old, digest="")
+            old, secret = step.held, False
+            if isinstance(step, Deploy):
+                old, secret = step.held or _new(step.wanted), step.wanted.secret
+            assert old
+            unsure[step.key] = replace(old, digest="", secret=secret or old.secret)
         return unsure
 
 

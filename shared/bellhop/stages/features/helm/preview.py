@@ -30,6 +30,8 @@ class Preview:
     ) -> Iterator[Change]:
         """Tell what deploying a release would change: of itself, and of what it consists of."""
         key, (archive, wanted) = step.key, found
+        # What is there may have been made of a Secret, and of another profile's nobody knows.
+        secret = step.wanted.secret or step.held is None or step.held.secret
         try:
             self._claims.refuse(work.cluster.key, key, work.profile)
             with unquoted(f"cannot rehearse '{key.name}'", secret=step.wanted.secret):
@@ -51,7 +53,7 @@ class Preview:
         else:
             before = f"{there.chart} {there.version}" if there else ""
             yield Change(key, "Update", f"from {before} to {chart}" if before != chart else chart)
-        yield from _compared(now, then, secret=step.wanted.secret)
+        yield from _compared(now, then, secret=secret)
 
     def leave(
         self, helm: Helm, work: Work, kubeconfig: bytes, step: Remove | Leave
