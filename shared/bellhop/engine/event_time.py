@@ -19,7 +19,7 @@ from bellhop.engine.instantiate import (
     missing,
     resolve,
 )
-from bellhop.errors import MissingError
+from bellhop.errors import InvalidError, MissingError
 from bellhop.gotemplate import Limits
 from bellhop.gotemplate.lexer import RAW_STRING, STRING, tokenize
 from bellhop.model.addon import PolicyRef
@@ -73,6 +73,25 @@ class Event(Struct, frozen=True):
         return any(
             each.kind in (STRING, RAW_STRING) and "{{" in each.text for each in tokenize(template)
         )
+
+    def are_plain(self, texts: Iterable[tuple[str, str]], field: str) -> bool:
+        """Say whether none of some texts, each given with what was made of it, is for deploy time.
+
+        If one is, all are rendered then: the rest may have no action, be it an event's.
+
+        Raises:
+            InvalidError: one has.
+        """
+        pairs = [(self.writes_actions(written), made) for written, made in texts]
+        if not any(writes for writes, _ in pairs):
+            return True
+        if any("{{" in made for writes, made in pairs if not writes):
+            raise InvalidError(
+                "an event's value has '{{', and would be read as a template when it is deployed;"
+                " make no name of it",
+                where=field,
+            )
+        return False
 
     def values(self, ref: Ref, holder: Holder, *, field: str) -> Iterator[HeldText]:
         """Yield what a ConfigMap or Secret holds; with the event where its annotations say so.

@@ -254,6 +254,24 @@ def test_an_action_that_is_written_out_is_for_deploy_time(fleet: Fleet, east: Fa
     assert data(east)["web-config"]["of"] == "east"
 
 
+@pytest.mark.usefixtures("east")
+def test_a_name_of_an_event_is_no_template_beside_one_for_deploy_time(fleet: Fleet) -> None:
+    later = "{{`{{ .Cluster.metadata.name }}`}}"
+    of = chart(name=f'"{later}"').replace(": apps", ': "{{ .Resource.metadata.annotations.note }}"')
+    fleet.apply(join(source(), charted(of)))
+    event = service("shop")
+    event["metadata"]["annotations"] = {"note": "{{ .Cluster.metadata.namespace }}"}
+    fleet.write("east", event)
+    fleet.pump()
+    assert fleet.charts.releases == {}
+    assert any("an event's value has '{{'" in each.detail for each in fleet.ledger())
+
+    event["metadata"]["annotations"] = {"note": "shop"}
+    fleet.write("east", event)
+    fleet.pump()
+    assert list(fleet.charts.releases) == [("fleet/east", "shop", "east")]
+
+
 def test_two_profiles_that_want_a_release_are_in_conflict(fleet: Fleet, east: FakeKube) -> None:
     fleet.apply(charts())
     fleet.pump()

@@ -76,7 +76,7 @@ def _rendered(chart: Chart, event: Event) -> Chart:
         )
         for each in chart.values
     )
-    plain = not any(map(event.writes_actions, texts.values()))
+    plain = event.are_plain(((text, made[name]) for name, text in texts.items()), chart.field)
     return replace(chart, **made, values=values, plain=plain)
 
 

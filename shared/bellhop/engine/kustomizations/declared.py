@@ -69,7 +69,11 @@ def event_kustomizations(event: Event) -> Iterator[Content]:
 
 def _rendered(kustomization: Kustomization, event: Event) -> Kustomization:
     field = kustomization.field
-    texts = (kustomization.path, *kustomization.components, kustomization.namespace)
+    texts = {"path": kustomization.path, "targetNamespace": kustomization.namespace} | {
+        f"components[{number}]": each for number, each in enumerate(kustomization.components)
+    }
+    made = {name: event.fields.text(text, f"{field}.{name}") for name, text in texts.items()}
+    plain = event.are_plain(((text, made[name]) for name, text in texts.items()), field)
     values = tuple(
         replace(
             each,
@@ -81,14 +85,11 @@ def _rendered(kustomization: Kustomization, event: Event) -> Kustomization:
     )
     return replace(
         kustomization,
-        path=event.fields.text(kustomization.path, f"{field}.path"),
-        components=tuple(
-            event.fields.text(each, f"{field}.components[{number}]")
-            for number, each in enumerate(kustomization.components)
-        ),
-        namespace=event.fields.text(kustomization.namespace, f"{field}.targetNamespace"),
+        path=made.pop("path"),
+        namespace=made.pop("targetNamespace"),
+        components=tuple(made.values()),
         values=values,
-        plain=not any(map(event.writes_actions, texts)),
+        plain=plain,
     )
 
 
