@@ -8,7 +8,7 @@ from bellhop.model.addon import ChartRef, PolicyRef
 from bellhop.model.base import Many, Model, mistake
 from bellhop.model.chart import Chart, Login, Options, Removal
 from bellhop.model.held_text import HeldText
-from bellhop.model.names import Duration, Text, is_template, seconds_of
+from bellhop.model.names import Duration, Labels, Text, is_template, seconds_of
 from bellhop.model.record import Handling
 from bellhop.model.ref import SecretRef, ValueFrom
 
@@ -26,6 +26,12 @@ def _repository(url: str) -> str:
     if not is_template(url) and not url.lower().startswith(_SCHEMES):
         raise mistake(f"a repository begins with one of {', '.join(_SCHEMES)}")
     return url
+
+
+def _argument(text: str) -> str:
+    if "\0" in text:
+        raise mistake("no program takes a text with a null character")
+    return text
 
 
 class RegistryCredentials(Model):
@@ -84,9 +90,9 @@ class HelmOptions(Model):
     disable_open_api_validation: bool = Field(default=False, alias="disableOpenAPIValidation")
     atomic: bool = False
     dependency_update: bool = False
-    labels: dict[str, str] = Field(default_factory=dict)
+    labels: Labels = Field(default_factory=dict)
     enable_client_cache: bool = False
-    description: str = ""
+    description: Annotated[str, AfterValidator(_argument)] = ""
     pass_credentials_all: bool = False
     run_tests: bool = False
     post_render_strategy: Literal["combined", "separate", "nohooks"] | None = None

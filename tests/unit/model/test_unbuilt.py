@@ -104,6 +104,18 @@ def test_takes(path: str, value: Any) -> None:
             id="a Flux source of charts",
         ),
         pytest.param(
+            "spec.helmCharts",
+            {**CHART, "options": {"labels": {"team": "a\nb"}}},
+            "'team': 'a\\nb' is not a label's value: it takes letters, digits, '-', '_' and '.'",
+            id="a label that ends those of a release",
+        ),
+        pytest.param(
+            "spec.helmCharts",
+            {**CHART, "options": {"description": "a\0b"}},
+            "no program takes a text with a null character",
+            id="a description that is no argument",
+        ),
+        pytest.param(
             "spec.policyRefs.remoteURL",
             {"url": "ftp://x"},
             "a remote URL begins with one of http://, https://, oci://",
