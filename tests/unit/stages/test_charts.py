@@ -11,7 +11,7 @@ import pytest
 
 from bellhop.errors import ConflictError, InvalidError, TemporaryError, UnreachableError
 from bellhop.model.chart import release_key
-from bellhop.model.gvk import GVK
+from bellhop.model.gvk import GVK, Identity
 from bellhop.ports.charts import DEPLOYED, Release
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
@@ -312,6 +312,37 @@ def test_a_release_is_handed_over_to_the_profile_that_waits_for_it(fleet: Fleet)
     fleet.pump()
     assert fleet.charts.releases == {}
     assert list(fleet.records.owners.of("fleet/east")) == []
+
+
+def test_a_profile_that_only_tries_to_have_an_object_has_no_chart_deployed_again(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    fleet.apply(charts())
+    fleet.pump()
+    other = holder("b", config("web-config", 'v: "1"', namespace="apps"))
+    fleet.apply(join(profile(name="b", more="tier: 50"), other))
+    for _ in range(3):
+        fleet.pump()
+        fleet.clock.advance(timedelta(minutes=30))
+    assert "it is there already" in outcome(fleet, "b")[1]
+    assert len(fleet.charts.deployed) == 1
+
+    force = "policyRefs: [{kind: ConfigMap, name: b, namespace: default, force: true}]"
+    usual = "policyRefs: [{kind: ConfigMap, name: b, namespace: default}]"
+    fleet.apply(profile(name="b", more="tier: 50").replace(usual, force))
+    fleet.pump()
+    assert outcome(fleet, "b") == ("Provisioned", "")
+    assert data(east)["web-config"]["v"] == "1"
+    assert len(fleet.charts.deployed) == 1
+
+    fleet.declare.delete([("ClusterProfile", "", "b")])
+    fleet.release()
+    fleet.pump()
+    assert len(fleet.charts.deployed) == 2
+    key = Identity("", "ConfigMap", "apps", "web-config")
+    owner = fleet.records.owners.get("fleet/east", key)
+    assert owner
+    assert owner.value.profile == "p"
 
 
 @pytest.mark.usefixtures("east")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from bellhop.engine.drifting import our_fields
 from bellhop.model.document import read_documents
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.model.record import Held
+
+_NAMESPACE, _NAME = "meta.helm.sh/release-namespace", "meta.helm.sh/release-name"
+"""The annotations by which Helm knows what is of which release."""
 
 MOST_OBJECTS = 2_000
 """Objects of one release that the inventory has; a chart may have more."""
@@ -52,3 +56,13 @@ def held_objects(
             digest, ref, applied_at=at, version=key.gvk.version, part_of=place
         )
     return found
+
+
+def is_untouched(there: Mapping[str, Any] | None, place: str) -> bool:
+    """Say whether an object is there that no profile has written to, and no other release."""
+    if there is None or our_fields(there):
+        return False
+    annotations = (there.get("metadata") or {}).get("annotations") or {}
+    namespace, _, name = place.partition("/")
+    found = (annotations.get(_NAMESPACE, namespace), annotations.get(_NAME, name))
+    return found == (namespace, name)
