@@ -314,6 +314,21 @@ def test_a_release_is_handed_over_to_the_profile_that_waits_for_it(fleet: Fleet)
     assert list(fleet.records.owners.of("fleet/east")) == []
 
 
+@pytest.mark.usefixtures("east")
+def test_a_profile_that_only_tries_to_have_a_release_has_it_not_deployed_again(
+    fleet: Fleet,
+) -> None:
+    fleet.apply(charts())
+    fleet.pump()
+    fleet.apply(charts("q", of=chart(version="9.9.9"), more="tier: 50"))
+    for _ in range(3):
+        fleet.pump()
+        fleet.clock.advance(timedelta(minutes=30))
+    assert "cannot find chart" in outcome(fleet, "q")[1]
+    assert outcome(fleet) == ("Provisioned", "")
+    assert len(fleet.charts.deployed) == 1
+
+
 def test_a_profile_that_only_tries_to_have_an_object_has_no_chart_deployed_again(
     fleet: Fleet, east: FakeKube
 ) -> None:

@@ -7,7 +7,6 @@ the release says how far it came. Helm is told to stop well before anybody else 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -36,14 +35,10 @@ from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken, taken_from
 from bellhop.stages.drift import Drift, counted
-from bellhop.stages.features.helm.inside import (
-    documents,
-    held_objects,
-    is_untouched,
-    objects_in,
-)
+from bellhop.stages.features.helm.inside import documents, held_objects, objects_in
 from bellhop.stages.features.helm.planning import Deploy, Leave, Plan, Remove, place_of, plan
 from bellhop.stages.features.helm.preview import Preview
+from bellhop.stages.features.helm.recheck import Recheck
 from bellhop.stages.features.helm.wants import Wants
 from bellhop.stages.handover import Transfer
 from bellhop.stages.hands import Hands
@@ -85,6 +80,7 @@ class Releases:
         self._wants = Wants(resources, limits)
         self._preview = Preview(self._claims)
         self._drift = Drift(access, records.clock)
+        self._recheck = Recheck(access, self._claims, helm)
         self._patience = int(settings.visibility.total_seconds() * _PART)
 
     def concerns(self, profile: Profile, held: Mapping[Identity, Held]) -> bool:
@@ -97,28 +93,13 @@ class Releases:
         if not self.concerns(work.profile, work.held):
             return Plan()
         if work.message.contested:
-            self._doubt(work, Identity.parse(work.message.contested))
+            self._recheck.look(work, Identity.parse(work.message.contested))
         if work.wanted:
             if work.watches:
                 self._drift.look_inside(work)
             return plan(self._wants.of(work), work.held)
         leaves = work.profile.leaves_unchanged or work.profile.leaves_policies
         return plan((), work.held, releases_all=leaves)
-
-    def _doubt(self, work: Work, key: Identity) -> None:
-        """Look at a part of a release that is said to have changed hands.
-
-        What is as Helm left it stays: another profile may only have tried to have it, and will.
-        """
-        held, cluster = work.held.get(key), work.cluster
-        owner = self._claims.owner(cluster.key, key)
-        if held is None or not held.part_of or taken_from(work.profile.name, owner):
-            return
-        kube, there = self._access.open(cluster.key, version=cluster.credentials), None
-        with suppress(MissingError):
-            there = kube.get(*key.at(held.version))
-        if not (owner and owner.value.profile and is_untouched(there, held.part_of)):
-            work.held[key] = replace(held, digest="")
 
     def reads_otherwise(self, work: Work) -> bool:
         """Say that nothing has changed: what templates read is what the first feature read."""

@@ -171,9 +171,9 @@ class Executor:
     def _doubt(self, work: Work, key: Identity) -> None:
         """Take for uncertain what is said to have changed hands, or to have been overwritten.
 
-        What a release consists of is looked at by its own feature.
+        A release, and what it consists of, is looked at by its own feature.
         """
-        if key in work.held and work.held[key].part_of:
+        if key in work.held and work.held[key].of_chart:
             return
         held = work.held.pop(key, None)
         if held and not taken_from(work.profile.name, self._claims.owner(work.cluster.key, key)):
