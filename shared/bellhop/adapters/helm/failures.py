@@ -27,6 +27,12 @@ _UNAPPLIED = re.compile(
 """What API servers before 1.21 say to a server-side apply of what they take otherwise."""
 
 _KINDS: tuple[tuple[re.Pattern[str], type[BellhopError]], ...] = (
+    # What a chart or a webhook says first: its words may be those of an API server, and are not.
+    (re.compile(r"failed calling webhook"), TemporaryError),
+    (
+        re.compile(r"template: |executing \"|parse error|execution error at \(|meet the specif"),
+        InvalidError,
+    ),
     (re.compile(r"client to provide credentials|Unauthorized"), UnauthorizedError),
     (re.compile(r"is forbidden"), DeniedError),
     (
