@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import gzip
 import io
-import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
+from bellhop.engine.tar import FILE, FOLDER, Member, TarError, members
 from bellhop.errors import InvalidError, TooLargeError
 from bellhop.model.visible import visible
 
@@ -25,11 +25,8 @@ _PIECE = 1 << 16
 _LONGEST_NAME = 255
 _LONGEST_PATH = 1024
 _LONGEST_SHOWN = 120
-_UNREADABLE = (
-    *(tarfile.TarError, OSError, EOFError, zlib.error),
-    *(ValueError, OverflowError, RecursionError),
-)
-"""What tarfile and gzip raise for bytes that they cannot read."""
+_LINKS = (b"1", b"2")
+_SPARSE = b"S"
 
 
 class Bounds(Struct, frozen=True):
@@ -76,38 +73,42 @@ class _Unpacking:
     def add(self, name: str, tarball: bytes) -> None:
         """Unpack one tarball."""
         try:
-            with gzip.open(io.BytesIO(tarball)) as unzipped:
-                stream = _Bounded(unzipped, self)
-                # Read as a stream, it is unzipped no further than tarfile has got.
-                with tarfile.open(fileobj=stream, mode="r|", bufsize=_PIECE) as archive:
-                    for member in self._members(archive):
-                        self._take(archive, member)
-                while stream.read(_PIECE):
-                    pass  # At its end gzip checks whether all of it came.
+            for member in members(self._unzipped(tarball)):
+                self._take(member)
         except InvalidError as error:
             kind = type(error)
             raise kind(f"cannot unpack '{_shown(name)}': {error}") from error
-        except _UNREADABLE as error:
+        except (TarError, OSError, EOFError, zlib.error) as error:
             raise InvalidError(
                 f"cannot unpack '{_shown(name)}': it is no whole tar.gz; make it with"
                 " `tar -czf FILE -C FOLDER .`"
             ) from error
 
-    def _members(self, archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-        for member in archive:
-            self.members -= 1
-            if self.members < 0:
-                raise TooLargeError(
-                    f"it has more than the {self.bounds.members:,} members that are unpacked"
-                )
-            yield member
+    def _unzipped(self, tarball: bytes) -> bytes:
+        """Unzip a tarball whole: at its end gzip checks whether all of it came as it was."""
+        pieces: list[bytes] = []
+        with gzip.open(io.BytesIO(tarball)) as unzipped:
+            while piece := unzipped.read(_PIECE):
+                self.bytes -= len(piece)
+                if self.bytes < 0:
+                    most = self.bounds.unpacked
+                    raise TooLargeError(f"it has more than the {most:,} bytes that are unpacked")
+                pieces.append(piece)
+        if not pieces:
+            raise TarError
+        return b"".join(pieces)
 
-    def _take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+    def _take(self, member: Member) -> None:
         """Keep a regular file."""
+        self.members -= 1
+        if self.members < 0:
+            raise TooLargeError(
+                f"it has more than the {self.bounds.members:,} members that are unpacked"
+            )
         path = _path(member.name, self.bounds.depth)
-        if member.isdir():
+        if member.kind == FOLDER:
             return
-        if not member.isreg() or member.issparse():
+        if member.kind != FILE:
             raise InvalidError(
                 f"'{_shown(member.name)}' is a {_kind(member)}; only regular files are unpacked"
             )
@@ -115,9 +116,7 @@ class _Unpacking:
             raise InvalidError("it has a file without a name")
         if path in self.files:
             raise InvalidError(f"'{_shown(path)}' is there twice; keep one of them")
-        file = archive.extractfile(member)
-        assert file
-        self.files[path] = file.read()
+        self.files[path] = member.content
 
     def check_folders(self) -> None:
         """Refuse a file that is another one's folder, too."""
@@ -126,23 +125,6 @@ class _Unpacking:
         }
         if both := sorted(folders & self.files.keys()):
             raise InvalidError(f"cannot unpack '{_shown(both[0])}': it is a file and a folder")
-
-
-class _Bounded(io.RawIOBase):
-    """What is unzipped, until all tarballs together are beyond the bound."""
-
-    def __init__(self, unzipped: gzip.GzipFile, unpacking: _Unpacking) -> None:
-        self._unzipped = unzipped
-        self._unpacking = unpacking
-
-    def read(self, size: int = _PIECE) -> bytes:
-        """Read the next bytes."""
-        piece = self._unzipped.read(min(size, _PIECE))
-        self._unpacking.bytes -= len(piece)
-        if self._unpacking.bytes < 0:
-            most = self._unpacking.bounds.unpacked
-            raise TooLargeError(f"it has more than the {most:,} bytes that are unpacked")
-        return piece
 
 
 def _path(name: str, depth: int) -> str:
@@ -161,10 +143,10 @@ def _path(name: str, depth: int) -> str:
     return "/".join(parts)
 
 
-def _kind(member: tarfile.TarInfo) -> str:
-    if member.issym() or member.islnk():
+def _kind(member: Member) -> str:
+    if member.kind in _LINKS:
         return "link"
-    return "sparse file" if member.issparse() else "device"
+    return "sparse file" if member.kind == _SPARSE else "device"
 
 
 def _shown(name: str) -> str:

@@ -16,7 +16,8 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
-from bellhop.adapters.charts import schemas, tar
+from bellhop.adapters.charts import schemas
+from bellhop.engine import tar
 from bellhop.errors import InvalidError, TooLargeError
 
 MOST_BYTES = 64 << 20

@@ -1,7 +1,7 @@
 """A strict reader of untrusted tar files, in linear time and memory.
 
-It supports the formats of chart archives: ustar, PAX and GNU's long names. Python's `tarfile` takes
-minutes for some headers, and silently stops at a damaged one.
+It supports the formats of what users pack: ustar, PAX and GNU's long names. Python's `tarfile`
+takes minutes for some headers, and silently stops at a damaged one.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def members(packed: bytes) -> Iterator[Member]:
         elif kind != _GLOBAL:
             yield _member(named.get(b"path") or _name(head), kind, content, named)
             named = {}
-    if at > len(packed) or packed[at:].strip(b"\0"):
+    if named or at > len(packed) or packed[at:].strip(b"\0"):
         raise TarError
 
 
