@@ -164,6 +164,18 @@ REFUSED = [
 ]
 
 
+def test_replaces_objects_where_that_is_asked(
+    helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
+) -> None:
+    wanted = Wanted("demo", "web", packed(tmp_path))
+    helm.deploy(access, wanted)
+    forced = replace(wanted, options=Options(force=True), there=True)
+    helm.deploy(access, replace(forced, values=["greeting: two\n"]))
+    assert greeting(kube) == "two"
+    helm.deploy(access, replace(wanted, values=["greeting: three\n"], there=True))
+    assert greeting(kube) == "three"
+
+
 @pytest.mark.parametrize(("files", "more", "sentence"), REFUSED)
 def test_what_cannot_be_deployed_says_why(
     helm: HelmCharts, access: bytes, tmp_path: Path, files: dict[str, str], more: str, sentence: str

@@ -106,6 +106,9 @@ class HelmCharts:
             files=_files(wanted),
             seconds=options.timeout_seconds,
         )
+        if options.force:
+            # Helm replaces objects by no server-side apply.
+            return ask([*arguments, "--server-side=false"])
         try:
             # What others changed is put back, as of a profile's own objects.
             return ask([*arguments, "--server-side=true", "--force-conflicts"])
