@@ -33,6 +33,8 @@ Find = Callable[[Ref], Holder]
 Read = Callable[[Ref, Holder], Iterable[HeldText]]
 
 _RAW = re.compile(r"\{%-?\s*raw\b")
+_MARK = "\ue000\ue001"
+"""What stands for the braces of an event's values, to see where they go."""
 
 
 class Event(Struct, frozen=True):
@@ -63,35 +65,35 @@ class Event(Struct, frozen=True):
         for ref in self.refs(refs, field):
             yield from read(ref, self.find(ref))
 
-    def writes_actions(self, template: str) -> bool:
-        """Say whether a template writes an action out as text, for deploy time.
+    def are_plain(self, texts: Mapping[str, str]) -> bool:
+        """Say whether no text, by its field, writes an action out as text, for deploy time.
 
-        Nothing else is rendered again: what an event says must not be read as a template.
+        If one does, all are rendered again then. What an event says must not be read as a template.
+
+        Raises:
+            InvalidError: it would be.
         """
+        if not any(map(self._writes_actions, texts.values())):
+            return True
+        marked = _marked(self.root)
+        if marked != self.root:
+            annotations = self.trigger.annotations
+            fields = Fields(marked, self.limits, annotations, quoting=self.quoting)
+            for field, text in texts.items():
+                if _MARK in fields.values(text, field):
+                    raise InvalidError(
+                        "an event's value has '{{', and would be read as a template when it is"
+                        " deployed; put it where no action is written out",
+                        where=field,
+                    )
+        return False
+
+    def _writes_actions(self, template: str) -> bool:
         if self.fields.dialect == "jinja2":
             return _RAW.search(template) is not None
         return any(
             each.kind in (STRING, RAW_STRING) and "{{" in each.text for each in tokenize(template)
         )
-
-    def are_plain(self, texts: Iterable[tuple[str, str]], field: str) -> bool:
-        """Say whether none of some texts, each given with what was made of it, is for deploy time.
-
-        If one is, all are rendered then: the rest may have no action, be it an event's.
-
-        Raises:
-            InvalidError: one has.
-        """
-        pairs = [(self.writes_actions(written), made) for written, made in texts]
-        if not any(writes for writes, _ in pairs):
-            return True
-        if any("{{" in made for writes, made in pairs if not writes):
-            raise InvalidError(
-                "an event's value has '{{', and would be read as a template when it is deployed;"
-                " make no name of it",
-                where=field,
-            )
-        return False
 
     def values(self, ref: Ref, holder: Holder, *, field: str) -> Iterator[HeldText]:
         """Yield what a ConfigMap or Secret holds; with the event where its annotations say so.
@@ -135,3 +137,14 @@ def held_values(ref: Ref, holder: Holder, *, field: str) -> Iterator[HeldText]:
     for entry, text in sorted(entries_of(holder, field).items()):
         source = f"{ref.namespace}/{ref.name}/{entry}"
         yield HeldText(text, source, plain=plain, secret=isinstance(holder, Secret))
+
+
+def _marked(value: Any) -> Any:
+    """Return variables with marks in place of the braces of their texts."""
+    if isinstance(value, str):
+        return value.replace("{{", _MARK)
+    if isinstance(value, Mapping):
+        return {key: _marked(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_marked(each) for each in value]
+    return value

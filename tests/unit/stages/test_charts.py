@@ -272,6 +272,27 @@ def test_a_name_of_an_event_is_no_template_beside_one_for_deploy_time(fleet: Fle
     assert list(fleet.charts.releases) == [("fleet/east", "shop", "east")]
 
 
+def test_values_of_an_event_are_no_template_beside_one_for_deploy_time(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Only where they would be read as one: elsewhere in the object they harm nobody."""
+    later = "of: '{{`{{ .Cluster.metadata.name }}`}}'"
+    of = chart(values=f"{later}, note: '{{{{ .Resource.metadata.annotations.note }}}}'")
+    of = of.replace("values: |\n        ", "values: |\n        {").replace("note }}'", "note }}'}")
+    fleet.apply(join(source(), charted(of)))
+    event = service("shop")
+    event["metadata"]["annotations"] = {"note": "{{ .Cluster.metadata.namespace }}"}
+    fleet.write("east", event)
+    fleet.pump()
+    assert fleet.charts.releases == {}
+    assert any("an event's value has '{{'" in each.detail for each in fleet.ledger())
+
+    event["metadata"]["annotations"] = {"note": "shop", "other": "{{ .Cluster }}"}
+    fleet.write("east", event)
+    fleet.pump()
+    assert data(east)["web-config"] == {"chart": "web-1.0.0", "of": "east", "note": "shop"}
+
+
 def test_two_profiles_that_want_a_release_are_in_conflict(fleet: Fleet, east: FakeKube) -> None:
     fleet.apply(charts())
     fleet.pump()

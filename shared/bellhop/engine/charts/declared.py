@@ -62,22 +62,19 @@ def event_charts(event: Event) -> Iterator[Content]:
 
 
 def _rendered(chart: Chart, event: Event) -> Chart:
-    texts = {name: getattr(chart, name) for name in _TEXTS}
-    made = {
-        name: event.fields.text(text, f"{chart.field}.{_NAMES[name]}")
-        for name, text in texts.items()
-    }
+    fields = {name: f"{chart.field}.{_NAMES[name]}" for name in _TEXTS}
+    texts = {field: getattr(chart, name) for name, field in fields.items()}
+    made = {name: event.fields.text(texts[field], field) for name, field in fields.items()}
     values = tuple(
         replace(
             each,
             text=event.fields.values(each.text, each.source),
-            plain=not event.writes_actions(each.text),
+            plain=event.are_plain({each.source: each.text}),
             secret=event.fields.secret,
         )
         for each in chart.values
     )
-    plain = event.are_plain(((text, made[name]) for name, text in texts.items()), chart.field)
-    return replace(chart, **made, values=values, plain=plain)
+    return replace(chart, **made, values=values, plain=event.are_plain(texts))
 
 
 def _content(

@@ -73,12 +73,12 @@ def _rendered(kustomization: Kustomization, event: Event) -> Kustomization:
         f"components[{number}]": each for number, each in enumerate(kustomization.components)
     }
     made = {name: event.fields.text(text, f"{field}.{name}") for name, text in texts.items()}
-    plain = event.are_plain(((text, made[name]) for name, text in texts.items()), field)
+    plain = event.are_plain({f"{field}.{name}": text for name, text in texts.items()})
     values = tuple(
         replace(
             each,
             text=event.fields.values(each.text, each.source),
-            plain=not event.writes_actions(each.text),
+            plain=event.are_plain({each.source: each.text}),
             secret=event.fields.secret,
         )
         for each in kustomization.values
