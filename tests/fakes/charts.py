@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ class FakeRepositories:
         self.charts: dict[str, list[str]] = {}
         self.found: list[Place] = []
         self.failure: BellhopError | None = None
+        self.meanwhile: list[Callable[[], object]] = []
 
     def put(self, chart: str, *versions: str) -> None:
         """Have versions of a chart in every repository."""
@@ -34,6 +35,8 @@ class FakeRepositories:
 
     def find(self, place: Place) -> Archive:
         self.found.append(place)
+        if self.meanwhile:
+            self.meanwhile.pop()()
         if self.failure:
             raise self.failure
         versions = self.charts.get(place.chart, [])

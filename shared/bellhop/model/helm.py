@@ -8,7 +8,7 @@ from bellhop.model.addon import ChartRef, PolicyRef
 from bellhop.model.base import Many, Model, mistake
 from bellhop.model.chart import Chart, Login, Options, Removal
 from bellhop.model.held_text import HeldText
-from bellhop.model.names import Duration, Labels, Text, is_template, seconds_of
+from bellhop.model.names import Duration, LabelsOrTemplates, Text, is_template, seconds_of
 from bellhop.model.record import Handling
 from bellhop.model.ref import SecretRef, ValueFrom
 
@@ -90,7 +90,7 @@ class HelmOptions(Model):
     disable_open_api_validation: bool = Field(default=False, alias="disableOpenAPIValidation")
     atomic: bool = False
     dependency_update: bool = False
-    labels: Labels = Field(default_factory=dict)
+    labels: LabelsOrTemplates = Field(default_factory=dict)
     enable_client_cache: bool = False
     description: Annotated[str, AfterValidator(_argument)] = ""
     pass_credentials_all: bool = False

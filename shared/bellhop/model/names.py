@@ -107,6 +107,11 @@ def _labels(labels: dict[str, str]) -> dict[str, str]:
     return labels
 
 
+def _labels_or_templates(labels: dict[str, str]) -> dict[str, str]:
+    _labels({key: "" if is_template(value) else value for key, value in labels.items()})
+    return labels
+
+
 def _annotations(annotations: dict[str, str]) -> dict[str, str]:
     for key in annotations:
         _refuse(label_key_problem(key))
@@ -156,6 +161,7 @@ Namespace = Annotated[str, AfterValidator(_namespace)]
 NameOrTemplate = Annotated[str, Field(min_length=1), AfterValidator(_name_or_template)]
 NamespaceOrTemplate = Annotated[str, AfterValidator(_namespace_or_template)]
 Labels = Annotated[dict[str, str], AfterValidator(_labels)]
+LabelsOrTemplates = Annotated[dict[str, str], AfterValidator(_labels_or_templates)]
 Annotations = Annotated[dict[str, str], AfterValidator(_annotations)]
 Duration = Annotated[str, AfterValidator(_duration)]
 Share = Annotated[int | str, PlainValidator(_share)]

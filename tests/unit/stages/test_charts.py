@@ -293,6 +293,21 @@ def test_values_of_an_event_are_no_template_beside_one_for_deploy_time(
     assert data(east)["web-config"] == {"chart": "web-1.0.0", "of": "east", "note": "shop"}
 
 
+def test_nothing_is_deployed_once_the_lease_is_over(fleet: Fleet, east: FakeKube) -> None:
+    """Another worker may be at it: who took so long to find a chart begins anew."""
+    deployed: list[int] = []
+    fleet.repositories.meanwhile = [
+        lambda: deployed.append(len(fleet.charts.deployed)),
+        lambda: fleet.clock.advance(timedelta(minutes=3)),
+    ]
+    fleet.apply(charts())
+    fleet.pump()
+    assert deployed == [0]
+    assert len(fleet.charts.deployed) == 1
+    assert set(data(east)) == {"web-config"}
+    assert outcome(fleet) == ("Provisioned", "")
+
+
 def test_two_profiles_that_want_a_release_are_in_conflict(fleet: Fleet, east: FakeKube) -> None:
     fleet.apply(charts())
     fleet.pump()
@@ -647,6 +662,13 @@ def test_labels_and_description_of_a_release_are_templates(fleet: Fleet, east: F
     (wanted,) = fleet.charts.deployed
     assert wanted.options.labels == {"cluster": "east"}
     assert wanted.options.description == "for east"
+
+    fleet.apply(charts(of=chart(options.replace('name }}"}', 'name }},b"}'))))
+    fleet.pump()
+    assert outcome(fleet)[1] == (
+        "helmCharts[0].options.labels.cluster: 'east,b' is not a label's value: it takes letters,"
+        " digits, '-', '_' and '.'"
+    )
 
 
 @pytest.mark.usefixtures("east")

@@ -19,7 +19,7 @@ from bellhop.gotemplate import Limits
 from bellhop.model.chart import Chart, Options, Place, release_key
 from bellhop.model.gvk import Identity
 from bellhop.model.held_text import HeldText
-from bellhop.model.names import namespace_problem
+from bellhop.model.names import label_value_problem, namespace_problem
 from bellhop.model.record import Content, Handling, PatchText
 
 _NAMES = {
@@ -106,6 +106,9 @@ def _options(chart: Chart, options: Options, cluster: Mapping[str, Any], limits:
         return render_held(held, cluster, NONE, limits, secret=False)
 
     labels = {name: rendered(text) for name, text in options.labels.items()}
+    for name, value in labels.items():
+        if problem := label_value_problem(value):
+            raise InvalidError(problem, where=f"{chart.field}.options.labels.{name}")
     return replace(options, labels=labels, description=rendered(options.description))
 
 

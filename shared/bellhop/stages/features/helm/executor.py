@@ -7,6 +7,7 @@ the release says how far it came. Helm is told to stop well before anybody else 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -48,6 +49,7 @@ from bellhop.stages.work import Upshot, Work, ends
 
 T = TypeVar("T", Options, Removal)
 
+_NOW = timedelta(0)
 _DEFINITION = "CustomResourceDefinition"
 
 _PART = 0.5
@@ -197,6 +199,7 @@ class Releases:
             taken = self._claims.take(cluster, key, profile, free=step.held is None)
             there = _is_known(step.held) or self._is_there(helm, kubeconfig, step.wanted, taken)
             archive, wanted = self._wanted(helm, step.wanted, there=there)
+            self._refuse_late(work)
             begun = True
             self._define(work, helm, wanted)
             with unquoted(f"cannot deploy {_named(key)}", secret=step.wanted.secret):
@@ -208,6 +211,15 @@ class Releases:
         held = self._held(step.wanted, archive, release)
         self._note_objects(work, release.manifest, step.wanted)
         return Upshot(key, held, changed=True)
+
+    def _refuse_late(self, work: Work) -> None:
+        """Begin nothing where another worker may be at it by now, however long finding out took.
+
+        Raises:
+            TemporaryError: the lease is over.
+        """
+        if self._records.clock.now() - work.begun_at > self._settings.visibility:
+            raise TemporaryError("it took too long to find a chart; it is tried again", delay=_NOW)
 
     def _define(self, work: Work, helm: Helm, wanted: Wanted) -> None:
         """Apply the definitions that a chart brings, where that is asked: Helm only installs them.
@@ -292,6 +304,8 @@ class Releases:
             try:
                 self._claims.take(work.cluster.key, key, work.profile, free=old is None)
             except ConflictError:
+                # Helm may have written over what that one applied.
+                self._claims.tell_owner(work.cluster.key, key)
                 return
         work.held[key] = held
 
