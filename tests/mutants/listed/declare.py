@@ -152,7 +152,7 @@ MUTANTS = [
         "A Profile's templates read what lies in another namespace.",
     ),
     Mutant(
-        "stages/features/resources/reading.py",
+        "stages/reading.py",
         "    if profile.namespace and not namespaced:\n",
         "    if not profile.namespace and not namespaced:\n",
         "A Profile's templates read what lies in no namespace.",

@@ -67,8 +67,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        "            if not stands:\n",
-        "            if work:\n",
+        "            if not stands:\n                self._check(",
+        "            if work:\n                self._check(",
         "What is healthy is asked again by each message.",
     ),
     Mutant(
@@ -174,7 +174,7 @@ MUTANTS = [
         "What may pass soon is tried as late as what may not.",
     ),
     Mutant(
-        "stages/features/resources/executor.py",
+        "stages/work.py",
         "    return not profile.rollout.continues\n",
         "    return bool(profile)\n",
         "No profile goes on after an error.",
@@ -192,7 +192,7 @@ MUTANTS = [
         "What is a tenant's is written with all rights.",
     ),
     Mutant(
-        "stages/features/resources/reading.py",
+        "stages/reading.py",
         "account=profile.account",
         'account=""',
         "A tenant's templates read what only Bellhop may.",
@@ -375,7 +375,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/executor.py",
-        "        if work.message.contested:\n"
+        "        if work.message.contested and self._is_first:\n"
         "            self._doubt(work, Identity.parse(work.message.contested))\n",
         "",
         "Who lost an object goes on holding it.",
@@ -571,13 +571,13 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/planning.py",
-        "if key in held and held[key].digest == each.digest}",
-        "if key in held and held[key].digest}",
+        "    return held.digest == wanted.digest\n",
+        "    return bool(held.digest)\n",
         "An object that is held is never applied anew.",
     ),
     Mutant(
         "stages/features/resources/planning.py",
-        "        if key not in unique\n    ]\n",
+        "        if key not in unique and each.feature == feature\n    ]\n",
         "        if key not in unique and each.digest\n    ]\n",
         "What a killed worker had begun, and nobody wants any more, stays.",
     ),
@@ -687,7 +687,7 @@ MUTANTS = [
         "What another profile has is told as if it were ours to change.",
     ),
     Mutant(
-        "stages/features/resources/comparing.py",
+        "stages/comparing.py",
         "        old, new = _masked(old, old), _masked(new, old)\n",
         "        pass\n",
         "A preview tells what a Secret holds.",
@@ -747,21 +747,21 @@ MUTANTS = [
         "What was to be brought once is put back.",
     ),
     Mutant(
-        "stages/features/resources/drift.py",
-        "own_fields(there) == held.fields:\n",
-        "own_fields(there) != held.fields:\n",
+        "stages/drift.py",
+        "own_fields(there, manager_of(held)) == held.fields\n",
+        "own_fields(there, manager_of(held)) != held.fields\n",
         "What was changed is left, and what was not is applied.",
     ),
     Mutant(
-        "stages/features/resources/drift.py",
+        "stages/drift.py",
         "            if key in kept and held.digest and not held.fields:\n",
         "            if not held.digest and not held.fields:\n",
         "What was applied before drift was watched is never looked at.",
     ),
     Mutant(
-        "stages/features/resources/drift.py",
-        "        if there is not None and own_fields(",
-        "        if there is None or own_fields(",
+        "stages/drift.py",
+        "        if there is not None and (\n",
+        "        if there is None or (\n",
         "What was deleted is not made again at once.",
     ),
     Mutant(
@@ -783,19 +783,19 @@ MUTANTS = [
         "A profile that is watched again is not.",
     ),
     Mutant(
-        "stages/features/resources/drift.py",
+        "stages/drift.py",
         "        if left:\n            by",
         "        if False:\n            by",
         "Two who fight are never slowed.",
     ),
     Mutant(
-        "stages/features/resources/step.py",
+        "stages/drift.py",
         "return replace(held, mended=often, mended_at=held.applied_at)\n",
         "return held\n",
         "Nobody counts how often something is put back.",
     ),
     Mutant(
-        "stages/features/resources/step.py",
+        "stages/drift.py",
         "return replace(held, mended=before.mended, mended_at=before.mended_at)\n",
         "return replace(held, mended=0)\n",
         "What is meant anew ends a fight that goes on.",
@@ -831,7 +831,7 @@ MUTANTS = [
         "What is excluded is written each time.",
     ),
     Mutant(
-        "stages/features/resources/step.py",
+        "stages/drift.py",
         "if often and version != version_of(",
         "if often and 0 != version_of(",
         "What was as it is to be counts as put back.",

@@ -50,8 +50,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/wants.py",
-        "        if content.how.local == local and ",
-        "        if (not local or content.how.local) and ",
+        "content.how.local == local and content.chart is None\n",
+        "(not local or content.how.local) and content.chart is None\n",
         "What is Local is brought to each cluster as well.",
     ),
     Mutant(

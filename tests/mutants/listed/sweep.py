@@ -154,8 +154,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/survey.py",
-        'held is not None and held.fields not in ("", own_fields(there))\n',
-        "held is None\n",
+        'return held.fields not in ("", own_fields(there, manager_of(held)))\n',
+        "return False\n",
         "What drifted and did not ring is not found.",
     ),
     Mutant(
