@@ -26,7 +26,7 @@ SAID_OTHERWISE = {
 }
 """Names in code whose concept has another word, since that one is taken, or plainer."""
 
-PLUMBING = {"comparing", "inbox", "execute", "work", "ending", "refusals"}
+PLUMBING = {"comparing", "handover", "inbox", "execute", "work", "ending", "refusals"}
 """Modules of the stages that are parts of another, or are named for a record."""
 
 
