@@ -292,7 +292,7 @@ class Rehearsal:
         """Yield the releases that a cluster would get.
 
         Raises:
-            PermanentError: one cannot be rendered, or may not be brought.
+            PermanentError: one cannot be rendered, or may not be deployed.
         """
         cluster, resources = self._readable(done, destination)
         for each in done.contents:
@@ -321,7 +321,7 @@ class Rehearsal:
     def _built(
         self, content: Content, cluster: Mapping[str, Any], resources: Mapping[str, dict[str, Any]]
     ) -> Content:
-        """Return a content with what its kustomization builds, by the kubectl of whoever asks."""
+        """Return a content with what its kustomization builds, by the kubectl of this machine."""
         if content.kustomization is None:
             return content
         if self._building is None:

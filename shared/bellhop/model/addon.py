@@ -292,7 +292,7 @@ class AddonSpec(Model):
         )
 
     def _common(self) -> Handling:
-        """Return what is done to all that is brought, wherever it is from."""
+        """Return what is done to every object that a profile deploys."""
         return Handling(
             labels=self.extra_labels,
             annotations=self.extra_annotations,

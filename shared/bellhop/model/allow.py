@@ -69,7 +69,7 @@ class Allow(Struct, frozen=True):
         )
 
     def names(self, group: str, kind: str) -> bool:
-        """Say whether an object of a kind may be brought anywhere at all."""
+        """Say whether an object of a kind may be deployed to any namespace."""
         return bool(self._of(group, kind))
 
     def _of(self, group: str, kind: str) -> list[Allowed]:

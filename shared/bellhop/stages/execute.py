@@ -297,7 +297,7 @@ class Execute:
         self._conclude(work, stands=stands)
 
     def _conclude(self, work: Work, *, stands: bool) -> None:
-        """Say how it ended; what stands already was checked when it was brought."""
+        """Record how it ended; by `stands` the checks have passed already."""
         if work.failed:
             raise together((*work.failed, *work.lacking))
         if work.unfinished and (work.got_on or not work.lacking):

@@ -23,7 +23,7 @@ class Wants:
         """Return the releases for a cluster, in the order of their charts.
 
         Raises:
-            PermanentError: one cannot be rendered, may not be brought, or is wanted twice.
+            PermanentError: one cannot be rendered, may not be deployed, or is wanted twice.
         """
         charts = [
             each for each in work.profile.contents if each.chart and each.is_for(work.cluster)
