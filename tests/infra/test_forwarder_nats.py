@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socketserver
 import ssl
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -318,6 +320,41 @@ def test_subscribes_when_the_server_comes_later(tmp_path: Path) -> None:
 
     assert told.startswith(f"cannot subscribe to NATS at '127.0.0.1:{bridge.nats.port}': ")
     assert trouble == ""
+
+
+class Slow(socketserver.StreamRequestHandler):
+    """A server of NATS that reads of a subscription, and is slow to know it."""
+
+    asked = threading.Event()
+    knows = threading.Event()
+
+    def handle(self) -> None:
+        self.wfile.write(b'INFO {"server_id":"slow","version":"2.10.0","max_payload":1048576}\r\n')
+        for line in self.rfile:
+            if line.startswith(b"SUB"):
+                self.asked.set()
+            if line.startswith(b"PING"):
+                if self.asked.is_set():
+                    self.knows.wait(30)
+                self.wfile.write(b"PONG\r\n")
+
+
+def test_is_subscribed_once_the_server_knows_of_it(bridge: Bridge) -> None:
+    """What is published before comes to nobody: core NATS keeps nothing."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Slow) as server:
+        threading.Thread(target=server.serve_forever).start()
+        place = f"nats://127.0.0.1:{server.server_address[1]}"
+        bridge.tell(configuration(url=place, subjects=["logins"]))
+        bridge.messaging.start()
+        assert Slow.asked.wait(30)
+        time.sleep(0.2)
+        early = bridge.logged("Subscribed to NATS")
+        Slow.knows.set()
+        until("it is subscribed", lambda: bridge.logged("Subscribed to NATS") == 1)
+        bridge.end(0.0)
+        server.shutdown()
+
+    assert early == 0
 
 
 def test_takes_a_password_or_a_token_and_shows_neither(bridge: Bridge) -> None:

@@ -71,7 +71,7 @@ class Messaging:
 
             begun = Subscribed(servers, self._open())
         self._subscribed, self._servers = begun, servers
-        # Begun before the former is ended: no message comes while nobody is there.
+        # Begun before the former is ended, so that few messages come while nobody is there.
         if former:
             former.stop(HANDING_OVER_SECONDS)
             former.join()

@@ -78,6 +78,11 @@ class Subscriber:
                 Consumer(client, each, self._intake, self._say) for each in self._server.streams
             ]
             tasks = [asyncio.create_task(each.run()) for each in consumers]
+            # `subscribe` returns before the server has read of it: what is published until then
+            # would come to nobody, though we say that we are subscribed. Twice, since the library
+            # writes its first ping before what it still has to write.
+            await client.flush()
+            await client.flush()
             self.trouble = ""
             self._intake.log.info("Subscribed to NATS", server=self._server.place)
             waits = [asyncio.create_task(each.wait()) for each in (ended, self._stopping)]
