@@ -13,6 +13,7 @@ from infra.lab.lambdas import Lambdas
 from infra.package.build import STAGES, build
 from infra.package.interpreter import find_interpreter
 from infra.package.parts import LAYERS
+from infra.package.programs import ARCHITECTURE
 from infra.package.wheels import machine_architecture
 
 
@@ -42,6 +43,15 @@ def packages(interpreter: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
 def cel_layer(packages: dict[str, Path]) -> Path:
     """The zip of the layer that brings CEL."""
     return packages["evaluate"].with_name(f"layer-cel-{machine_architecture()}.zip")
+
+
+@pytest.fixture(scope="session")
+def helm_layer(packages: dict[str, Path]) -> Path:
+    """The zip of the layer that brings Helm; there is none for another architecture."""
+    here = machine_architecture()
+    if here != ARCHITECTURE:
+        pytest.skip(f"there is no Helm for {here}")
+    return packages["charts"].with_name(f"layer-helm-{here}.zip")
 
 
 @pytest.fixture

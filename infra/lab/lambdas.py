@@ -30,10 +30,13 @@ ACCOUNT = "123456789012"
 CONCURRENCY = 10
 """How many invocations of a function may be under way, if nobody says otherwise."""
 
+_LAYERS = "/opt/"
+"""Where Lambda unpacks layers; in a function's environment it is read as where they are here."""
+
 
 @dataclass(frozen=True)
 class Function:
-    """A function as it is declared; `layers` are folders or zips that have a folder `python`."""
+    """A function as it is declared; `layers` are zips, or folders that have a folder `python`."""
 
     package: Path
     handler: str
@@ -206,7 +209,7 @@ class _Version:
             "AWS_REGION": function.region,
             "LAMBDA_TASK_ROOT": str(task),
             "_HANDLER": function.handler,
-            **function.environment,
+            **{key: self._placed(value) for key, value in function.environment.items()},
         }
         arn = f"arn:aws:lambda:{function.region}:{ACCOUNT}:function:{name}"
         return Environment(
@@ -218,6 +221,11 @@ class _Version:
             log_path=self._place / f"{self._count:04}.log",
             nursery=self._nursery,
         )
+
+    def _placed(self, value: str) -> str:
+        if not value.startswith(_LAYERS):
+            return value
+        return str(self._place / "layers" / value.removeprefix(_LAYERS))
 
 
 def _outcome(answer: Answer) -> Outcome:
@@ -233,3 +241,7 @@ def _unpack(package: Path, into: Path) -> None:
         return
     with zipfile.ZipFile(package) as opened:
         opened.extractall(into)
+        for entry in opened.infolist():
+            # A zip of ours says what may be run; others may say nothing.
+            if rights := entry.external_attr >> 16 & 0o777:
+                (into / entry.filename).chmod(rights | 0o600)

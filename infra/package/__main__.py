@@ -1,30 +1,34 @@
-"""Build packages and layers: `python -m infra.package [aws] [gcp]`, or for both."""
+"""Build packages and layers: `python -m infra.package [aws] [gcp] [--no-charts]`, or for both."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bellhop.errors import BellhopError
-from infra.package.build import build
+from bellhop.messages import CHARTS
+from infra.package.build import STAGES, build
 from infra.package.parts import LAYERS
 from infra.package.sources import lay_out
 
-CLOUDS: Mapping[str, Callable[[Path], Mapping[str, Path]]] = {
-    "aws": lambda into: build(into, layers=LAYERS),
-    "gcp": lambda into: lay_out(into, layers=LAYERS),
+CLOUDS: Mapping[str, Callable[[Path, Sequence[str]], Mapping[str, Path]]] = {
+    "aws": lambda into, stages: build(into, stages=stages, layers=LAYERS),
+    "gcp": lambda into, stages: lay_out(into, stages=stages, layers=LAYERS),
 }
+_NO_CHARTS = "--no-charts"
 
 
 def main(arguments: list[str]) -> int:
     """Build, and say what there is."""
-    if unknown := set(arguments) - CLOUDS.keys():
+    stages = [each for each in STAGES if each != CHARTS or _NO_CHARTS not in arguments]
+    clouds = [each for each in arguments if each != _NO_CHARTS]
+    if unknown := set(clouds) - CLOUDS.keys():
         sys.stderr.write(f"there are no packages for {', '.join(sorted(unknown))}\n")
         return 2
-    for cloud in arguments or CLOUDS:
+    for cloud in clouds or CLOUDS:
         try:
-            made = CLOUDS[cloud](Path("dist") / cloud)
+            made = CLOUDS[cloud](Path("dist") / cloud, stages)
         except BellhopError as error:
             sys.stderr.write(f"{error}\n")
             return 1

@@ -1,7 +1,8 @@
 """Build the zips for AWS.
 
     wheels ─► tree of an architecture ─► compiled ─► a zip for each stage ─┬─► SHA256SUMS last
-       └────────────────────────────────────────────► a zip for each layer ┘
+       └────────────────────────────────────────────► a zip for each layer ┤
+    Helm ─────────────────────────────────────────────────────► its layer ─┘
 
 The same sources, the same lock and the same Python make the same bytes, wherever and whenever:
 what is compiled names the folder that Lambda unpacks to. Code travels compiled as well, since
@@ -17,14 +18,16 @@ from itertools import chain
 from pathlib import Path
 
 from bellhop.errors import PermanentError
+from bellhop.messages import CHARTS
 from infra.package.interpreter import find_interpreter
 from infra.package.models import shortened
 from infra.package.modules import Reached, reached
 from infra.package.parts import LAYERS, closed, distributions, kept
+from infra.package.programs import ARCHITECTURE, PLACE, helm
 from infra.package.wheels import ARCHITECTURES, LOCK, fetch
 from infra.package.zips import filled, zipped
 
-STAGES = ("ingest", "evaluate", "deploy", "sweep", "schedule")
+STAGES = ("ingest", "evaluate", "deploy", "charts", "sweep", "schedule")
 
 _TASK = "/var/task"
 
@@ -38,17 +41,22 @@ def build(
 ) -> Mapping[str, Path]:
     """Build the zips of stages and layers into a folder; return them by their names.
 
+    Helm's layer comes with the stage `charts`, for the one architecture that there is a Helm for.
+
     Raises:
         InvalidError: a distribution is not locked.
-        MissingError: there is no Python of Lambda's version.
+        MissingError: there is no Python of Lambda's version, or no Helm.
         UnreachableError: wheels were not fetched before, and cannot be now.
     """
     wanted = {stage: reached(f"functions.{stage}.aws") for stage in stages}
     beside = {f"layer-{layer}": LAYERS[layer] for layer in layers}
+    program = helm() if CHARTS in wanted else {}
     made = {}
     with filled(into) as folder:
         for architecture in architectures:
             zips = chain(_zips(wanted, architecture), _layers(beside, architecture))
+            if program and architecture == ARCHITECTURE:
+                zips = chain(zips, [("layer-helm", zipped(program, {PLACE}))])
             for what, content in zips:
                 name = f"{what}-{architecture}.zip"
                 folder.put(name, content)

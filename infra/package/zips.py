@@ -9,24 +9,24 @@ import io
 import os
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 SUMS = "SHA256SUMS"
 _UNFINISHED = ".unfinished"
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # The oldest time that a zip can tell.
-_RIGHTS = 0o100644 << 16
+_RIGHTS, _PROGRAM_RIGHTS = 0o100644 << 16, 0o100755 << 16
 
 
-def zipped(files: Mapping[str, bytes]) -> bytes:
-    """Make a zip of files by their places: times, rights and order are fixed."""
+def zipped(files: Mapping[str, bytes], programs: Collection[str] = ()) -> bytes:
+    """Make a zip of files by their places, of which `programs` may be run; all else is fixed."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as opened:
         for place, content in sorted(files.items()):
             entry = zipfile.ZipInfo(place, _EPOCH)
             entry.create_system = 3  # Unix, wherever it is built.
-            entry.external_attr = _RIGHTS
+            entry.external_attr = _PROGRAM_RIGHTS if place in programs else _RIGHTS
             entry.compress_type = zipfile.ZIP_DEFLATED
             opened.writestr(entry, content, compresslevel=6)
     return whole.getvalue()

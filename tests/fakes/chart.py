@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from tests.fakes.site import Site
 
 CONFIG_MAP = """apiVersion: v1
 kind: ConfigMap
@@ -33,3 +37,15 @@ def packed(
             member.size = len(text.encode())
             archive.addfile(member, io.BytesIO(text.encode()))
     return place
+
+
+def repository(*archives: Path) -> Site:
+    """Serve archives that `packed` has made from a chart repository, once it is entered."""
+    entries: dict[str, list[dict[str, object]]] = {}
+    for each in archives:
+        name, _, version = each.stem.rpartition("-")
+        digest = hashlib.sha256(each.read_bytes()).hexdigest()
+        entry = {"name": name, "version": version, "urls": [each.name], "digest": digest}
+        entries.setdefault(name, []).append(entry)
+    index = json.dumps({"apiVersion": "v1", "entries": entries}).encode()
+    return Site({"/index.yaml": index, **{f"/{each.name}": each.read_bytes() for each in archives}})

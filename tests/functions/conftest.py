@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def tries() -> int | None:
     return None
 
 
-SETTINGS = {"attempts": 4, "retry_first": 1, "retry_longest": 1, "visibility": 5}
+SETTINGS: dict[str, Any] = {"attempts": 4, "retry_first": 1, "retry_longest": 1, "visibility": 5}
 """Of installations on Google: pauses that a test can wait for."""
 
 

@@ -21,13 +21,15 @@ from bellhop.errors import TemporaryError, UnreachableError
 from bellhop.gcp.installation import installation
 from bellhop.gcp.resources import Resources, open_resources
 from bellhop.logs import Log
-from bellhop.messages import INBOXES
+from bellhop.messages import CHARTS, INBOXES
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.reach import HERE
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.frameworks import Answer, Function, Functions
 from infra.lab.google_storage import Storage
+from infra.package.programs import PLACE
+from tests.functions.lab import FEEDS
 from tests.functions.owner import Owner
 from tests.functions.writes import Writes
 
@@ -42,6 +44,7 @@ STAGES = {
     "ingest": "http",
     "evaluate": "cloudevent",
     "deploy": "cloudevent",
+    "charts": "cloudevent",
     "sweep": "cloudevent",
     "schedule": "http",
 }
@@ -56,14 +59,20 @@ PATIENCE = 60.0
 
 
 class Project:
-    """What Terraform would have made, in a project of its own.
+    """What Terraform would have made, in a project of its own, with `charts` or without.
 
     After so many `tries`, if any, Pub/Sub itself buries a message. Its emulator pushes again each
     second; under a retry policy it would lose what it is refused together with others.
     """
 
     def __init__(
-        self, place: str, storage: Storage, *, tries: int | None = None, **settings: object
+        self,
+        place: str,
+        storage: Storage,
+        *,
+        tries: int | None = None,
+        charts: bool = False,
+        **settings: object,
     ) -> None:
         told = json.loads(place)
         self.name = told["project"]
@@ -71,7 +80,8 @@ class Project:
         self._tries = tries
         self._output = io.StringIO()
         self.services = Services(self.name, emulators=self.emulators)
-        self.topics = {inbox: f"{NAME}-{inbox}" for inbox in INBOXES}
+        inboxes = FEEDS if charts else INBOXES
+        self.topics = {inbox: f"{NAME}-{inbox}" for inbox in inboxes}
         self.environment = {
             "BELLHOP_PROJECT": self.name,
             "BELLHOP_DATABASE": "(default)",
@@ -98,8 +108,7 @@ class Project:
 
     def subscribe(self, functions: Functions) -> None:
         """Have all topics pushed into functions."""
-        for inbox, stage in INBOXES.items():
-            topic = self.topics[inbox]
+        for inbox, topic in self.topics.items():
             place = self._path("topics", topic)
             buried = {
                 "dead_letter_topic": self._path("topics", topic + DEAD),
@@ -107,7 +116,7 @@ class Project:
             }
             self._subscribe(
                 topic,
-                push_config={"push_endpoint": f"{functions[stage].url}/{place}"},
+                push_config={"push_endpoint": f"{functions[FEEDS[inbox]].url}/{place}"},
                 **({"dead_letter_policy": buried} if self._tries else {}),
             )
 
@@ -183,11 +192,13 @@ class Stand:
         self.project = project
         self.functions = Functions(folder)
         environment = {**project.environment, **project.emulators}
+        environment["BELLHOP_HELM"] = str(sources / CHARTS / PLACE)
+        stages = set(STAGES) - ({CHARTS} - project.topics.keys())
         places = sources / "ingest", installed / "ingest"
         self._ingest, self._hears = Function(*places, STAGES["ingest"], environment), False
-        for stage, signature in STAGES.items():
+        for stage in stages:
             places = sources / stage, installed / stage
-            self.functions.add(stage, Function(*places, signature, environment))
+            self.functions.add(stage, Function(*places, STAGES[stage], environment))
         environment["BELLHOP_INGEST_URL"] = self.functions["ingest"].url
         self.functions.start()
         project.subscribe(self.functions)

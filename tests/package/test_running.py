@@ -19,6 +19,7 @@ from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.lambdas import Function, Lambdas
 from infra.package.build import STAGES
+from tests.fakes.chart import packed, repository
 from tests.fakes.fleet import service
 from tests.fakes.manifests import (
     FOR_EACH,
@@ -40,6 +41,7 @@ ANSWERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "ingest": (event("function_url"), {"statusCode": 401}),
     "evaluate": (EMPTY, {"batchItemFailures": []}),
     "deploy": (EMPTY, {"batchItemFailures": []}),
+    "charts": (EMPTY, {"batchItemFailures": []}),
     "sweep": (EMPTY, {"batchItemFailures": []}),
     "schedule": (event("scheduler"), {"published": 1}),
 }
@@ -189,6 +191,53 @@ def test_deploy_checks_by_lua_and_where_its_layer_is_by_cel(
     assert (missing in found.message) != layered
     kube = KubeClient("fleet/east", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
     assert _there(kube, "checked")
+    kube.close()
+
+
+CHARTED = """
+  helmCharts:
+  - repositoryURL: {address}
+    repositoryName: lab
+    chartName: lab/demo
+    chartVersion: 1.x
+    releaseName: web
+    releaseNamespace: default
+  patches:
+  - patch: '[{{"op": "add", "path": "/data/patched", "value": "yes"}}]'
+    target: {{kind: ConfigMap}}
+"""
+
+
+def test_charts_deploys_by_the_helm_of_its_layer(
+    account: Account,
+    source_cluster: Cluster,
+    lambdas: Lambdas,
+    packages: dict[str, Path],
+    helm_layer: Path,
+    tmp_path: Path,
+) -> None:
+    """Deploy leaves a chart to it; the patch is applied by our code in a process of Helm's.
+
+    It takes seconds: the functions start cold from their zips, each in a process of its own.
+    """
+    account.environment["BELLHOP_HELM"] = "/opt/helm/helm"
+    user = User(account)
+    user.register("east", source_cluster.kubeconfig(), env="production")
+    chosen = {stage: packages[stage] for stage in ("deploy", "charts")}
+    functions = Zipped(account, lambdas, chosen, {"charts": [helm_layer]})
+    outcomes = user.here.records.outcomes
+    with repository(packed(tmp_path)) as site:
+        asked = profile(more=CHARTED.format(address=site.address).strip())
+        user.apply(join(asked, holder("own", config("beside"))))
+        functions.pump("deploy", "apply", "charts", until=lambda: outcomes.get("fleet/east", "own"))
+
+    [found] = outcomes.of("fleet/east")
+    assert (found.phase, found.message) == ("Provisioned", "")
+    kube = KubeClient("fleet/east", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    made = kube.get(CONFIG, "default", "web-config")
+    assert made
+    assert made["data"] == {"greeting": "hello", "patched": "yes"}
+    assert _there(kube, "beside")
     kube.close()
 
 

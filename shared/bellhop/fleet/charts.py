@@ -1,0 +1,30 @@
+"""Puts together what deploys charts: repositories with their cache, and Helm within limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bellhop.adapters.charts.archive_cache import MOST_BYTES
+from bellhop.adapters.charts.repositories import ChartRepositories
+from bellhop.adapters.helm.charts import HelmCharts
+from bellhop.model.reach import Reach
+from bellhop.ports.charts import Helm
+from bellhop.ports.clock import Clock
+from bellhop.programs.box import USUAL
+from bellhop.settings import Settings
+
+_LEAST_SECONDS = 30.0
+_PART = 0.75
+"""Of the time for which a worker may be silent one call of Helm may take so much, or 30 s."""
+
+
+def helm(
+    folder: Path, reach: Reach, settings: Settings, clock: Clock, most: int = MOST_BYTES
+) -> Helm:
+    """Return what deploys charts; the `folder` caches archives, of `most` bytes together."""
+    # Who works for longer loses the lease to others.
+    seconds = max(_LEAST_SECONDS, settings.visibility.total_seconds() * _PART)
+    charts = HelmCharts(limits=replace(USUAL, seconds=seconds))
+    return Helm(ChartRepositories(reach, folder, clock, most), charts)
