@@ -10,13 +10,17 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.cli.contexts import KINDS, Context
+from bellhop.embedded.late import helm, late
 from bellhop.errors import InvalidError
 from bellhop.logs import configure
+from bellhop.messages import CHARTS
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
@@ -107,6 +111,16 @@ def place_of(context: Context) -> Place:
     """Return the way into an installation; what is logged on it goes to standard error."""
     configure(sys.stderr)
     return cast("Place", importlib.import_module(_MODULES[context.kind]))
+
+
+def reaching(functions: Mapping[str, str]) -> Sequence[str]:
+    """Return the functions of an installation that call clusters."""
+    return ("deploy", "sweep", *({CHARTS} & functions.keys()))
+
+
+def with_helm(here: Installation) -> Installation:
+    """Give an installation in a cloud the Helm of this machine, which previews ask."""
+    return replace(here, helm=late(partial(helm, None, here.settings, here.records.clock)))
 
 
 def unreachable(service: str, name: str, where: str) -> InvalidError:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from bellhop.aws.caller import Called, call, services_of
 from bellhop.aws.journal import Journal
 from bellhop.cli.contexts import AWS, Context
 from bellhop.cli.outputs import OWN, checked
-from bellhop.cli.places import EKS, Managed, Opened, unreachable
+from bellhop.cli.places import EKS, Managed, Opened, reaching, unreachable, with_helm
 from bellhop.errors import InvalidError
-
-_REACHING = ("deploy", "sweep")
-"""The functions that call clusters."""
 
 _ADMIN = "AmazonEKSClusterAdminPolicy"
 """EKS' policy with the rights to apply whatever a profile holds."""
@@ -32,7 +31,8 @@ def opened(context: Context, environment: Mapping[str, str], *, create: bool) ->
 
 def looked_into(context: Context, environment: Mapping[str, str]) -> Called:
     """Open an installation; who only looks writes nothing in it."""
-    return call(_place(context), environment, name=context.name)
+    called = call(_place(context), environment, name=context.name)
+    return replace(called, installation=with_helm(called.installation))
 
 
 def journal(context: Context, environment: Mapping[str, str], stage: str) -> Journal:
@@ -71,7 +71,7 @@ def managed(context: Context, opened: Opened, service: str, name: str, region: s
     own = f"--cluster-name {name} --region {region or place['region']}"
     policy = f"arn:{arn.split(':')[1]}:eks::aws:cluster-access-policy/{_ADMIN}"
     entries = []
-    for stage in _REACHING:
+    for stage in reaching(place["roles"]):
         role = place["roles"].get(stage) or f"ARN_OF_THE_ROLE_OF_{stage.upper()}"
         whom = f"{own} --principal-arn {role}"
         let = f"aws eks associate-access-policy {whom} --policy-arn {policy}"

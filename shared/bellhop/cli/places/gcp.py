@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from bellhop.cli.contexts import GCP, Context
 from bellhop.cli.outputs import checked
-from bellhop.cli.places import GKE, Managed, Opened, unreachable
+from bellhop.cli.places import GKE, Managed, Opened, reaching, unreachable, with_helm
 from bellhop.errors import InvalidError
 from bellhop.gcp.caller import Called, call, services_of
 from bellhop.gcp.journal import Journal
-
-_REACHING = ("deploy", "sweep")
-"""The functions that call clusters."""
 
 _GATEWAYS = ("roles/gkehub.gatewayEditor", "roles/gkehub.viewer")
 """Beside its own rights in the cluster, whoever comes by the Connect gateway needs these."""
@@ -32,7 +31,8 @@ def opened(context: Context, environment: Mapping[str, str], *, create: bool) ->
 
 def looked_into(context: Context, environment: Mapping[str, str]) -> Called:
     """Open an installation; who only looks writes nothing in it."""
-    return call(_place(context), environment, name=context.name)
+    called = call(_place(context), environment, name=context.name)
+    return replace(called, installation=with_helm(called.installation))
 
 
 def journal(context: Context, environment: Mapping[str, str], stage: str) -> Journal:
@@ -65,7 +65,7 @@ def managed(context: Context, opened: Opened, service: str, name: str, region: s
     full = opened.gke.named(name, region or place["region"])
     way = opened.gke.way(full)
     entries = []
-    for stage in _REACHING:
+    for stage in reaching(place["accounts"]):
         who = place["accounts"].get(stage) or f"ACCOUNT_OF_{stage.upper()}"
         entries += _entries(full, f"{place['secrets']}-{stage}", who, gateway=way.by_gateway)
     return Managed(full, opened.gke.kubeconfig(full), entries, way.over)
