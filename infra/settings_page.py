@@ -19,6 +19,7 @@ import click
 from msgspec.structs import fields
 
 from bellhop.cli.commands.serve import command as serve
+from bellhop.programs.program import HELM
 from bellhop.settings import Settings
 from infra.terraform_tables import MODULES, read
 
@@ -180,19 +181,21 @@ def set_by(cloud: str) -> dict[str, Sequence[str]]:
 
 
 def read_by(cloud: str) -> set[str]:
-    """Name the variables that a cloud's functions read when they open the installation."""
+    """Name the variables that a cloud's functions read when they begin."""
     tree = ast.parse((LIBRARY / cloud / "resources.py").read_text())
     texts = [
         each.value
         for each in ast.walk(tree)
         if isinstance(each, ast.Constant) and isinstance(each.value, str)
     ]
-    return {text for text in texts if _VARIABLE.fullmatch(text)}
+    return {text for text in texts if _VARIABLE.fullmatch(text)} | {HELM.variable}
 
 
 def told_by(cloud: str) -> dict[str, str]:
-    """Return what the same place says of each."""
-    told = ast.get_docstring(ast.parse((LIBRARY / cloud / "resources.py").read_text())) or ""
+    """Return what the modules that read them say of each."""
+    readers = LIBRARY / cloud / "resources.py", LIBRARY / "cloud" / "charts.py"
+    trees = (ast.parse(each.read_text()) for each in readers)
+    told = "\n".join(ast.get_docstring(each) or "" for each in trees)
     return {
         name: meaning.strip()
         for name, meaning in (each.split(None, 1) for each in _MEANING.findall(told))

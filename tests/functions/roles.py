@@ -25,7 +25,7 @@ from bellhop.adapters.aws.queue import DEAD
 from bellhop.adapters.aws.services import Services
 from bellhop.engine.cloud_events import parse
 from bellhop.engine.observe import observe
-from bellhop.messages import INBOXES, Envelope, Evaluate
+from bellhop.messages import Envelope, Evaluate
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Cluster
 from bellhop.ports.queue import Message
@@ -36,8 +36,17 @@ from infra.lab.lambdas import ACCOUNT
 from infra.lab.moto import REGION, Moto
 from tests.fakes.fleet import cloud_event, service
 from tests.fakes.health import cluster_check, health_check
-from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
-from tests.functions.lab import Account, Lambda, User
+from tests.fakes.manifests import (
+    FOR_EACH,
+    INSTANTIATE,
+    config,
+    holder,
+    join,
+    profile,
+    source,
+    trigger,
+)
+from tests.functions.lab import FEEDS, Account, Lambda, User
 
 EAST, SOUTH, WEST, NORTH, EKS = (
     f"fleet/{name}" for name in ("east", "south", "west", "north", "eks")
@@ -56,6 +65,15 @@ metadata: {name: builds}
 spec:
   messagingMatchCriteria: [{cloudEventSource: ^ci}]
 """
+CHART = """
+  helmCharts:
+  - repositoryURL: https://charts.example.com
+    repositoryName: example
+    chartName: example/web
+    chartVersion: 1.0.0
+    releaseName: web
+    releaseNamespace: apps
+""".strip()
 WORDS = "words: '{{ .Resource.spec.externalName }}'"
 RULES = join(
     source(),
@@ -71,6 +89,10 @@ RULES = join(
     trigger("over", origin="builds", ref="made", more="cloudEventAction: Delete"),
     trigger("watched", ref="kept", more="syncMode: ContinuousWithDriftDetection"),
     holder("kept", config("kept-" + FOR_EACH), annotations=INSTANTIATE),
+    trigger("pair", ref="pair"),
+    holder("pair", config("a-" + FOR_EACH), config("b-" + FOR_EACH), annotations=INSTANTIATE),
+    profile(name="charted", more=CHART),
+    holder("charted", config("charted")),
     health_check(kind="PersistentVolume"),
     cluster_check(),
 )
@@ -108,7 +130,7 @@ class Site:
 
     def __init__(self, moto: Moto, cluster: lab.Cluster) -> None:
         self.moto = moto
-        self.account = Account(moto, ledger_days=1)
+        self.account = Account(moto, charts=True, ledger_days=1)
         self.user = User(self.account)
         self.here = self.user.here
         self.kubeconfig = cluster.kubeconfig()
@@ -247,7 +269,7 @@ class Post:
         for inbox in {message.inbox, tells} - {""}:
             self.taken(inbox)
         self.here.publisher.publish([message])
-        stage = INBOXES[message.inbox]
+        stage = FEEDS[message.inbox]
         failed = functions.feed(message.inbox, functions.handlers[stage])
         assert failed == [], (by or self.functions).account.output.getvalue()
         return self.taken(tells) if tells else []

@@ -24,7 +24,7 @@ from bellhop.engine.pacing import classify_timer, hold_timer, probe_timer, retry
 from bellhop.errors import AwayError
 from bellhop.fleet.registration import Registration, register
 from bellhop.messages import (
-    INBOXES,
+    CHARTS,
     Aggregate,
     Apply,
     Classify,
@@ -35,6 +35,7 @@ from bellhop.messages import (
     Keep,
     Probe,
     Renew,
+    Resolve,
     Sweep,
     Weigh,
 )
@@ -48,7 +49,7 @@ from bellhop.records.trash import Trash
 from infra.lab.lambdas import ACCOUNT
 from infra.lab.moto import REGION
 from tests.fakes.fleet import service
-from tests.functions.lab import Context, event, records
+from tests.functions.lab import FEEDS, Context, event, records
 from tests.functions.roles import EAST, EKS, NORTH, RANG, SOUTH, WEST, Post, noise
 
 LONG, LARGE = 8_000, 300_000
@@ -82,7 +83,7 @@ def is_fed(post: Post, inbox: str) -> None:
     post.publish(inbox, body)
     attributes = {"QueueUrl": post.url(inbox), "AttributeNames": ["VisibilityTimeout"]}
     post.services.client("sqs").get_queue_attributes(**attributes)
-    assert post.functions.feed(inbox, post.functions.handlers[INBOXES[inbox]]) == []
+    assert post.functions.feed(inbox, post.functions.handlers[FEEDS[inbox]]) == []
 
     assert post.taken(inbox + DEAD) == [body]
 
@@ -106,7 +107,7 @@ def gives_back(post: Post, inbox: str) -> None:
     """There is no time left for a message: it is there for others at once."""
     post.taken(inbox)
     post.publish(inbox, Keep().message().body)
-    handler = post.functions.handlers[INBOXES[inbox]]
+    handler = post.functions.handlers[FEEDS[inbox]]
 
     assert len(post.functions.feed(inbox, handler, Context(each=40))) == 1
     assert len(post.taken(inbox)) == 1
@@ -332,11 +333,11 @@ def asks_for_each_object(post: Post) -> None:
     assert post.work(Instantiate("made", WEST), "deploy")
 
 
-def applies_a_profile(post: Post) -> None:
+def applies_a_profile(post: Post, words: str = "", of: str = "") -> None:
     """What it brings is in the cluster."""
-    key = post.matching()
+    key = post.matching(words)
     post.work(_instantiate(key), by=post.others())
-    post.work(_apply(key))
+    post.work(_apply(key, of))
 
     assert _there(post, key)
 
@@ -374,7 +375,7 @@ def ends_a_cloud_event(post: Post, rang: str, tells: str) -> None:
     assert post.work(Instantiate("over", EAST, str(key), rang=rang), tells)
 
 
-def watches_what_it_brought(post: Post) -> None:
+def watches_what_it_brought(post: Post, of: str = "") -> None:
     """The cluster's sender is to tell of kinds that nobody has asked for before."""
     for kept in list(post.here.records.watches.of(EAST)):
         post.here.records.watches.delete(EAST, kept.value.profile, expect=kept.token)
@@ -382,10 +383,17 @@ def watches_what_it_brought(post: Post) -> None:
     post.work(Instantiate("watched", EAST, str(key)), by=post.others())
     name = profile_name("watched", EAST, str(key))
 
-    assert post.work(Apply("watched", EAST, name, EAST), "sweep")
+    assert post.work(Apply("watched", EAST, name, EAST, of=of), "sweep")
 
 
-def calls_a_cluster_of_eks(post: Post) -> None:
+def hands_a_chart_over(post: Post) -> None:
+    """Who has Helm is to deploy it."""
+    post.work(Resolve("charted"), by=post.others())
+
+    assert post.work(Apply("", "", "charted", EAST), CHARTS)
+
+
+def calls_a_cluster_of_eks(post: Post, of: str = "") -> None:
     """EKS says where it is, and nobody listens there."""
     records, key = post.here.records, post.matching()
     records.circuits.delete(EKS)
@@ -393,7 +401,7 @@ def calls_a_cluster_of_eks(post: Post) -> None:
     kept = records.profiles.get(*_place(key))
     assert kept
     records.profiles.put(replace(kept.value, destinations=(EKS,)), expect=kept.token)
-    post.work(Apply(*_place(key), EKS))
+    post.work(Apply(*_place(key), EKS, of=of))
     outcome = records.outcomes.get(EKS, _place(key)[2])
 
     assert outcome
@@ -408,13 +416,72 @@ def _instantiate(key: ObjectKey) -> Instantiate:
     return Instantiate("made", EAST, str(key))
 
 
-def _apply(key: ObjectKey) -> Apply:
-    return Apply(*_place(key), EAST)
+def _apply(key: ObjectKey, of: str = "") -> Apply:
+    return Apply(*_place(key), EAST, of=of)
+
+
+def _brought(key: ObjectKey) -> ObjectKey:
+    return ObjectKey(GVK("", "v1", "ConfigMap"), "default", f"for-{key.name}")
 
 
 def _there(post: Post, key: ObjectKey) -> bool:
-    brought = ObjectKey(GVK("", "v1", "ConfigMap"), "default", f"for-{key.name}")
-    return post.site.someone.get(brought) is not None
+    return post.site.someone.get(_brought(key)) is not None
+
+
+# Charts -------------------------------------------------------------------------------------------
+
+
+def reads_rules_to_apply(post: Post, laid: Callable[[Post], object]) -> None:
+    """Nothing is applied by an account's rights that is to leave again, as the rules have it."""
+    records, key = post.here.records, post.matching()
+    post.work(_instantiate(key), by=post.others())
+    kept = records.profiles.get(*_place(key))
+    assert kept
+    records.profiles.put(replace(kept.value, account="team/ann"), expect=kept.token)
+    laid(post)
+    post.here.publisher.publish([_apply(key, CHARTS)])
+    # The account may do nothing in the cluster: what comes of that is not asked here.
+    post.functions.feed(CHARTS, post.functions.handlers[CHARTS])
+
+    assert records.catalog.read().blob
+    assert not _there(post, key)
+
+
+def _changed(post: Post) -> None:
+    post.here.records.catalog.change("declared")
+
+
+def _lost(post: Post) -> None:
+    blobs(post).delete(_laid(post))
+
+
+def gives_way(post: Post) -> None:
+    """Who waits for an object that a profile no longer has is told."""
+    key, others = post.matching(), post.others()
+    for message in (_instantiate(key), _apply(key)):
+        post.work(message, by=others)
+    owners, object_key = post.here.records.owners, _brought(key).identity
+    kept = owners.get(EAST, object_key)
+    assert kept
+    owners.put(EAST, object_key, replace(kept.value, tell=(_place(key),)), expect=kept.token)
+    buries(post, key)
+    post.work(Evaluate(EAST, str(key), rang=RANG), by=others)
+    post.work(_instantiate(key), by=others)
+
+    assert post.work(_apply(key, CHARTS), "apply")
+    assert not _there(post, key)
+
+
+def leaves_the_rest_for_later(post: Post) -> None:
+    """Others have their turn before it goes on with what is left."""
+    key, told = post.matching(), post.site.account.environment
+    post.work(Instantiate("pair", EAST, str(key)), by=post.others())
+    name = profile_name("pair", EAST, str(key))
+    told["BELLHOP_TURN"] = "0.001"
+    try:
+        assert post.work(Apply("pair", EAST, name, EAST, of=CHARTS), CHARTS)
+    finally:
+        del told["BELLHOP_TURN"]
 
 
 # Sweep --------------------------------------------------------------------------------------------
@@ -607,9 +674,21 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         partial(ends_a_cloud_event, rang="", tells="review"),
         watches_what_it_brought,
         applies_a_large_profile,
+        hands_a_chart_over,
         calls_a_cluster_of_eks,
         *reading_rules(asks_for_each_object),
         *fed_from("deploy", "apply"),
+        logs,
+    ],
+    "charts": [
+        partial(applies_a_profile, of=CHARTS),
+        partial(applies_a_profile, words=noise(LARGE), of=CHARTS),
+        gives_way,
+        leaves_the_rest_for_later,
+        partial(watches_what_it_brought, of=CHARTS),
+        partial(calls_a_cluster_of_eks, of=CHARTS),
+        *(partial(reads_rules_to_apply, laid=each) for each in (_changed, _laid, _lost)),
+        *fed_from(CHARTS),
         logs,
     ],
     "sweep": [

@@ -14,9 +14,10 @@ from typing import Any
 
 from infra.lab.google_schema_provider import SchemaProvider
 from infra.lab.terraform import ROOT
+from infra.package.build import STAGES
 
 MODULE = ROOT / "modules" / "gcp"
-PACKAGES = ("deploy", "deploy-cel", "evaluate", "evaluate-cel", "ingest", "schedule", "sweep")
+PACKAGES = (*STAGES, "charts-cel", "deploy-cel", "evaluate-cel")
 
 
 _NAMED = (

@@ -121,7 +121,9 @@ def test_pins_terraform_and_the_provider(folder: Path) -> None:
     assert wanted == [f'"~> {major}.{minor}"']
 
 
-@pytest.mark.parametrize("name", ["version", "inboxes", "judging", "known_settings", "reaching"])
+@pytest.mark.parametrize(
+    "name", ["version", "charts", "inboxes", "judging", "known_settings", "reaching"]
+)
 def test_knows_what_the_module_for_aws_knows(name: str) -> None:
     """What AWS' tests hold against the code is the same here."""
     defined = rf"^  {name} += (.*?)(?=^  \w|^\}}|^  #|^$)"

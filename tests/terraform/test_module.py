@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import fields
 
-from bellhop.messages import INBOXES
+from bellhop.messages import CHARTS, INBOXES
 from bellhop.settings import Settings
 from infra.lab.moto import Moto
 from infra.lab.terraform import ROOT, Stack
+from infra.package.build import STAGES
 from infra.terraform_tables import Block, read, written
 
 AWS = ROOT / "modules" / "aws"
@@ -105,10 +106,12 @@ def test_knows_the_settings() -> None:
 
 
 def test_knows_the_inboxes_and_who_works_on_them() -> None:
-    """A queue for each inbox, and the stage that it feeds."""
+    """A queue for each inbox, and the stage that it feeds; that of charts if it is wanted."""
     told = dict(re.findall(r'(\w+) += "(\w+)"', local("inboxes")))
 
     assert told == dict(INBOXES)
+    assert "for each in local.charts : each => each" in local("inboxes")
+    assert local("charts").split("\n")[0] == f'var.charts ? ["{CHARTS}"] : []'
 
 
 def test_is_of_one_version_with_the_package() -> None:
@@ -168,7 +171,7 @@ def test_passes_its_own_tests(moto: Moto, tmp_path: Path) -> None:
     stack = Stack(tmp_path / "stack", "aws-minimal", moto.url, {})
     packages = tmp_path / "stack" / "modules" / "aws" / "tests" / "packages"
     packages.mkdir()
-    for name in ("deploy", "evaluate", "ingest", "schedule", "sweep", "layer-cel"):
+    for name in (*STAGES, "layer-cel", "layer-helm"):
         for architecture in ("arm64", "x86_64"):
             zipfile.ZipFile(packages / f"{name}-{architecture}.zip", "w").close()
 

@@ -1,4 +1,9 @@
-"""What deploys charts in a function: the Helm of its package or layer, and a cache in `/tmp`."""
+"""What deploys charts in a function: the Helm of its package or layer, and a cache in `/tmp`.
+
+Terraform sets the environment that is read here:
+
+    BELLHOP_HELM        where Helm is, in the function's layer or beside its sources
+"""
 
 from __future__ import annotations
 

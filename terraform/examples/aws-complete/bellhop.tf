@@ -8,7 +8,8 @@ module "bellhop" {
   packages     = var.packages
   architecture = var.architecture
 
-  cel = true
+  cel    = true
+  charts = true
 
   settings = {
     attempts       = 8

@@ -7,7 +7,8 @@ module "bellhop" {
   labels   = { team = "platform", environment = "production" }
   packages = var.packages
 
-  cel = true
+  cel    = true
+  charts = true
 
   settings = {
     attempts       = 8

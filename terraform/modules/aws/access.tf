@@ -1,7 +1,7 @@
 # A role for each function, with what that stage does and nothing else: tests play what each stage
 # meets, and see that it fails without any one of these rights.
 locals {
-  rights = {
+  rights = merge({
     ingest = {
       # Of what drifts its owner hears at once.
       publishes = ["apply", "confirm", "evaluate", "sweep"]
@@ -16,7 +16,7 @@ locals {
     }
     deploy = {
       # What a CloudEvent's action takes away is judged once more; a sweep has what was brought ring.
-      publishes = ["apply", "deploy", "evaluate", "review", "sweep"]
+      publishes = concat(["apply", "deploy", "evaluate", "review", "sweep"], local.charts)
       blobs     = ["GetObject", "PutObject"]
       secrets   = { "kubeconfig/*" = ["GetSecretValue"] }
     }
@@ -36,7 +36,14 @@ locals {
       blobs     = ["GetObject", "PutObject"]
       secrets   = {}
     }
-  }
+    }, {
+    # It has what deploy has to apply a profile, and hands to itself what is left of a turn.
+    for each in local.charts : each => {
+      publishes = ["apply", "charts", "sweep"]
+      blobs     = ["GetObject", "PutObject"]
+      secrets   = { "kubeconfig/*" = ["GetSecretValue"] }
+    }
+  })
 
   takes = { for stage, _ in local.stages : stage => [for inbox, by in local.inboxes : inbox if by == stage] }
 }

@@ -1,6 +1,6 @@
 locals {
   # Title, and its metrics: each is a namespace, a name, a dimension and its value.
-  charts = {
+  graphs = {
     "1 Events"         = { stat = "Sum", metrics = [for each in ["Events", "Matched", "Applied", "Failed"] : ["Bellhop", each, "installation", var.name]] }
     "2 Misses"         = { stat = "Sum", metrics = [["Bellhop", "Misses", "installation", var.name]] }
     "3 Waiting"        = { stat = "Maximum", metrics = [for queue in aws_sqs_queue.inbox : ["AWS/SQS", "ApproximateNumberOfMessagesVisible", "QueueName", queue.name]] }
@@ -17,7 +17,7 @@ resource "aws_cloudwatch_dashboard" "this" {
 
   dashboard_name = var.name
   dashboard_body = jsonencode({
-    widgets = [for place, title in keys(local.charts) : {
+    widgets = [for place, title in keys(local.graphs) : {
       type   = "metric"
       x      = 12 * (place % 2)
       y      = 6 * floor(place / 2)
@@ -28,8 +28,8 @@ resource "aws_cloudwatch_dashboard" "this" {
         region  = local.region
         view    = "timeSeries"
         period  = 300
-        stat    = local.charts[title].stat
-        metrics = local.charts[title].metrics
+        stat    = local.graphs[title].stat
+        metrics = local.graphs[title].metrics
       }
     }]
   })

@@ -1,13 +1,15 @@
 locals {
   runtime = "python3.13"
 
-  stages = {
+  stages = merge({
     ingest   = { memory = 512, timeout = 30, concurrency = -1 }
     evaluate = { memory = 512, timeout = 60, concurrency = -1 }
     deploy   = { memory = 1024, timeout = 120, concurrency = -1 }
     sweep    = { memory = 1024, timeout = 300, concurrency = -1 }
     schedule = { memory = 512, timeout = 60, concurrency = -1 }
-  }
+    }, {
+    for each in local.charts : each => { memory = 1024, timeout = 300, concurrency = -1 }
+  })
 
   functions = {
     for stage, usual in local.stages : stage => {
@@ -15,11 +17,14 @@ locals {
     }
   }
 
+  # There is no Helm for another architecture where packages are built.
+  architectures = { for stage in keys(local.stages) : stage => contains(local.charts, stage) ? "x86_64" : var.architecture }
+
   # Those that judge objects by rules, of sources and of checks.
-  judging = toset(["deploy", "evaluate"])
+  judging = toset(concat(["deploy", "evaluate"], local.charts))
 
   # Those that call API servers.
-  reaching = toset(["deploy", "sweep"])
+  reaching = toset(concat(["deploy", "sweep"], local.charts))
 
   known_settings = toset([
     "adopt", "attempts", "body_limit", "deletion_agreement", "deletion_floor", "deletion_share",
@@ -45,6 +50,7 @@ locals {
     ingest   = length(var.ingest_allow) > 0 ? { BELLHOP_INGEST_ALLOW = join(",", var.ingest_allow) } : {}
     evaluate = {}
     deploy   = {}
+    charts   = { BELLHOP_HELM = "/opt/helm/helm" }
     sweep    = { BELLHOP_INGEST_URL = aws_apigatewayv2_api.ingest.api_endpoint, BELLHOP_KMS_KEY = aws_kms_key.this.arn }
     schedule = {}
   }
@@ -52,28 +58,42 @@ locals {
 
 # CEL's runtime weighs more than a function's package may: it lies beside those that want it.
 resource "aws_lambda_layer_version" "cel" {
-  count = var.cel ? 1 : 0
+  for_each = toset(var.cel ? [for stage in local.judging : local.architectures[stage]] : [])
 
   layer_name               = "${var.name}-cel"
   description              = "Bellhop ${var.name}: CEL's runtime"
-  compatible_architectures = [var.architecture]
+  compatible_architectures = [each.key]
   compatible_runtimes      = [local.runtime]
-  filename                 = "${var.packages}/layer-cel-${var.architecture}.zip"
-  source_code_hash         = filebase64sha256("${var.packages}/layer-cel-${var.architecture}.zip")
+  filename                 = "${var.packages}/layer-cel-${each.key}.zip"
+  source_code_hash         = filebase64sha256("${var.packages}/layer-cel-${each.key}.zip")
+}
+
+resource "aws_lambda_layer_version" "helm" {
+  for_each = toset(local.charts)
+
+  layer_name               = "${var.name}-helm"
+  description              = "Bellhop ${var.name}: Helm"
+  compatible_architectures = [local.architectures[each.key]]
+  compatible_runtimes      = [local.runtime]
+  filename                 = "${var.packages}/layer-helm-${local.architectures[each.key]}.zip"
+  source_code_hash         = filebase64sha256("${var.packages}/layer-helm-${local.architectures[each.key]}.zip")
 }
 
 resource "aws_lambda_function" "stage" {
   for_each = local.functions
 
-  function_name                  = "${var.name}-${each.key}"
-  description                    = "Bellhop ${var.name}: ${each.key}"
-  role                           = aws_iam_role.stage[each.key].arn
-  runtime                        = local.runtime
-  architectures                  = [var.architecture]
-  handler                        = "functions.${each.key}.aws.handle"
-  filename                       = "${var.packages}/${each.key}-${var.architecture}.zip"
-  source_code_hash               = filebase64sha256("${var.packages}/${each.key}-${var.architecture}.zip")
-  layers                         = contains(local.judging, each.key) ? aws_lambda_layer_version.cel[*].arn : []
+  function_name    = "${var.name}-${each.key}"
+  description      = "Bellhop ${var.name}: ${each.key}"
+  role             = aws_iam_role.stage[each.key].arn
+  runtime          = local.runtime
+  architectures    = [local.architectures[each.key]]
+  handler          = "functions.${each.key}.aws.handle"
+  filename         = "${var.packages}/${each.key}-${local.architectures[each.key]}.zip"
+  source_code_hash = filebase64sha256("${var.packages}/${each.key}-${local.architectures[each.key]}.zip")
+  layers = concat(
+    var.cel && contains(local.judging, each.key) ? [aws_lambda_layer_version.cel[local.architectures[each.key]].arn] : [],
+    contains(local.charts, each.key) ? [aws_lambda_layer_version.helm[each.key].arn] : [],
+  )
   memory_size                    = each.value.memory
   timeout                        = each.value.timeout
   reserved_concurrent_executions = each.value.concurrency

@@ -1,6 +1,9 @@
 locals {
+  # Who has charts has one inbox more, and a function of its own.
+  charts = var.charts ? ["charts"] : []
+
   # Each inbox, and the stage that works on it.
-  inboxes = {
+  inboxes = merge({
     evaluate = "evaluate"
     review   = "evaluate"
     patient  = "evaluate"
@@ -9,7 +12,7 @@ locals {
     confirm  = "sweep"
     sweep    = "sweep"
     probe    = "sweep"
-  }
+  }, { for each in local.charts : each => each })
 }
 
 resource "aws_sqs_queue" "dead" {

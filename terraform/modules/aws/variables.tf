@@ -32,7 +32,13 @@ variable "architecture" {
 }
 
 variable "cel" {
-  description = "Whether sources and checks may have rules in CEL (`evaluateCEL`): its runtime, 6 MB, is then a layer of deploy and evaluate."
+  description = "Whether sources and checks may have rules in CEL (`evaluateCEL`): its runtime, 6 MB, is then a layer of deploy and evaluate, and of charts if there is one."
+  type        = bool
+  default     = false
+}
+
+variable "charts" {
+  description = "Whether profiles may deploy Helm charts: a function `charts` with Helm in a layer, on x86_64 whatever `architecture` says, and its queue."
   type        = bool
   default     = false
 }
@@ -61,7 +67,7 @@ variable "settings" {
 }
 
 variable "functions" {
-  description = "By stage (`ingest`, `evaluate`, `deploy`, `sweep`, `schedule`): memory in MB, time-out in seconds, and how many may run at once, -1 for any number."
+  description = "By stage (`ingest`, `evaluate`, `deploy`, `sweep`, `schedule`, and `charts` if there is one): memory in MB, time-out in seconds, and how many may run at once, -1 for any number."
   type = map(object({
     memory      = optional(number)
     timeout     = optional(number)

@@ -1,6 +1,6 @@
 # An account for each function, with what that stage does and nothing else.
 locals {
-  rights = {
+  rights = merge({
     ingest = {
       # Of what drifts its owner hears at once.
       publishes = ["apply", "confirm", "evaluate", "sweep"]
@@ -13,7 +13,7 @@ locals {
     }
     deploy = {
       # What a CloudEvent's action takes away is judged once more; a sweep has what was brought ring.
-      publishes = ["apply", "deploy", "evaluate", "review", "sweep"]
+      publishes = concat(["apply", "deploy", "evaluate", "review", "sweep"], local.charts)
       secrets   = { kubeconfig = "read_secrets" }
     }
     sweep = {
@@ -27,7 +27,13 @@ locals {
       publishes = keys(local.inboxes)
       secrets   = {}
     }
-  }
+    }, {
+    # It has what deploy has to apply a profile, and hands to itself what is left of a turn.
+    for each in local.charts : each => {
+      publishes = ["apply", "charts", "sweep"]
+      secrets   = { kubeconfig = "read_secrets" }
+    }
+  })
 
   # Each action is one that Google's documents ask for a call that Bellhop makes.
   roles = {

@@ -1,6 +1,6 @@
 locals {
   # Title, and what it shows: a metric, of which resources, put together how, and by which label.
-  charts = {
+  graphs = {
     "1 Events"         = { metric = "logging.googleapis.com/user/${google_logging_metric.lines.name}", of = local.revisions, aligner = "ALIGN_SUM", reducer = "REDUCE_SUM", by = "metric.label.what" }
     "2 Requests"       = { metric = "run.googleapis.com/request_count", of = local.revisions, aligner = "ALIGN_SUM", reducer = "REDUCE_SUM", by = "metric.label.response_code_class" }
     "3 Waiting"        = { metric = "pubsub.googleapis.com/subscription/num_undelivered_messages", of = local.inbox_queues, aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = "resource.label.subscription_id" }
@@ -26,7 +26,7 @@ resource "google_monitoring_dashboard" "this" {
     labels      = { bellhop = var.name }
     mosaicLayout = {
       columns = 12
-      tiles = [for place, title in keys(local.charts) : {
+      tiles = [for place, title in keys(local.graphs) : {
         xPos   = 6 * (place % 2)
         yPos   = 4 * floor(place / 2)
         width  = 6
@@ -38,12 +38,12 @@ resource "google_monitoring_dashboard" "this" {
               plotType = "LINE"
               timeSeriesQuery = {
                 timeSeriesFilter = {
-                  filter = "metric.type=\"${local.charts[title].metric}\" AND ${local.charts[title].of}"
+                  filter = "metric.type=\"${local.graphs[title].metric}\" AND ${local.graphs[title].of}"
                   aggregation = {
                     alignmentPeriod    = "300s"
-                    perSeriesAligner   = local.charts[title].aligner
-                    crossSeriesReducer = local.charts[title].reducer
-                    groupByFields      = [local.charts[title].by]
+                    perSeriesAligner   = local.graphs[title].aligner
+                    crossSeriesReducer = local.graphs[title].reducer
+                    groupByFields      = [local.graphs[title].by]
                   }
                 }
               }

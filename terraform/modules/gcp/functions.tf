@@ -1,11 +1,14 @@
 locals {
-  stages = {
+  stages = merge({
     ingest   = { memory = 512, timeout = 30, concurrency = 40, instances = 20, warm = 0 }
     evaluate = { memory = 1024, timeout = 60, concurrency = 8, instances = 40, warm = 0 }
     deploy   = { memory = 1024, timeout = 120, concurrency = 8, instances = 40, warm = 0 }
     sweep    = { memory = 1024, timeout = 300, concurrency = 4, instances = 20, warm = 0 }
     schedule = { memory = 512, timeout = 60, concurrency = 1, instances = 1, warm = 0 }
-  }
+    }, {
+    # Helm takes a hundred megabytes a message.
+    for each in local.charts : each => { memory = 1024, timeout = 300, concurrency = 4, instances = 20, warm = 0 }
+  })
 
   functions = {
     for stage, usual in local.stages : stage => {
@@ -18,11 +21,11 @@ locals {
   stage_of = { for each in keys(local.deployed) : each => contains(local.hearing, each) ? "ingest" : each }
 
   # Those that judge objects by rules, of sources and of checks, with CEL's runtime if it is wanted.
-  judging  = toset(["deploy", "evaluate"])
+  judging  = toset(concat(["deploy", "evaluate"], local.charts))
   packages = { for stage in keys(local.stages) : stage => "${var.packages}/${stage}${var.cel && contains(local.judging, stage) ? "-cel" : ""}.zip" }
 
   # Those that call API servers, of which none is placed where there is no network.
-  reaching = toset(["deploy", "sweep"])
+  reaching = toset(concat(["deploy", "sweep"], local.charts))
   placed   = var.network == null ? toset([]) : local.reaching
   egress   = try(var.network.all_traffic, false) ? "VPC_EGRESS_ALL_TRAFFIC" : "VPC_EGRESS_PRIVATE_RANGES_ONLY"
 
@@ -53,6 +56,7 @@ locals {
     ingest   = length(var.ingest_allow) > 0 ? { BELLHOP_INGEST_ALLOW = join(",", var.ingest_allow) } : {}
     evaluate = {}
     deploy   = {}
+    charts   = { BELLHOP_HELM = "/workspace/helm/helm" }
     sweep    = merge({ BELLHOP_INGEST_URL = local.ingest_url }, local.secret_region == "" ? {} : { BELLHOP_SECRET_REGION = local.secret_region }, var.kms_key == null ? {} : { BELLHOP_KMS_KEY = var.kms_key })
     schedule = { BELLHOP_GUARD = local.guard }
     events   = {}

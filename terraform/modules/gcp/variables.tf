@@ -26,7 +26,13 @@ variable "packages" {
 }
 
 variable "cel" {
-  description = "Whether sources and checks may have rules in CEL (`evaluateCEL`): its runtime, 6 MB, is then in the packages of deploy and evaluate."
+  description = "Whether sources and checks may have rules in CEL (`evaluateCEL`): its runtime, 6 MB, is then in the packages of deploy and evaluate, and of charts if there is one."
+  type        = bool
+  default     = false
+}
+
+variable "charts" {
+  description = "Whether profiles may deploy Helm charts: a function `charts` with Helm in its package, and its topic."
   type        = bool
   default     = false
 }
@@ -55,7 +61,7 @@ variable "settings" {
 }
 
 variable "functions" {
-  description = "By stage (`ingest`, `evaluate`, `deploy`, `sweep`, `schedule`): memory in MiB, time-out in seconds, how many requests or messages an instance takes at once, how many instances there may be, and how many are kept warm."
+  description = "By stage (`ingest`, `evaluate`, `deploy`, `sweep`, `schedule`, and `charts` if there is one): memory in MiB, time-out in seconds, how many requests or messages an instance takes at once, how many instances there may be, and how many are kept warm."
   type = map(object({
     memory      = optional(number)
     timeout     = optional(number)

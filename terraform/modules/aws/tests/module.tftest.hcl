@@ -47,7 +47,7 @@ run "has_no_layer_unless_asked" {
   command = plan
 
   assert {
-    condition     = length(aws_lambda_layer_version.cel) == 0 && alltrue([for each in aws_lambda_function.stage : length(coalesce(each.layers, [])) == 0])
+    condition     = length(aws_lambda_layer_version.cel) + length(aws_lambda_layer_version.helm) == 0 && alltrue([for each in aws_lambda_function.stage : length(coalesce(each.layers, [])) == 0])
     error_message = "Who writes no rules has no layer."
   }
 }
@@ -67,13 +67,99 @@ run "brings_cel_to_who_judges" {
   }
 
   assert {
-    condition     = aws_lambda_layer_version.cel[0].filename == "./tests/packages/layer-cel-x86_64.zip" && aws_lambda_layer_version.cel[0].compatible_architectures == toset(["x86_64"])
+    condition     = aws_lambda_layer_version.cel["x86_64"].filename == "./tests/packages/layer-cel-x86_64.zip" && aws_lambda_layer_version.cel["x86_64"].compatible_architectures == toset(["x86_64"])
     error_message = "The layer is of the functions' architecture."
   }
 
   assert {
     condition     = [for stage, each in aws_lambda_function.stage : stage if length(coalesce(each.layers, [])) > 0] == ["deploy", "evaluate"]
     error_message = "Only deploy and evaluate judge."
+  }
+}
+
+run "has_no_queue_for_charts_unless_asked" {
+  command = plan
+
+  assert {
+    condition     = keys(aws_sqs_queue.inbox) == ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "sweep"] && keys(aws_sqs_queue.dead) == keys(aws_sqs_queue.inbox) && keys(aws_lambda_event_source_mapping.inbox) == keys(aws_sqs_queue.inbox)
+    error_message = "Who has no charts has no queue for them."
+  }
+
+  assert {
+    condition     = local.rights.deploy.publishes == ["apply", "deploy", "evaluate", "review", "sweep"]
+    error_message = "Deploy hands nothing over."
+  }
+}
+
+run "deploys_charts_by_a_function_of_their_own" {
+  command = plan
+
+  override_resource {
+    target          = aws_lambda_layer_version.helm
+    override_during = plan
+    values          = { arn = "arn:aws:lambda:eu-west-1:123456789012:layer:bellhop-helm:1" }
+  }
+
+  override_resource {
+    target          = aws_lambda_layer_version.cel
+    override_during = plan
+    values          = { arn = "arn:aws:lambda:eu-west-1:123456789012:layer:bellhop-cel:1" }
+  }
+
+  variables {
+    charts    = true
+    cel       = true
+    network   = { subnet_ids = ["subnet-1"], security_group_ids = ["sg-1"] }
+    functions = { charts = { memory = 2048 } }
+  }
+
+  assert {
+    condition     = aws_lambda_function.stage["charts"].architectures == tolist(["x86_64"]) && aws_lambda_function.stage["charts"].filename == "./tests/packages/charts-x86_64.zip" && aws_lambda_function.stage["deploy"].architectures == tolist(["arm64"])
+    error_message = "There is a Helm for x86_64 alone."
+  }
+
+  assert {
+    condition     = aws_lambda_layer_version.helm["charts"].filename == "./tests/packages/layer-helm-x86_64.zip" && local.environments.charts.BELLHOP_HELM == "/opt/helm/helm"
+    error_message = "Helm is in a layer, where the function is told."
+  }
+
+  assert {
+    condition     = { for stage, each in aws_lambda_function.stage : stage => length(each.layers) if length(coalesce(each.layers, [])) > 0 } == { charts = 2, deploy = 1, evaluate = 1 }
+    error_message = "Charts has Helm's layer and CEL's, and nobody else has Helm's."
+  }
+
+  assert {
+    condition     = keys(aws_lambda_layer_version.cel) == ["arm64", "x86_64"]
+    error_message = "CEL's layer is there for both architectures."
+  }
+
+  assert {
+    condition     = aws_sqs_queue.inbox["charts"].visibility_timeout_seconds == 1800 && contains(keys(aws_sqs_queue.dead), "charts") && contains(keys(aws_lambda_event_source_mapping.inbox), "charts")
+    error_message = "Charts have a queue, and one for its dead letters."
+  }
+
+  assert {
+    condition     = aws_lambda_function.stage["charts"].memory_size == 2048 && aws_lambda_function.stage["charts"].timeout == 300
+    error_message = "Its sizes can be set as those of the others."
+  }
+
+  assert {
+    condition     = length(aws_lambda_function.stage["charts"].vpc_config) == 1
+    error_message = "Charts call API servers."
+  }
+
+  assert {
+    condition     = contains(local.rights.deploy.publishes, "charts") && [for stage, each in local.rights : stage if contains(each.publishes, "charts")] == ["charts", "deploy"]
+    error_message = "Deploy hands charts over, and what is left of them comes again."
+  }
+}
+
+run "refuses_sizes_of_a_function_that_is_not_there" {
+  command         = plan
+  expect_failures = [var.functions]
+
+  variables {
+    functions = { charts = { memory = 2048 } }
   }
 }
 

@@ -138,6 +138,74 @@ run "does_nothing_the_second_time" {
   command = plan
 }
 
+run "has_no_topic_for_charts_unless_asked" {
+  command = plan
+
+  assert {
+    condition     = keys(google_pubsub_topic.inbox) == ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "sweep"] && keys(google_pubsub_subscription.inbox) == keys(google_pubsub_topic.inbox) && keys(google_pubsub_topic.dead) == keys(google_pubsub_topic.inbox)
+    error_message = "Who has no charts has no topic for them."
+  }
+
+  assert {
+    condition     = [for each in keys(google_pubsub_topic_iam_member.publish) : each if strcontains(each, "charts")] == []
+    error_message = "Nobody hands charts over."
+  }
+}
+
+run "deploys_charts_by_a_function_of_their_own" {
+  command = plan
+
+  variables {
+    charts    = true
+    network   = { network = "private", subnetwork = "functions" }
+    functions = { charts = { memory = 2048 } }
+  }
+
+  assert {
+    condition     = google_storage_bucket_object.source["charts"].source == "./tests/packages/charts.zip" && google_cloudfunctions2_function.stage["charts"].service_config[0].environment_variables.BELLHOP_HELM == "/workspace/helm/helm"
+    error_message = "Helm is in the source, where the function is told."
+  }
+
+  assert {
+    condition     = google_cloudfunctions2_function.stage["charts"].service_config[0].available_memory == "2048Mi" && google_cloudfunctions2_function.stage["charts"].service_config[0].max_instance_request_concurrency == 4
+    error_message = "Its sizes can be set as those of the others."
+  }
+
+  assert {
+    condition     = length(google_cloudfunctions2_function.stage["charts"].service_config[0].direct_vpc_network_interface) == 1
+    error_message = "Charts call API servers."
+  }
+
+  assert {
+    condition     = google_pubsub_subscription.inbox["charts"].ack_deadline_seconds == 300 && contains(keys(google_pubsub_subscription.dead), "charts") && contains(keys(google_cloud_run_v2_service_iam_member.push), "charts")
+    error_message = "Charts have a topic that is pushed to them, and one for its dead letters."
+  }
+
+  assert {
+    condition     = [for each in keys(google_pubsub_topic_iam_member.publish) : each if strcontains(each, "charts")] == ["charts-apply", "charts-charts", "charts-sweep", "deploy-charts", "schedule-charts"]
+    error_message = "Deploy hands charts over, and what is left of them or rested comes again."
+  }
+
+  assert {
+    condition     = local.opening["charts"] == { start = "kubeconfig", role = "read_secrets" } && contains(keys(google_project_iam_member.records), "charts") && contains(keys(google_storage_bucket_iam_member.blobs), "charts") && contains(keys(google_secret_manager_secret_iam_member.sealing_key), "charts")
+    error_message = "It has the rights by which deploy applies a profile."
+  }
+}
+
+run "deploys_charts_that_are_judged_by_cel" {
+  command = plan
+
+  variables {
+    charts = true
+    cel    = true
+  }
+
+  assert {
+    condition     = google_storage_bucket_object.source["charts"].source == "./tests/packages/charts-cel.zip"
+    error_message = "Charts are judged as all that is deployed."
+  }
+}
+
 run "hears_no_events_unless_asked" {
   command = plan
 
