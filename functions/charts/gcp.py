@@ -8,19 +8,24 @@ with undisturbed():
     import functions_framework
     from cloudevents.http import CloudEvent
 
+    from bellhop.adapters.metrics import Prometheus
     from bellhop.cloud.charts import helm
     from bellhop.gcp.access import access_of, secrets_of
     from bellhop.gcp.push import Push
     from bellhop.gcp.resources import Resources
+    from bellhop.ports.tools import Tools
     from bellhop.records.catalogs import Catalogs
     from bellhop.stages.execute import Execute
     from bellhop.stages.hands import HELPERS, Hands
 
 
 def _stage(here: Resources) -> Execute:
-    access, hands = access_of(here, secrets_of(here)), Hands(HELPERS)
-    catalogs, publisher, settings = Catalogs(here.records), here.publisher, here.settings
-    return Execute(catalogs, access, publisher, settings, here.log, hands=hands, helm=helm(here))
+    access, catalogs = access_of(here, secrets_of(here)), Catalogs(here.records)
+    publisher, settings, log = here.publisher, here.settings, here.log
+    metrics, hands, tools = Prometheus(here.reach), Hands(HELPERS), Tools(helm(here))
+    return Execute(
+        catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools
+    )
 
 
 _push = Push(_stage)

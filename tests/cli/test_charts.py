@@ -20,7 +20,7 @@ def test_a_command_has_the_helm_of_its_machine(
     """Wherever the installation is; what is downloaded for one in a cloud lies in our cache."""
     monkeypatch.setenv("BELLHOP_HELM", str(download() / "helm"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    helm = house.here.helm
+    helm = house.here.tools.helm
     assert helm
     with repository(packed(tmp_path)) as site:
         archive = helm.repositories.find(Place(site.address, "demo"))

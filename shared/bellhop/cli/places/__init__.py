@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bellhop.cli.contexts import KINDS, Context
-from bellhop.embedded.late import helm, late
+from bellhop.embedded.late import late, tools
 from bellhop.errors import InvalidError
 from bellhop.logs import configure
 from bellhop.messages import CHARTS
@@ -118,9 +118,9 @@ def reaching(functions: Mapping[str, str]) -> Sequence[str]:
     return ("deploy", "sweep", *({CHARTS} & functions.keys()))
 
 
-def with_helm(here: Installation) -> Installation:
-    """Give an installation in a cloud the Helm of this machine, which previews ask."""
-    return replace(here, helm=late(partial(helm, None, here.settings, here.records.clock)))
+def with_tools(here: Installation) -> Installation:
+    """Give an installation in a cloud the Helm and kubectl of this machine, which previews ask."""
+    return replace(here, tools=late(partial(tools, None, here.settings, here.records.clock)))
 
 
 def unreachable(service: str, name: str, where: str) -> InvalidError:

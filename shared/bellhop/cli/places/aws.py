@@ -11,7 +11,7 @@ from bellhop.aws.caller import Called, call, services_of
 from bellhop.aws.journal import Journal
 from bellhop.cli.contexts import AWS, Context
 from bellhop.cli.outputs import OWN, checked
-from bellhop.cli.places import EKS, Managed, Opened, reaching, unreachable, with_helm
+from bellhop.cli.places import EKS, Managed, Opened, reaching, unreachable, with_tools
 from bellhop.errors import InvalidError
 
 _ADMIN = "AmazonEKSClusterAdminPolicy"
@@ -32,7 +32,7 @@ def opened(context: Context, environment: Mapping[str, str], *, create: bool) ->
 def looked_into(context: Context, environment: Mapping[str, str]) -> Called:
     """Open an installation; who only looks writes nothing in it."""
     called = call(_place(context), environment, name=context.name)
-    return replace(called, installation=with_helm(called.installation))
+    return replace(called, installation=with_tools(called.installation))
 
 
 def journal(context: Context, environment: Mapping[str, str], stage: str) -> Journal:
