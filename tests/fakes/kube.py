@@ -62,7 +62,7 @@ _CLUSTER_SCOPED = {
 _SERVERS_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 _OURS = {"manager": "bellhop", "operation": "Apply"}
 _CHANGES = ("apply", "merge", "merge status", "remove")
-_VERBS = ("resource", "served", "get", "list", *_CHANGES, "issuer", "rights")
+_VERBS = ("resource", "served", "get", "list", *_CHANGES, "issuer", "rights", "proxied")
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
@@ -97,6 +97,8 @@ class FakeKube:
         self.ends_at: datetime | None = None
         self.kubernetes = "v1.20.2"
         self.keys: list[Manifest] = []
+        self.files: dict[tuple[str, str, str], bytes] = {}
+        """What Services serve, by namespace, service and path."""
         self.unreadable: set[tuple[str, str]] = set()
         """Kinds and names of objects that are larger, or nested deeper, than is taken."""
         self._lock = threading.RLock()
@@ -193,6 +195,14 @@ class FakeKube:
         if "issuer" in self._failures:
             raise self._failures["issuer"]
         return "https://kubernetes.default.svc", {"keys": list(self.keys)}
+
+    def proxied(self, namespace: str, service: str, path: str) -> bytes:
+        """Download a file from a Service."""
+        self._called(Call("proxied", GVK("", "v1", "Service"), namespace, f"{service}/{path}"))
+        found = self.files.get((namespace, service, path))
+        if found is None:
+            raise MissingError(f"Service '{namespace}/{service}' has no '{path}'.")
+        return found
 
     def resource(self, gvk: GVK) -> Resource | None:
         """Find the resource that serves a kind in just this version; None if there is none."""

@@ -70,6 +70,17 @@ class Kube(Protocol):
         """Read who makes the tokens of its service accounts, and the key set that they fit."""
         ...
 
+    def proxied(self, namespace: str, service: str, path: str) -> bytes:
+        """Download a file from a Service by the API server's proxy.
+
+        `service` is its name, or `SCHEME:NAME:PORT`; `path` begins without a slash.
+
+        Raises:
+            MissingError: there is no such Service, or no such file.
+            TooLargeError: it has more bytes than are taken.
+        """
+        ...
+
     def resource(self, gvk: GVK) -> Resource | None:
         """Find the resource that serves a kind in just this version; None if there is none."""
         ...
