@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from bellhop.adapters.charts import archive
 from bellhop.adapters.charts.archive_cache import MOST_BYTES, ArchiveCache
 from bellhop.adapters.charts.descriptor import Descriptor, digest_of
-from bellhop.adapters.charts.registry import SCHEME, Registry
+from bellhop.adapters.charts.registry import Registry
 from bellhop.adapters.charts.repository import INDEX, Repository
-from bellhop.adapters.charts.ttl_cache import SingleFlight, TtlCache
 from bellhop.egress.download import shown
+from bellhop.egress.registry import SCHEME
+from bellhop.egress.ttl_cache import SingleFlight, TtlCache
 from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.model.chart import ANONYMOUS, Login, Place
 from bellhop.model.reach import Reach

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from urllib.parse import urljoin, urlsplit
 
-from bellhop.adapters.charts.client import ChartClient, Limits, basic
+from bellhop.adapters.charts.client import ChartClient
 from bellhop.adapters.charts.descriptor import Descriptor, digest_of
 from bellhop.adapters.charts.index import Entry, entries_of
 from bellhop.adapters.charts.versions import choose, newest_first
 from bellhop.egress.download import origin, shown
+from bellhop.egress.source_client import Limits, basic
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.chart import Place
 from bellhop.model.reach import Reach

@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from bellhop.adapters.charts.client import ChartClient, Limits, basic, json_object
+from bellhop.adapters.charts.client import ChartClient
+from bellhop.egress.source_client import Limits, basic, json_object
 from bellhop.errors import (
     BellhopError,
     DeniedError,

@@ -14,7 +14,7 @@ from bellhop.adapters.charts import registry
 from bellhop.adapters.charts.client import ChartClient
 from bellhop.adapters.charts.descriptor import Descriptor
 from bellhop.adapters.charts.registry import Registry
-from bellhop.adapters.charts.tokens import authorization
+from bellhop.egress.tokens import authorization
 from bellhop.errors import (
     BellhopError,
     DeniedError,

@@ -6,8 +6,15 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlencode, urlsplit
 
-from bellhop.adapters.charts.client import ChartClient, Limits, basic, json_object
 from bellhop.egress.download import origin, shown
+from bellhop.egress.source_client import (
+    Limits,
+    SourceClient,
+    basic,
+    bearer,
+    is_token,
+    json_object,
+)
 from bellhop.errors import InvalidError
 
 _TOKEN = Limits(1 << 20, 30.0)
@@ -15,25 +22,28 @@ _LONGEST = 8 << 10
 _BEARER = re.compile(r"\bbearer\s+(\w+=.*)", re.IGNORECASE | re.DOTALL)
 _BASIC = re.compile(r"(?:^|,)\s*basic\b", re.IGNORECASE)
 _PARAMETER = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s,"]+))')
-_PRINTABLE = re.compile(r"[\x21-\x7e]+")
 
 
-def authorization(client: ChartClient, url: str, challenge: str) -> dict[str, str]:
+def authorization(client: SourceClient, url: str, challenge: str) -> dict[str, str]:
     """Return the header that answers the challenge of `url`; none if there is no answer.
+
+    A client's own token is for the registry itself, and exchanged for no other.
 
     Raises:
         UnauthorizedError, DeniedError: the token server refuses the credentials.
         InvalidError: the token server has no TLS, may not be called, or returns no token.
         UnreachableError: it does not answer.
     """
-    bearer = _BEARER.search(challenge[:_LONGEST])
-    if bearer:
-        found = _PARAMETER.findall(bearer[1])
+    if client.token:
+        return client.credentials()
+    asked = _BEARER.search(challenge[:_LONGEST])
+    if asked:
+        found = _PARAMETER.findall(asked[1])
         return _token(client, url, {name.lower(): quoted or bare for name, quoted, bare in found})
     return basic(client.login) if _BASIC.search(challenge[:_LONGEST]) else {}
 
 
-def _token(client: ChartClient, url: str, challenge: Mapping[str, str]) -> dict[str, str]:
+def _token(client: SourceClient, url: str, challenge: Mapping[str, str]) -> dict[str, str]:
     realm = challenge.get("realm", "")
     scheme, host, _ = origin(realm)
     if scheme != "https" and not (client.login.plain and host == origin(url)[1]):
@@ -46,8 +56,8 @@ def _token(client: ChartClient, url: str, challenge: Mapping[str, str]) -> dict[
     answer = client.content(f"{realm}{between}{query}", _TOKEN, basic(client.login))
     parsed = json_object(answer)
     token = parsed.get("token") or parsed.get("access_token")
-    if not (isinstance(token, str) and _PRINTABLE.fullmatch(token)):
+    if not is_token(token):
         raise InvalidError(
             f"{client.task}: its token server {shown(realm)} answers without a token"
         )
-    return {"Authorization": f"Bearer {token}"}
+    return bearer(str(token))

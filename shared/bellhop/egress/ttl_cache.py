@@ -46,45 +46,51 @@ class SingleFlight(Generic[K, V]):
 
 
 class TtlCache(Generic[K, V]):
-    """Values for `seconds` each, of at most `most` weight in all; errors are not cached."""
+    """Values for `seconds` each, of at most `most` weight in all; errors are not cached.
+
+    The least recently used ones are evicted first.
+    """
 
     def __init__(
         self, clock: Clock, seconds: float, most: int, weight: Callable[[V], int] = lambda _: 1
     ) -> None:
         self._clock = clock
-        self._lifetime = timedelta(seconds=seconds)
+        self._seconds = seconds
         self._most = most
         self._weight = weight
         self._total = 0
         self._lock = threading.Lock()
         self._loads: SingleFlight[K, V] = SingleFlight()
-        # The oldest first.
+        # The least recently used first, each with the time when it expires.
         self._values: OrderedDict[K, tuple[timedelta, V]] = OrderedDict()
 
-    def get(self, key: K, load: Callable[[], V]) -> V:
-        """Return the value of a key, loaded at most `seconds` ago."""
-        return self._loads.join(key, lambda: self._get(key, load))
+    def get(self, key: K, load: Callable[[], V], seconds: float | None = None) -> V:
+        """Return the value of a key, loaded at most so many seconds ago."""
+        lifetime = timedelta(seconds=self._seconds if seconds is None else seconds)
+        return self._loads.join(key, lambda: self._get(key, load, lifetime))
 
-    def _get(self, key: K, load: Callable[[], V]) -> V:
+    def _get(self, key: K, load: Callable[[], V], lifetime: timedelta) -> V:
         with self._lock:
             self._evict(0)
             if key in self._values:
+                self._values.move_to_end(key)
                 return self._values[key][1]
         value = load()
         weight = self._weight(value)
         if weight <= self._most:
             with self._lock:
                 self._evict(weight)
-                self._values[key] = (self._clock.steady(), value)
+                self._values[key] = (self._clock.steady() + lifetime, value)
                 self._total += weight
         return value
 
     def _evict(self, weight: int) -> None:
-        """Evict expired values, and the oldest ones until `weight` fits."""
-        since = self._clock.steady() - self._lifetime
-        while self._values:
-            key, (loaded_at, value) = next(iter(self._values.items()))
-            if loaded_at > since and self._total + weight <= self._most:
-                return
-            del self._values[key]
-            self._total -= self._weight(value)
+        """Evict expired values, and others until `weight` fits."""
+        now = self._clock.steady()
+        for key in [key for key, (until, _) in self._values.items() if until <= now]:
+            self._drop(key)
+        while self._values and self._total + weight > self._most:
+            self._drop(next(iter(self._values)))
+
+    def _drop(self, key: K) -> None:
+        self._total -= self._weight(self._values.pop(key)[1])

@@ -9,7 +9,7 @@ from typing import Self
 
 import pytest
 
-from bellhop.adapters.charts.ttl_cache import SingleFlight, TtlCache
+from bellhop.egress.ttl_cache import SingleFlight, TtlCache
 from tests.fakes.clock import FakeClock
 
 
@@ -32,6 +32,26 @@ def test_the_oldest_makes_room() -> None:
         *(b"1111", b"1111"),
         *(b"", b""),
     ]
+
+
+def test_what_was_used_last_stays() -> None:
+    recent: TtlCache[str, bytes] = TtlCache(FakeClock(), 60, 8, len)
+    for key in ("a", "b", "a", "c"):
+        recent.get(key, lambda: b"1234")
+    assert [recent.get(key, lambda: b"") for key in ("a", "c", "b")] == [b"1234", b"1234", b""]
+
+
+def test_a_value_may_have_a_lifetime_of_its_own() -> None:
+    """It makes room once it ends, whatever came before it."""
+    clock = FakeClock()
+    recent: TtlCache[str, bytes] = TtlCache(clock, 60, 8, len)
+    recent.get("long", lambda: b"1234")
+    recent.get("short", lambda: b"1234", 5)
+    clock.advance(timedelta(seconds=5))
+    recent.get("new", lambda: b"1234", 0)
+    assert recent.get("long", lambda: b"") == b"1234"
+    assert recent.get("short", lambda: b"", 5) == b""
+    assert recent.get("new", lambda: b"", 0) == b""
 
 
 def test_a_failure_is_not_kept() -> None:
