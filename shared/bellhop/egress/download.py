@@ -116,8 +116,10 @@ def _once(url: str, terms: Terms, headers: Mapping[str, str]) -> Answer:
     scheme, host, _ = origin(url)
     if refused := terms.reach.refusal(host):
         raise InvalidError(f"cannot download {shown(url)}: it {refused}; nothing is called there")
+    # A folder may be another address than a file: what follows the last slash counts, even nothing.
+    parts = urlsplit(url)
     client = HttpClient(
-        url,
+        parts._replace(path="").geturl(),
         reach=terms.reach,
         threads=1,
         whole=terms.seconds,
@@ -125,7 +127,8 @@ def _once(url: str, terms: Terms, headers: Mapping[str, str]) -> Answer:
         **(_tls(terms) if scheme == "https" else {}),
     )
     try:
-        return client.request("GET", headers=headers, timeout=min(_READ_SECONDS, terms.seconds))
+        wait = min(_READ_SECONDS, terms.seconds)
+        return client.request("GET", parts.path, headers=headers, timeout=wait)
     except LimitError as error:
         raise error.error(f"cannot download {shown(url)}: {error.words}") from None
     except (HttpError, OSError, ValueError) as error:

@@ -46,6 +46,14 @@ def test_gets_what_is_there() -> None:
     assert site.asked[0].headers["Authorization"] == "Basic hunter2"
 
 
+@pytest.mark.parametrize("path", ["", "/", "/a", "/a/", "/a/?b=c"])
+def test_an_address_is_called_as_it_is(path: str) -> None:
+    """To many servers a folder is another address than a file."""
+    with Site(ok()) as site:
+        download(f"{site.address}{path}", TERMS)
+    assert site.asked[0].target == (path or "/")
+
+
 def test_an_answer_that_is_no_success_is_an_answer() -> None:
     with Site(lambda _: Response(HTTPStatus.NOT_FOUND, b"none")) as site:
         assert download(site.address, TERMS).status == HTTPStatus.NOT_FOUND
