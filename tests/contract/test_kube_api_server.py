@@ -154,6 +154,16 @@ def test_knows_the_version(kube: KubeClient) -> None:
     assert kube.version().startswith("v1.")
 
 
+def test_a_service_that_is_not_there_serves_nothing(kube: KubeClient) -> None:
+    """The API server says so itself: there is nobody whom it could ask."""
+    with pytest.raises(MissingError) as caught:
+        kube.proxied("default", "http:files:80", "a/b.tar.gz")
+    assert str(caught.value) == (
+        "cannot download 'a/b.tar.gz' from Service 'default/http:files:80' on cluster 'prod/eu-1':"
+        " it is not there"
+    )
+
+
 def test_applies_as_bellhop(kube: KubeClient) -> None:
     """The owner of the fields is who the docs say."""
     applied = kube.apply(config_map(key="1"))

@@ -1,12 +1,19 @@
-"""Charts in a real OCI registry and a real chart repository, put there by Helm itself."""
+"""Charts and files in a real OCI registry, and charts in a real chart repository.
+
+Helm itself puts charts there.
+"""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
+import http.client
+import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,10 +21,12 @@ from msgspec.structs import replace
 from bellhop.adapters.charts.archive import check
 from bellhop.adapters.charts.repositories import ChartRepositories
 from bellhop.adapters.charts.schemas import problem_of
+from bellhop.adapters.files.downloads import FileDownloads
 from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.errors import InvalidError, MissingError, UnauthorizedError
 from bellhop.model.chart import Login, Options, Place
 from bellhop.model.reach import ABROAD, HERE
+from bellhop.model.remote import Remote
 from bellhop.ports.charts import Wanted
 from bellhop.programs.layer import download
 from infra.lab.binaries import look_up
@@ -25,7 +34,8 @@ from infra.lab.processes import Nursery
 from infra.lab.registry import PROGRAM, Registry
 from tests.fakes.chart import packed
 from tests.fakes.clock import FakeClock
-from tests.fakes.site import Site
+from tests.fakes.site import Site, basic
+from tests.fakes.tarballs import tarball
 from tests.fakes.tars import raw
 
 ADA = ("ada", "hunter2")
@@ -154,6 +164,79 @@ def test_a_cloud_calls_no_registry_on_its_own_machine(registry: Registry, tmp_pa
     charts = ChartRepositories(ABROAD, tmp_path / "cache", FakeClock())
     with pytest.raises(InvalidError, match="nothing is called there"):
         charts.find(Place(f"oci://{registry.host}/charts", "demo", "1.0.0", PLAIN))
+
+
+def push(
+    registry: Registry, account: tuple[str, str] | None, name: str, *layers: tuple[str, str, bytes]
+) -> None:
+    """Push layers, each a type, a title and a content, as Flux and ORAS do."""
+    given = {"Authorization": basic(*account)} if account else {}
+    connection = http.client.HTTPConnection(registry.host)
+
+    def send(method: str, path: str, body: bytes, kind: str = "") -> str:
+        headers = {**given, "Content-Type": kind or "application/octet-stream"}
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status in (201, 202)
+        return answer.headers["Location"]
+
+    def upload(content: bytes, **fields: Any) -> dict[str, Any]:
+        digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        session = send("POST", f"/v2/{name}/blobs/uploads/", b"")
+        send("PUT", f"{session}&digest={digest}", content)
+        return {"digest": digest, "size": len(content), **fields}
+
+    kind = "application/vnd.oci.image.manifest.v1+json"
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": kind,
+        "config": upload(b"{}", mediaType="application/vnd.oci.empty.v1+json"),
+        "layers": [
+            upload(
+                content,
+                mediaType=each,
+                annotations={"org.opencontainers.image.title": title},
+            )
+            for each, title, content in layers
+        ],
+    }
+    send("PUT", f"/v2/{name}/manifests/v1", json.dumps(manifest).encode(), kind)
+    connection.close()
+
+
+def test_downloads_files_of_a_registry(registry: Registry, account: tuple[str, str] | None) -> None:
+    """An artifact as Flux and ORAS push it, by its tag and its digest; and a chart is a tarball."""
+    flux = "application/vnd.cncf.flux.content.v1.tar+gzip"
+    folder = tarball({"base/web.yaml": "kind: A\n"})
+    push(
+        registry,
+        account,
+        "add-ons/web",
+        (flux, "base", folder),
+        ("application/yaml", "extra.yaml", b"kind: B\n"),
+    )
+    username, password = account or ("", "")
+    place = Remote("", username=username, password=password, plain=True)
+    files = FileDownloads(HERE, FakeClock())
+    address = f"oci://{registry.host}/add-ons/web"
+    found = files.remote(replace(place, url=f"{address}:v1"))
+    assert found.files == {"base/web.yaml": b"kind: A\n", "extra.yaml": b"kind: B\n"}
+    assert files.remote(replace(place, url=f"{address}@sha256:{found.digest}")) == found
+    chart = files.remote(replace(place, url=f"oci://{registry.host}/charts/demo:1.0.0"))
+    assert "demo/Chart.yaml" in chart.files
+    with pytest.raises(MissingError, match="the registry does not have it"):
+        files.remote(replace(place, url=f"{address}:v2"))
+
+
+@pytest.mark.parametrize("account", [ADA], indirect=True)
+def test_files_of_a_registry_want_its_account(registry: Registry) -> None:
+    files = FileDownloads(HERE, FakeClock())
+    place = Remote(f"oci://{registry.host}/charts/demo:1.0.0", plain=True)
+    with pytest.raises(UnauthorizedError, match="asks for credentials"):
+        files.remote(place)
+    with pytest.raises(UnauthorizedError, match="does not accept the credentials"):
+        files.remote(replace(place, username="ada", password="wrong"))
 
 
 @pytest.mark.parametrize("account", [None, ADA])

@@ -34,21 +34,21 @@ class OciRepository:
         self.base = f"{'http' if client.login.plain else 'https'}://{host}/v2/{name}"
         origin(self.base)
         # Registries redirect to storage, which refuses credentials beside its signed addresses.
-        self.client = replace(client, login=replace(client.login, everywhere=False))
+        self._client = replace(client, login=replace(client.login, everywhere=False))
         self._headers: dict[str, str] = {}
 
     def get(self, url: str, limits: Limits) -> Answer:
         """Send a request, and again with credentials if the registry demands them."""
         # Without it, registries may return manifests of other types.
         accepted = {"Accept": f"{_MANIFEST_TYPE}, */*;q=0.1"}
-        answer = self.client.get(url, limits, {**accepted, **self._headers})
+        answer = self._client.get(url, limits, {**accepted, **self._headers})
         if answer.status != HTTPStatus.UNAUTHORIZED:
             return answer
         challenge = answer.headers.get("www-authenticate", "")
-        self._headers = authorization(self.client, url, challenge)
+        self._headers = authorization(self._client, url, challenge)
         if not self._headers:
             return answer
-        return self.client.get(url, limits, {**accepted, **self._headers})
+        return self._client.get(url, limits, {**accepted, **self._headers})
 
     def success(self, answer: Answer, url: str) -> Answer:
         """Return an answer of success; raise the error of another one."""
@@ -56,9 +56,9 @@ class OciRepository:
             return answer
         if answer.status == HTTPStatus.NOT_FOUND:
             raise MissingError(
-                f"{self.client.task}: the registry does not have it; check its address"
+                f"{self._client.task}: the registry does not have it; check its address"
             )
-        raise self.client.refusal(answer.status, url)
+        raise self._client.refusal(answer.status, url)
 
     def manifest_url(self, reference: str) -> str:
         """Return the address of the manifest with a tag or digest."""
@@ -97,7 +97,7 @@ class OciRepository:
 
     def refuse(self, why: str) -> NoReturn:
         """Raise the error for a registry that contradicts itself."""
-        raise InvalidError(f"{self.client.task}: {why}; do not trust this registry")
+        raise InvalidError(f"{self._client.task}: {why}; do not trust this registry")
 
 
 def split(address: str, kind: str) -> tuple[str, str]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-
 import pytest
 
 from bellhop.adapters.charts.client import ChartClient
@@ -21,6 +18,7 @@ from bellhop.errors import (
 from bellhop.model.chart import ANONYMOUS, Login
 from bellhop.model.reach import HERE
 from infra.lab.http_server import Response
+from tests.fakes.dripping import dripping
 from tests.fakes.site import Site
 
 TASK = "cannot find chart 'demo' in 'https://charts.example.com'"
@@ -80,28 +78,11 @@ def test_gets_what_is_there() -> None:
 
 
 def test_a_server_that_drips_is_left() -> None:
-    """Each byte comes in time, and the last one never does."""
-    left = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def drip() -> None:
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(1024)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-                while not left.wait(0.02):
-                    try:
-                        connection.sendall(b"x")
-                    except OSError:
-                        return
-
-        thread = threading.Thread(target=drip)
-        thread.start()
-        url = f"http://127.0.0.1:{server.getsockname()[1]}/index.yaml"
-        with pytest.raises(UnreachableError, match=r"took longer than 0\.3 s"):
-            ChartClient(TASK, ANONYMOUS, HERE).content(url, Limits(1000, 0.3), {})
-        left.set()
-        thread.join()
+    with (
+        dripping() as address,
+        pytest.raises(UnreachableError, match=r"took longer than 0\.3 s"),
+    ):
+        ChartClient(TASK, ANONYMOUS, HERE).content(f"{address}/index.yaml", Limits(1000, 0.3), {})
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"1", b"{", b"[" * 100_000, b"\xff"])

@@ -1,0 +1,1 @@
+"""Files of add-ons from URLs, OCI registries and Flux, read by the guarded client."""
