@@ -5,6 +5,7 @@ from __future__ import annotations
 from bellhop.cloud.loading import undisturbed
 
 with undisturbed():
+    from bellhop.adapters.files import FileDownloads
     from bellhop.adapters.metrics import Prometheus
     from bellhop.aws.access import access_of, secrets_of
     from bellhop.aws.batch import Batch
@@ -19,7 +20,8 @@ with undisturbed():
 def _stage(here: Resources) -> Execute:
     access, catalogs = access_of(here, secrets_of(here)), Catalogs(here.records)
     publisher, settings, log = here.publisher, here.settings, here.log
-    metrics, hands, tools = Prometheus(here.reach), Hands(HELPERS), Tools(helm(here))
+    metrics, hands = Prometheus(here.reach), Hands(HELPERS)
+    tools = Tools(helm(here), files=FileDownloads(here.reach, here.records.clock))
     return Execute(
         catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools
     )

@@ -8,6 +8,7 @@ with undisturbed():
     import functions_framework
     from cloudevents.http import CloudEvent
 
+    from bellhop.adapters.files import FileDownloads
     from bellhop.adapters.metrics import Prometheus
     from bellhop.cloud.charts import helm
     from bellhop.gcp.access import access_of, secrets_of
@@ -22,7 +23,8 @@ with undisturbed():
 def _stage(here: Resources) -> Execute:
     access, catalogs = access_of(here, secrets_of(here)), Catalogs(here.records)
     publisher, settings, log = here.publisher, here.settings, here.log
-    metrics, hands, tools = Prometheus(here.reach), Hands(HELPERS), Tools(helm(here))
+    metrics, hands = Prometheus(here.reach), Hands(HELPERS)
+    tools = Tools(helm(here), files=FileDownloads(here.reach, here.records.clock))
     return Execute(
         catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools
     )

@@ -5,10 +5,12 @@ from __future__ import annotations
 from bellhop.cloud.loading import undisturbed
 
 with undisturbed():
+    from bellhop.adapters.files import FileDownloads
     from bellhop.adapters.metrics import Prometheus
     from bellhop.aws.access import access_of, secrets_of
     from bellhop.aws.batch import Batch
     from bellhop.aws.resources import Resources
+    from bellhop.ports.tools import Tools
     from bellhop.records.catalogs import Catalogs
     from bellhop.stages.deploy import Deploy
     from bellhop.stages.execute import Execute
@@ -19,7 +21,10 @@ def _stage(here: Resources) -> Deploy:
     access = access_of(here, secrets_of(here))
     catalogs, publisher, settings = Catalogs(here.records), here.publisher, here.settings
     metrics, hands, log = Prometheus(here.reach), Hands(HELPERS), here.log
-    execute = Execute(catalogs, access, publisher, settings, log, metrics=metrics, hands=hands)
+    tools = Tools(files=FileDownloads(here.reach, here.records.clock))
+    execute = Execute(
+        catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools
+    )
     return Deploy(here.records, catalogs, publisher, execute, settings)
 
 

@@ -8,10 +8,12 @@ with undisturbed():
     import functions_framework
     from cloudevents.http import CloudEvent
 
+    from bellhop.adapters.files import FileDownloads
     from bellhop.adapters.metrics import Prometheus
     from bellhop.gcp.access import access_of, secrets_of
     from bellhop.gcp.push import Push
     from bellhop.gcp.resources import Resources
+    from bellhop.ports.tools import Tools
     from bellhop.records.catalogs import Catalogs
     from bellhop.stages.deploy import Deploy
     from bellhop.stages.execute import Execute
@@ -22,7 +24,10 @@ def _stage(here: Resources) -> Deploy:
     access = access_of(here, secrets_of(here))
     catalogs, publisher, settings = Catalogs(here.records), here.publisher, here.settings
     metrics, hands, log = Prometheus(here.reach), Hands(HELPERS), here.log
-    execute = Execute(catalogs, access, publisher, settings, log, metrics=metrics, hands=hands)
+    tools = Tools(files=FileDownloads(here.reach, here.records.clock))
+    execute = Execute(
+        catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools
+    )
     return Deploy(here.records, catalogs, publisher, execute, settings)
 
 

@@ -57,6 +57,7 @@ from bellhop.stages.schedule import Schedule
 from bellhop.stages.sweep import Sweep
 from tests.fakes.charts import FakeCharts, FakeRepositories
 from tests.fakes.clock import FakeClock
+from tests.fakes.files import FakeFiles
 from tests.fakes.kube import FakeKube
 
 SERVICE = GVK("", "v1", "Service")
@@ -171,6 +172,7 @@ class Fleet:
         self.repositories = FakeRepositories(folder)
         self.charts = FakeCharts(self.access.clusters)
         self.kustomizations = KubectlKustomizations()
+        self.files = FakeFiles()
         self.output = io.StringIO()
         self.catalogs = Catalogs(self.records)
         self.peers = UNKNOWN
@@ -180,7 +182,8 @@ class Fleet:
         log = Log(self.output)
         queues, records, catalogs = self.queues, self.records, self.catalogs
         publisher = self.publisher = Publisher(queues)
-        self.tools = Tools(Helm(self.repositories, self.charts), self.kustomizations)
+        helm = Helm(self.repositories, self.charts)
+        self.tools = Tools(helm, self.kustomizations, self.files)
         execute = Execute(
             catalogs,
             self.access,

@@ -86,5 +86,7 @@ def _named(ref: str) -> tuple[str, str, str]:
     kind, space, place = ref.partition(" ")
     if not space:
         kind, _, place = ref.partition("/")
-    namespace, _, name = place.rpartition("/")
+        namespace, _, name = place.rpartition("/")
+        return kind, namespace, name
+    namespace, _, name = place.partition("/")
     return kind, namespace, name

@@ -95,11 +95,13 @@ def declare(
 
 
 def tools(state: Path | None, settings: Settings, clock: Clock) -> Tools:
-    """Make what deploys charts, and what builds kustomizations."""
+    """Make what deploys charts, builds kustomizations and downloads files."""
+    from bellhop.adapters.files.downloads import FileDownloads
     from bellhop.adapters.kustomize.kustomizations import KubectlKustomizations
     from bellhop.ports.tools import Tools
 
-    return Tools(helm(state, settings, clock), KubectlKustomizations())
+    files = FileDownloads(HERE, clock)
+    return Tools(helm(state, settings, clock), KubectlKustomizations(), files)
 
 
 def helm(state: Path | None, settings: Settings, clock: Clock) -> Helm:

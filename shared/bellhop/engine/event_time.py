@@ -22,9 +22,9 @@ from bellhop.engine.instantiate import (
 from bellhop.errors import InvalidError, MissingError
 from bellhop.gotemplate import Limits
 from bellhop.gotemplate.lexer import RAW_STRING, STRING, tokenize
-from bellhop.model.addon import PolicyRef
 from bellhop.model.held_text import HeldText
 from bellhop.model.kinds import ConfigMap, EventTrigger, Secret
+from bellhop.model.policy_ref import PolicyRef
 
 Holder = ConfigMap | Secret | None
 Find = Callable[[Ref], Holder]

@@ -128,7 +128,8 @@ class Maker(Struct, frozen=True):
         goes = trigger.destination_cluster
         named = destination(goes, fields, namespace=namespace) if goes else ""
         title = _title(trigger, fields)
-        refs = resolve(trigger.policy_refs, fields, namespace=namespace)
+        held = [each for each in trigger.policy_refs if each.files is None]
+        refs = resolve(held, fields, namespace=namespace)
         generated = tuple(self._generated(draft, root, matched))
         own = {_place(each): each for each in (_holder(manifest) for _, manifest in generated)}
         made = contents(
@@ -142,7 +143,7 @@ class Maker(Struct, frozen=True):
         patches = tuple(self._held_patches(fields, own))
         made = tuple(each.with_patches(patches) for each in (*made, *self._addons(root, own)))
         refuse_rendered(trigger, made)
-        reads = with_event(trigger.readings, fields)
+        reads = with_event(trigger.readings, fields, namespace)
         jobs = job_contents(
             trigger.checks,
             lambda ref: own.get(str(ref)) or self.find(ref),
@@ -167,17 +168,19 @@ class Maker(Struct, frozen=True):
     def _addons(
         self, root: Mapping[str, Any], own: Mapping[str, ConfigMap | Secret]
     ) -> Iterator[Content]:
-        """Yield the trigger's charts and kustomizations; values may be what a generator wrote.
+        """Yield what no ConfigMap or Secret holds whole; values may be what a generator wrote.
 
         Raises:
             PermanentError: something is missing, or a template fails.
         """
         trigger = self.trigger
-        if not (trigger.charts or trigger.kustomizations):
+        files = any(each.files for each in trigger.policy_refs)
+        if not (files or trigger.charts or trigger.kustomizations):
             return
-        # Most users have neither, and a cold function is not to load what reads them.
+        # Most users have none of them, and a cold function is not to load what reads them.
         from bellhop.engine.charts.declared import event_charts  # noqa: PLC0415
         from bellhop.engine.event_time import Event  # noqa: PLC0415
+        from bellhop.engine.files import event_files  # noqa: PLC0415
         from bellhop.engine.kustomizations.declared import event_kustomizations  # noqa: PLC0415
 
         def find(ref: Ref) -> ConfigMap | Secret | None:
@@ -185,6 +188,7 @@ class Maker(Struct, frozen=True):
 
         fields, namespace = self._fields(root), self.cluster.namespace
         event = Event(trigger, root, fields, namespace, find, self.limits, quoting=self.quoting)
+        yield from event_files(event)
         yield from event_charts(event)
         yield from event_kustomizations(event)
 

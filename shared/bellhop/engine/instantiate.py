@@ -40,6 +40,15 @@ class MissingInputError(MissingError):
     """An object that a profile is rendered from does not exist; its appearance is a new try."""
 
 
+class Files(NamedTuple):
+    """Texts that are read as the entries of a ConfigMap are."""
+
+    kind: str
+    place: str
+    texts: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
 class Ref(Struct, frozen=True):
     """A ConfigMap or Secret that a profile takes its manifests from, with its final name."""
 
@@ -194,7 +203,7 @@ def resolve(
 
 
 def contents(
-    refs: Sequence[tuple[Ref, ConfigMap | Secret | None]],
+    refs: Sequence[tuple[Ref, ConfigMap | Secret | Files | None]],
     root: Mapping[str, Any] | None,
     *,
     always: bool,
@@ -239,7 +248,7 @@ def contents(
     return tuple(found)
 
 
-def _how(ref: Ref, holder: ConfigMap | Secret) -> Handling:
+def _how(ref: Ref, holder: ConfigMap | Secret | Files) -> Handling:
     """Tell how the objects of a ConfigMap or Secret are brought.
 
     The scale of an object is what its spec says, and is written with that.
@@ -418,7 +427,7 @@ def written(
     return {**manifest, "type": holder.type, "data": encoded}
 
 
-def _is_secret(holder: ConfigMap | Secret) -> bool:
+def _is_secret(holder: ConfigMap | Secret | Files) -> bool:
     """Say whether nobody may quote what an object holds."""
     return isinstance(holder, Secret) or WITHHELD in holder.annotations
 
@@ -434,7 +443,7 @@ class _Due(NamedTuple):
         return "lua" if self.scripted else dialect
 
 
-def _due(holder: ConfigMap | Secret, *, event: bool, always: bool) -> _Due:
+def _due(holder: ConfigMap | Secret | Files, *, event: bool, always: bool) -> _Due:
     """Tell when the contents of an object are rendered: now, for each cluster later, or both.
 
     A script is run later, and rendered before that where it says so itself: two braces are Lua.
@@ -565,12 +574,14 @@ def _with_metadata(manifest: Mapping[str, Any], how: Handling) -> dict[str, Any]
     return {**manifest, "metadata": metadata}
 
 
-def entries_of(holder: ConfigMap | Secret, field: str = "policyRefs") -> dict[str, str]:
-    """Return the entries of a ConfigMap or Secret that a field names.
+def entries_of(holder: ConfigMap | Secret | Files, field: str = "policyRefs") -> dict[str, str]:
+    """Return the entries of a ConfigMap or Secret that a field names, or the files.
 
     Raises:
         InvalidError: a Secret has a wrong type, or an entry is no text.
     """
+    if isinstance(holder, Files):
+        return dict(holder.texts)
     if isinstance(holder, ConfigMap):
         return dict(holder.data)
     refuse_type(holder, field)

@@ -70,13 +70,14 @@ def own_contents(
     def read(ref: Ref, holder: ConfigMap | Secret | None) -> tuple[Content, ...]:
         return contents([(ref, holder)], None, always=False, limits=limits)
 
-    return tuple(
-        content
-        for number, each in enumerate(refs)
-        for content in ref_contents(
-            each, clusters, find, limits, _WHERE.format(field, number), read
-        )
-    )
+    found: list[Content] = []
+    for number, each in enumerate(refs):
+        if each.files:
+            found.append(Content(str(each), each.files.path, how=each.how, files=each.files))
+            continue
+        where = _WHERE.format(field, number)
+        found += ref_contents(each, clusters, find, limits, where, read)
+    return tuple(found)
 
 
 def ref_contents(

@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from bellhop.engine.instantiate import Fields, MissingInputError
 from bellhop.errors import InvalidError, PermanentError
 from bellhop.gotemplate import Limits
+from bellhop.model.file_ref import shown_url
 from bellhop.model.gvk import GVK, Identity, ObjectKey
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.identity import check_key
 from bellhop.model.kinds import KINDS, ConfigMap, Secret
 from bellhop.model.record import Reading
@@ -23,24 +25,36 @@ CLUSTER = "SveltosCluster"
 """The kind as which a template reads a cluster."""
 
 _HOLDERS = frozenset({"ConfigMap", "Secret"})
-_FIELD = "templateResourceRefs[{}].resource.{}"
 
 
-def with_event(readings: Iterable[Reading], fields: Fields) -> tuple[Reading, ...]:
+def with_event(
+    readings: Iterable[Reading], fields: Fields, namespace: str = ""
+) -> tuple[Reading, ...]:
     """Render the names of objects with an event.
+
+    What has files of add-ons, and names no namespace, is in this one.
 
     Raises:
         TemplateError: a name is a template that fails.
         InvalidError: a name is made of a Secret's value.
     """
-    return tuple(
-        replace(
-            each,
-            namespace=fields.text(each.namespace, _FIELD.format(number, "namespace")),
-            name=fields.text(each.name, _FIELD.format(number, "name")),
-        )
+    found = (
+        _rendered(each, fields, each.field or f"templateResourceRefs[{number}].resource")
         for number, each in enumerate(readings)
     )
+    return tuple(_within(each, namespace) if each.field else each for each in found)
+
+
+def _rendered(each: Reading, fields: Fields, where: str) -> Reading:
+    named = replace(
+        each,
+        namespace=fields.text(each.namespace, f"{where}.namespace"),
+        name=fields.text(each.name, f"{where}.name"),
+    )
+    if each.address is None:
+        return named
+    url = fields.text(each.address.url, f"{where}.remoteURL.url")
+    return replace(named, name=shown_url(url), address=replace(each.address, url=url))
 
 
 def referred(
@@ -58,11 +72,17 @@ def referred(
         if manifest is not None:
             found[each.identifier] = dict(manifest)
         elif not each.optional:
-            raise MissingInputError(
-                f"cannot find {each.kind} '{each.namespace}/{each.name}' that"
-                f" templateResourceRefs names as '{each.identifier}'; apply it, or mark it optional"
-            )
+            raise MissingInputError(_missing(each))
     return found
+
+
+def _missing(each: Reading) -> str:
+    what = f"cannot find {each.kind} '{each.namespace}/{each.name}' that"
+    if each.field:
+        where = f"apply it in cluster '{MANAGEMENT}', or mark the ref optional"
+        return f"{what} {each.field} names; {where}"
+    named = f"templateResourceRefs names as '{each.identifier}'"
+    return f"{what} {named}; apply it, or mark it optional"
 
 
 def placed(
@@ -75,7 +95,16 @@ def placed(
     """
     here = cluster["metadata"]["namespace"]
     found = with_event(readings, Fields({"Cluster": cluster}, limits, {}))
-    return [replace(each, namespace=each.namespace or here) for each in found]
+    return [_within(each, here) for each in found]
+
+
+def _within(each: Reading, namespace: str) -> Reading:
+    """Return a reading that names a namespace, which is this one where it named none."""
+    address = each.address
+    if address:
+        place = address.namespace or namespace
+        return replace(each, address=replace(address, namespace=place))
+    return replace(each, namespace=each.namespace or namespace)
 
 
 def shown(holder: ConfigMap | Secret) -> dict[str, Any]:
@@ -92,6 +121,8 @@ def shown(holder: ConfigMap | Secret) -> dict[str, Any]:
 def is_elsewhere(reading: Reading) -> bool:
     """Say whether an object is read in the cluster `mgmt/mgmt`, and never from the records."""
     kind = reading.kind
+    if reading.address:
+        return False
     return kind != CLUSTER and (kind not in KINDS or reading.api_version not in KINDS[kind][1])
 
 

@@ -75,7 +75,7 @@ def _held(
 ) -> Iterator[tuple[Ref, ConfigMap | Secret]]:
     for ref in refs:
         place = ref.namespace or namespace
-        if not place or is_template(place + ref.name):
+        if ref.files or not place or is_template(place + ref.name):
             continue
         holder = find(ref.kind, place, ref.name)
         if holder:

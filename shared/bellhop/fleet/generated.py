@@ -11,10 +11,12 @@ from bellhop.fleet.generated_kustomizations import kustomization_manifest
 from bellhop.model.account import labels_of
 from bellhop.model.allow import ANNOTATION as ALLOW
 from bellhop.model.check import JobSource, MetricSource
+from bellhop.model.file_ref import FileRef
 from bellhop.model.identity import ROLE_REQUEST
 from bellhop.model.record import PLAIN, Exclusion, Handling, PatchText, Profile, Target
 
 _REQUEST = "lib.projectsveltos.io/v1beta1"
+_NAMES = ("kind", "namespace", "name")
 
 
 def manifest(profile: Profile, source: str) -> dict[str, Any]:
@@ -35,6 +37,8 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
         parts = place.partition("/")
         own = _handling(content.how)
         ref = {"kind": kind, "namespace": parts[0], "name": parts[2], **own}
+        if content.files:
+            ref = _whence(profile, content.files, ref)
         if content.kustomization:
             built = {**ref, **kustomization_manifest(content.kustomization)}
             kustomizations[f"{content.kustomization.field} {content.ref}"] = built
@@ -68,6 +72,25 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
     }
 
 
+def _whence(profile: Profile, files: FileRef, ref: dict[str, Any]) -> dict[str, Any]:
+    """Return a ref as it is written where it names files."""
+    path = {"path": files.path} if files.path else {}
+    for each in profile.reads:
+        if each.field == files.field and each.address:
+            secret = {"name": each.address.secret, "namespace": each.address.namespace}
+            asked = {
+                "url": each.address.url,
+                "interval": f"{each.address.seconds:g}s",
+                "secretRef": secret if each.address.secret else None,
+                "template": files.template,
+                "insecureSkipTLSVerify": each.address.insecure,
+                "plainHTTP": each.address.plain,
+            }
+            own = {name: value for name, value in ref.items() if name not in _NAMES}
+            return {**own, **path, "remoteURL": {key: it for key, it in asked.items() if it}}
+    return {**ref, **path}
+
+
 def _stopped(profile: Profile) -> dict[str, Any]:
     """Return what a profile waits for in a cluster, and what stops it, where there is such."""
     asked = {
@@ -93,6 +116,7 @@ def _read(profile: Profile) -> dict[str, Any]:
             **({"optional": True} if each.optional else {}),
         }
         for each in profile.reads
+        if not each.field
     ]
     return {"templateResourceRefs": refs} if refs else {}
 

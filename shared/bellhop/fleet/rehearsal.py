@@ -226,10 +226,10 @@ class Rehearsal:
             for ref in done.refs
             if self._holder(ref)
         )
-        charts = tuple(each for each in done.contents if each.chart)
+        others = tuple(each for each in done.contents if each.chart or each.files)
         return Generated(
             profile,
-            generated.manifest(replace(profile, contents=held + charts), self.source().name),
+            generated.manifest(replace(profile, contents=held + others), self.source().name),
             written + made,
             tuple(self._placements(done, profile)),
         )
@@ -276,7 +276,17 @@ class Rehearsal:
             yield Placement(MANAGEMENT, tuple(chain.from_iterable(hosted.values())))
 
     def _rendered(self, done: Generation, destination: str, *, local: bool) -> tuple[Content, ...]:
-        """Return contents as they are rendered for a cluster: its own, or what is Local."""
+        """Return contents as they are rendered for a cluster: its own, or what is Local.
+
+        Raises:
+            MissingError: the files of one are not on this machine.
+        """
+        for each in done.contents:
+            if each.files:
+                raise MissingError(
+                    f"cannot render {each.ref}: its files are elsewhere, and 'bellhop render' reads"
+                    " those of this machine; deploy it with syncMode: DryRun to see what it makes"
+                )
         cluster, resources = self._readable(done, destination)
         there = tuple(
             engine.deploy_time(
@@ -316,7 +326,8 @@ class Rehearsal:
             holder = self._holders.get(key)
             return shown(holder) if holder else written.get(key)
 
-        return cluster, referred(done.reads, cluster, read, self._limits)
+        reads = [each for each in done.reads if not each.field]
+        return cluster, referred(reads, cluster, read, self._limits)
 
     def _built(
         self, content: Content, cluster: Mapping[str, Any], resources: Mapping[str, dict[str, Any]]

@@ -1,7 +1,7 @@
 """What triggers and profiles have in common: the add-ons, and how they are rolled out."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 from msgspec.structs import replace
 from pydantic import Field, model_validator
@@ -16,9 +16,9 @@ from bellhop.model.names import (
     NamespaceOrTemplate,
     Share,
     Text,
-    is_template,
 )
-from bellhop.model.record import PLAIN, Exclusion, Handling, PatchText, Reading, Sync
+from bellhop.model.policy_ref import PolicyRef, reading_of, ref_of
+from bellhop.model.record import Exclusion, Handling, PatchText, Reading, Sync
 
 if TYPE_CHECKING:
     from bellhop.model.chart import Chart
@@ -32,6 +32,7 @@ ContentKind = Literal["ConfigMap", "Secret"]
 PolicyRefKind = Literal["ConfigMap", "Secret", "GitRepository", "OCIRepository", "Bucket"]
 StopMatchingBehavior = Literal["WithdrawPolicies", "LeavePolicies"]
 
+_T = TypeVar("_T")
 
 _Check = Annotated[Any, Later("checks", "Check")]
 _DriftExclusion = Annotated[Any, Later("patches", "DriftExclusion")]
@@ -41,21 +42,6 @@ _Patch = Annotated[Any, Later("patches", "Patch")]
 _RemoteUrl = Annotated[Any, Later("ref", "RemoteUrl")]
 _TemplateResourceRef = Annotated[Any, Later("ref", "TemplateResourceRef")]
 _ValueFrom = Annotated[Any, Later("ref", "ValueFrom")]
-
-
-class PolicyRef(NamedTuple):
-    """Where manifests are; `namespace` and `name` may be templates."""
-
-    namespace: str
-    name: str
-    kind: ContentKind
-    optional: bool = False
-    how: Handling = PLAIN
-
-    @property
-    def templated(self) -> bool:
-        """Say whether its name or namespace is a template."""
-        return is_template(self.namespace + self.name)
 
 
 class ChartRef(NamedTuple):
@@ -97,13 +83,14 @@ class KustomizationSource(NamedTuple):
     @property
     def refs(self) -> tuple[PolicyRef, ...]:
         """List the ConfigMaps and Secrets that it names."""
-        return (self.ref, *self.values)
+        return self.values if self.ref.files else (self.ref, *self.values)
 
     def within(self, namespace: str) -> "KustomizationSource":
         """Return it with all that it names in a namespace; an empty one changes nothing."""
         if not namespace:
             return self
-        ref, *values = (each._replace(namespace=namespace) for each in self.refs)
+        refs = (self.ref, *self.values)
+        ref, *values = (each._replace(namespace=namespace) for each in refs)
         return self._replace(ref=ref, values=tuple(values))
 
 
@@ -207,11 +194,10 @@ class AddonSpec(Model):
         return self
 
     def refs(self) -> tuple[PolicyRef, ...]:
-        """List the ConfigMaps and Secrets that hold the manifests, in their order."""
+        """List what has the manifests, in its order."""
         return tuple(
-            PolicyRef(ref.namespace, ref.name, ref.kind, ref.optional, self._handling(ref))
-            for ref in self.policy_refs
-            if ref.kind in {"ConfigMap", "Secret"}
+            ref_of(field, ref, self._handling(ref), ref.path)
+            for field, ref in _numbered("policyRefs", self.policy_refs)
         )
 
     def patch_refs(self) -> tuple[PolicyRef, ...]:
@@ -231,7 +217,6 @@ class AddonSpec(Model):
         return tuple(
             each.source(number, self._handling(each))
             for number, each in enumerate(self.kustomization_refs)
-            if each.kind in {"ConfigMap", "Secret"}
         )
 
     @property
@@ -251,8 +236,16 @@ class AddonSpec(Model):
         return "" if self.max_update is None else str(self.max_update)
 
     def readings(self) -> tuple[Reading, ...]:
-        """List the objects that templates of deploy time read."""
-        return tuple(
+        """List the objects that templates of deploy time read, and what has files of add-ons."""
+        refs = (
+            *_numbered("policyRefs", self.policy_refs),
+            *_numbered("kustomizationRefs", self.kustomization_refs),
+        )
+        files = filter(None, (reading_of(field, ref) for field, ref in refs))
+        return (*self._resources(), *files)
+
+    def _resources(self) -> Iterator[Reading]:
+        return (
             Reading(
                 each.identifier,
                 each.api_version,
@@ -272,6 +265,13 @@ class AddonSpec(Model):
     def check_refs(self) -> tuple[PolicyRef, ...]:
         """List the Secrets of checks' metrics, and what holds their Jobs."""
         return tuple(_refs_of(self.checks()))
+
+    def login_refs(self) -> tuple[PolicyRef, ...]:
+        """List the Secrets that URLs are downloaded with."""
+        addresses = (each.address for each in self.readings() if each.address)
+        return tuple(
+            PolicyRef(each.namespace, each.secret, "Secret") for each in addresses if each.secret
+        )
 
     def checks_written(self) -> "Mapping[When, tuple[CheckSpec, ...]]":
         """Return the checks as they are written, by their fields."""
@@ -308,6 +308,10 @@ class AddonSpec(Model):
         if self.sync != "ContinuousWithDriftDetection":
             return ()
         return tuple(each.exclusion() for each in self.drift_exclusions)
+
+
+def _numbered(field: str, refs: Iterable[_T]) -> Iterator[tuple[str, _T]]:
+    return ((f"{field}[{number}]", ref) for number, ref in enumerate(refs))
 
 
 def _refs_of(checks: Iterable[Check]) -> Iterator[PolicyRef]:

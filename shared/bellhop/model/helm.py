@@ -4,11 +4,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from bellhop.model.addon import ChartRef, PolicyRef
+from bellhop.model.addon import ChartRef
 from bellhop.model.base import Many, Model, mistake
 from bellhop.model.chart import Chart, Login, Options, Removal
 from bellhop.model.held_text import HeldText
 from bellhop.model.names import Duration, LabelsOrTemplates, Text, is_template, seconds_of
+from bellhop.model.policy_ref import PolicyRef
 from bellhop.model.record import Handling
 from bellhop.model.ref import SecretRef, ValueFrom
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from bellhop.errors import InvalidError
 from bellhop.model import account, marks
-from bellhop.model.addon import ClusterRef, PolicyRef
+from bellhop.model.addon import ClusterRef
 from bellhop.model.classifier import Classifier
 from bellhop.model.cluster_set import ClusterSet, NamespacedSet
 from bellhop.model.core import (
@@ -25,6 +25,7 @@ from bellhop.model.core import (
 )
 from bellhop.model.document import Document, InvalidDocuments, read_documents
 from bellhop.model.health_check import ClusterHealthCheck, HealthCheck
+from bellhop.model.policy_ref import PolicyRef
 from bellhop.model.problems import mistakes, refusals
 from bellhop.model.profile import ClusterProfile, NamespacedProfile
 from bellhop.model.report import EventReport, event_report

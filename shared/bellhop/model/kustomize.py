@@ -4,16 +4,11 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from bellhop.model.addon import (
-    DeploymentType,
-    KustomizationSource,
-    PolicyRef,
-    Tier,
-    refuse_two_origins,
-)
+from bellhop.model.addon import DeploymentType, KustomizationSource, Tier, refuse_two_origins
 from bellhop.model.base import Many, Model
 from bellhop.model.kustomization import Kustomization, Substitute
 from bellhop.model.names import NameOrTemplate, NamespaceOrTemplate
+from bellhop.model.policy_ref import PolicyRef, ref_of
 from bellhop.model.record import Handling
 from bellhop.model.ref import RemoteUrl, ValueFrom
 
@@ -43,7 +38,6 @@ class KustomizationRef(Model):
 
     def source(self, number: int, how: Handling) -> KustomizationSource:
         """Return it, the entry of that number, with what it names."""
-        assert self.kind in ("ConfigMap", "Secret")
         field = f"kustomizationRefs[{number}]"
         values = (
             Substitute(text, f"{field}.values.{key}", key=key) for key, text in self.values.items()
@@ -52,7 +46,7 @@ class KustomizationRef(Model):
             Kustomization(
                 field, self.path, tuple(self.components), self.target_namespace, tuple(values)
             ),
-            PolicyRef(self.namespace, self.name, self.kind, self.optional, how),
+            ref_of(field, self, how),
             tuple(
                 PolicyRef(each.namespace, each.name, each.kind, each.optional)
                 for each in self.values_from

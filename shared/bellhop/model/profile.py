@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-from msgspec.structs import replace
 from pydantic import Field
 
 from bellhop.model.addon import (
@@ -12,13 +11,13 @@ from bellhop.model.addon import (
     ClusterReference,
     KustomizationSource,
     NearReference,
-    PolicyRef,
 )
 from bellhop.model.base import Many
 from bellhop.model.check import Check
 from bellhop.model.core import Declaration
 from bellhop.model.marks import PROFILE_PAUSED
 from bellhop.model.names import Text
+from bellhop.model.policy_ref import PolicyRef
 from bellhop.model.record import Cluster, Reading, Sync
 from bellhop.model.rollout import Rollout
 from bellhop.model.selector import Selector
@@ -75,7 +74,7 @@ class ClusterProfile(Declaration):
 
     @property
     def policy_refs(self) -> tuple[PolicyRef, ...]:
-        """The ConfigMaps and Secrets that hold the add-ons, in their order."""
+        """What has the manifests of the add-ons, in its order."""
         return self._own(self.asked.refs())
 
     @property
@@ -104,7 +103,7 @@ class ClusterProfile(Declaration):
         found = self.asked.readings()
         if not self.namespace:
             return found
-        return tuple(replace(each, namespace=self.namespace) for each in found)
+        return tuple(each.within(self.namespace) for each in found)
 
     def reaches(self, cluster: Cluster) -> bool:
         """Tell whether it may go to a cluster, be it selected or not."""
@@ -115,8 +114,9 @@ class ClusterProfile(Declaration):
         """All ConfigMaps and Secrets that it is rendered from, or checked with."""
         charts = (ref for each in self.charts for ref in each.refs)
         kustomizations = (ref for each in self.kustomizations for ref in each.refs)
-        checks = self._own(self.asked.check_refs())
-        return (*self.policy_refs, *self.patch_refs, *charts, *kustomizations, *checks)
+        held = (each for each in self.policy_refs if each.files is None)
+        beside = self._own((*self.asked.check_refs(), *self.asked.login_refs()))
+        return (*held, *self.patch_refs, *charts, *kustomizations, *beside)
 
     @property
     def local(self) -> bool:

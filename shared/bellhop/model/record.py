@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from bellhop.errors import InvalidError
 from bellhop.model.chart import Chart, HeldRelease
 from bellhop.model.check import Check, When
+from bellhop.model.file_ref import Address, FileRef
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.held_text import HeldText
 from bellhop.model.hosting import MANAGEMENT, Hosting
@@ -624,7 +625,8 @@ class Content(Struct, frozen=True):
     `dialect` is the template's, or that of a script that writes the manifests. What is `secret` was
     made with the values of a Secret in reach: no error quotes it. `withheld` are those values, for
     deploy time: no name may be made of them. One with a `namespace` is for the clusters of it
-    alone, one with `clusters` for these, by their keys; one that is `missing` says what is.
+    alone, one with `clusters` for these, by their keys; one that is `missing` says what is. The
+    files of one with `files` are read when it is deployed.
     """
 
     ref: str
@@ -640,6 +642,7 @@ class Content(Struct, frozen=True):
     clusters: tuple[str, ...] = ()
     chart: Chart | None = None
     kustomization: Kustomization | None = None
+    files: FileRef | None = None
 
     @property
     def feature(self) -> FeatureName:
@@ -649,10 +652,16 @@ class Content(Struct, frozen=True):
         return "Kustomize" if self.kustomization else "Resources"
 
     @property
+    def comes_later(self) -> bool:
+        """Say whether its objects are known only when it is deployed."""
+        return self.files is not None or self.feature != "Resources"
+
+    @property
     def alike(self) -> bool:
         """Say whether each cluster of a namespace gets the same of it."""
         patched = all(each.alike for each in self.how.patches)
         built = self.kustomization is None or self.kustomization.alike
+        built = built and self.files is None
         return not self.template and not self.clusters and patched and built
 
     def with_patches(self, patches: tuple[PatchText, ...]) -> Content:
@@ -670,7 +679,8 @@ class Content(Struct, frozen=True):
 class Reading(Struct, frozen=True):
     """An object that templates of deploy time read by its identifier; its names may be templates.
 
-    An empty namespace means that of the cluster that they are rendered for.
+    An empty namespace means that of the cluster that they are rendered for. By a `field` it has the
+    files of an add-on, which was written there; those of an `address` are in no cluster.
     """
 
     identifier: str
@@ -679,6 +689,13 @@ class Reading(Struct, frozen=True):
     namespace: str
     name: str
     optional: bool = False
+    field: str = ""
+    address: Address | None = None
+
+    def within(self, namespace: str) -> Reading:
+        """Return it with all that it names in a namespace."""
+        address = self.address and replace(self.address, namespace=namespace)
+        return replace(self, namespace=namespace, address=address)
 
 
 NO_OBJECT = "what it holds writes no object yet"
@@ -687,8 +704,7 @@ NO_OBJECT = "what it holds writes no object yet"
 def empty(contents: Sequence[Content]) -> bool:
     """Say whether contents bring nothing anywhere, though there are some."""
     return bool(contents) and not any(
-        each.manifests or each.template or each.missing or each.feature != "Resources"
-        for each in contents
+        each.manifests or each.template or each.missing or each.comes_later for each in contents
     )
 
 

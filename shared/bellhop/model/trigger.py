@@ -5,19 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from bellhop.errors import InvalidError
-from bellhop.model.addon import (
-    AddonSpec,
-    ChartRef,
-    ContentKind,
-    GeneratorRef,
-    KustomizationSource,
-    PolicyRef,
-)
+from bellhop.model.addon import AddonSpec, ChartRef, ContentKind, GeneratorRef, KustomizationSource
 from bellhop.model.base import Later, Many, mistake
 from bellhop.model.check import Check
 from bellhop.model.core import Declaration
 from bellhop.model.marks import TRIGGER_PAUSED
 from bellhop.model.names import NameOrTemplate, Text, is_template
+from bellhop.model.policy_ref import PolicyRef
 from bellhop.model.record import Reading, Sync
 from bellhop.model.rollout import Rollout
 from bellhop.model.selector import Selector
@@ -129,7 +123,7 @@ class EventTrigger(Declaration):
 
     @property
     def policy_refs(self) -> tuple[PolicyRef, ...]:
-        """The ConfigMaps and Secrets that hold the add-ons, in their order."""
+        """What has the manifests of the add-ons, in its order."""
         return self.spec.refs()
 
     @property
@@ -174,7 +168,8 @@ class EventTrigger(Declaration):
         """All ConfigMaps and Secrets that it is rendered from, or its profiles checked with."""
         charts = (ref for each in self.charts for ref in each.refs)
         kustomizations = (ref for each in self.kustomizations for ref in each.refs)
-        deployed = (*self.policy_refs, *self.patch_refs, *charts, *kustomizations)
+        held = (each for each in self.policy_refs if each.files is None)
+        deployed = (*held, *self.patch_refs, *charts, *kustomizations, *self.spec.login_refs())
         generators = (each.ref for each in self.generators)
         return (*deployed, *generators, *self.spec.check_refs())
 

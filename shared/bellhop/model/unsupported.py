@@ -18,23 +18,8 @@ _CHARTS = {
     "options.postRenderStrategy=separate": _HOOKS,
     "options.postRenderStrategy=nohooks": _HOOKS,
 }
-_FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
-
 _ADDONS = {
-    "policyRefs[].kind=GitRepository": _FLUX,
-    "policyRefs[].kind=OCIRepository": _FLUX,
-    "policyRefs[].kind=Bucket": _FLUX,
-    "policyRefs[].path": "paths belong to Flux sources, which are not read yet; leave it out",
-    "policyRefs[].remoteURL": (
-        "remote manifests are not fetched yet; put them into a ConfigMap or Secret"
-    ),
     **{f"helmCharts[].{field}": sentence for field, sentence in _CHARTS.items()},
-    "kustomizationRefs[].kind=GitRepository": _FLUX,
-    "kustomizationRefs[].kind=OCIRepository": _FLUX,
-    "kustomizationRefs[].kind=Bucket": _FLUX,
-    "kustomizationRefs[].remoteURL": (
-        "remote kustomizations are not fetched yet; put a tarball into a ConfigMap or Secret"
-    ),
 }
 
 _TRIGGER = {

@@ -75,7 +75,7 @@ def make_features(
     tools: Tools,
 ) -> tuple[Feature[Any], ...]:
     """Return all features, in the order in which they are planned and carried out."""
-    resources = Executor(records, access, publisher, settings, hands, tools.kustomizations)
+    resources = Executor(records, access, publisher, settings, hands, tools)
     charts = Releases(records, access, publisher, settings, tools.helm, hands)
     return resources, charts, resources.named("Kustomize")
 

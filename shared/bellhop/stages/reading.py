@@ -23,13 +23,23 @@ from bellhop.model.kinds import KINDS
 from bellhop.model.record import Cluster, Profile, Reading
 from bellhop.ports.access import Access
 from bellhop.records import Records
+from bellhop.stages.files import FilesReader
 from bellhop.stages.titles import Titles
 
 
 class Resources:
     """Objects by identifier, for one profile in one cluster."""
 
-    def __init__(self, records: Records, access: Access, titles: Titles, limits: Limits) -> None:
+    def __init__(
+        self,
+        records: Records,
+        access: Access,
+        titles: Titles,
+        limits: Limits,
+        files: FilesReader | None = None,
+    ) -> None:
+        """Read what has files of add-ons only where there is what reads these."""
+        self._files = files
         self._records = records
         self._access = access
         self._titles = titles
@@ -46,9 +56,13 @@ class Resources:
             TemporaryError: the cluster `mgmt/mgmt` does not answer.
         """
         read = cache(partial(self._read, profile))
-        return lambda cluster: referred(profile.reads, cluster_object(cluster), read, self._limits)
+        reads = [each for each in profile.reads if self._files or not each.field]
+        return lambda cluster: referred(reads, cluster_object(cluster), read, self._limits)
 
     def _read(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
+        if each.address:
+            assert self._files
+            return self._files.revision(each)
         if is_elsewhere(each):
             return self._elsewhere(profile, each)
         if each.kind in {"ConfigMap", "Secret"}:

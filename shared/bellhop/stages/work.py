@@ -138,7 +138,8 @@ class Work:
         elsewhere = self.reads_elsewhere
         if elsewhere is None:
             elsewhere = any(map(may_be_elsewhere, self.profile.reads))
-        return self.dry or self.profile.rollout.reloads or elsewhere
+        remote = any(each.address for each in self.profile.reads)
+        return self.dry or self.profile.rollout.reloads or elsewhere or remote
 
     def take_back(self, keys: Iterable[Identity]) -> None:
         """Hold objects as before the lease, since nothing was begun of what was planned for them.

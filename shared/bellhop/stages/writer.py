@@ -350,13 +350,17 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
             content.missing,
             to_builtins(content.how),
             list(content.clusters),
-            *(to_builtins(each) for each in (content.chart, content.kustomization) if each),
+            *(to_builtins(each) for each in _special(content) if each),
         ]
         for content in contents
     ]
     beside = [list(map(dict, draft.generated)), to_builtins(draft.reads)]
     told = [described, *beside]
     return replace(draft, contents=contents, digest=digest(told))
+
+
+def _special(content: Content) -> tuple[Any, ...]:
+    return content.chart, content.kustomization, content.files
 
 
 def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:

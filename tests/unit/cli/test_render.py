@@ -596,3 +596,18 @@ def test_one_of_several_triggers_is_chosen_by_its_name(
     assert chosen.exit_code == 0
     assert "the destination selector selects none of those given" in chosen.stdout
     assert "--trigger names none" in bellhop(*asked).output
+
+
+def test_files_that_are_elsewhere_are_told(bellhop: Bellhop, services: str, tmp_path: Path) -> None:
+    """Nothing is downloaded by who only looks."""
+    at = "{remoteURL: {url: 'https://files.example/web.yaml'}}"
+    text = POLICY.replace("{kind: ConfigMap, namespace: default, name: per-cluster}", at)
+    (tmp_path / "policy.yaml").write_text(text)
+    result = bellhop(
+        *("render", "-f", str(tmp_path / "policy.yaml"), "--object", services),
+        *("--cluster", "prod/eu-1,env=production", "--destination", "prod/eu-2,dep=eng"),
+    )
+
+    assert result.exit_code == 1
+    assert "cannot render RemoteURL /https://files.example/web.yaml" in result.stderr
+    assert "syncMode: DryRun" in result.stderr

@@ -394,13 +394,15 @@ def problems(text: str) -> list[str]:
             id="a profile",
         ),
         pytest.param(
-            TRIGGER + "  kustomizationRefs: [{kind: Bucket, nonsense: 1}]\n",
+            TRIGGER
+            + "  helmCharts: [{repositoryURL: 'https://a.example', repositoryName: a, chartName: a,"
+            + " releaseName: a, releaseNamespace: a, options: {runTests: true}, nonsense: 1}]\n",
             [
                 (
-                    "line 8, spec.kustomizationRefs[0].kind: Flux sources are not read yet; use"
-                    " kind ConfigMap or Secret"
+                    "line 8, spec.helmCharts[0].options.runTests: tests of charts are not run;"
+                    " write a check in validateHealths"
                 ),
-                "line 8, spec.kustomizationRefs[0].nonsense: unknown field 'nonsense'",
+                "line 8, spec.helmCharts[0].nonsense: unknown field 'nonsense'",
             ],
             id="mistakes in what is not built",
         ),

@@ -155,7 +155,9 @@ def _in_force(here: Installation, trigger: EventTrigger) -> list[tuple[str, str]
 def _refs(here: Installation, trigger: EventTrigger) -> Iterator[Sequence[str]]:
     for ref in trigger.policy_refs:
         place = f"{ref.namespace or '<namespace of the cluster>'}/{ref.name}"
-        if "{{" in place or not ref.namespace:
+        if ref.files:
+            state = "read when it is deployed"
+        elif "{{" in place or not ref.namespace:
             state = "named for each event"
         elif ref.namespace == GENERATED_NAMESPACE and here.records.titles.get(ref.kind, ref.name):
             state = "generated"

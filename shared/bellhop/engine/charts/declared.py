@@ -12,9 +12,10 @@ from bellhop.engine.charts.logins import held_authority, held_credentials
 from bellhop.engine.event_time import Event, Find, Read, held_values
 from bellhop.engine.own_contents import own_texts
 from bellhop.gotemplate import Limits
-from bellhop.model.addon import ChartRef, PolicyRef
+from bellhop.model.addon import ChartRef
 from bellhop.model.chart import Chart
 from bellhop.model.held_text import HeldText
+from bellhop.model.policy_ref import PolicyRef
 from bellhop.model.record import Content
 
 Hold = Callable[[Sequence[PolicyRef], str, Read], Iterable[HeldText]]

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bellhop.engine.event_time import Event, Find, Holder, held_values
+from bellhop.engine.files import ref_of
 from bellhop.engine.instantiate import Ref, missing, refuse_type, resolve
 from bellhop.engine.own_contents import own_texts, ref_contents
 from bellhop.errors import InvalidError, MissingError
@@ -17,6 +18,7 @@ from bellhop.model.addon import KustomizationSource
 from bellhop.model.held_text import HeldText
 from bellhop.model.kinds import ConfigMap
 from bellhop.model.kustomization import ENTRY, Kustomization, Substitute
+from bellhop.model.policy_ref import PolicyRef
 from bellhop.model.record import Content
 
 _FIELD = "kustomizationRefs"
@@ -40,6 +42,9 @@ def own_kustomizations(
         read = partial(_held_substitutes, field=field)
         values = own_texts(Substitute, each.values, clusters, find, limits, field, read)
         whole = _with_values(each.kustomization, values)
+        if each.ref.files:
+            yield _unread(whole, str(each.ref), each.ref)
+            continue
         packed = partial(_packed, whole)
         for content in ref_contents(each.ref, clusters, find, limits, whole.field, packed):
             # One that is missing to some clusters is a kustomization, too.
@@ -60,11 +65,19 @@ def event_kustomizations(event: Event) -> Iterator[Content]:
             for text in event.values(ref, event.find(ref), field=field)
         )
         whole = _with_values(_rendered(each.kustomization, event), values)
+        if each.ref.files:
+            yield _unread(whole, ref_of(event, each.ref), each.ref)
+            continue
         (ref,) = resolve([each.ref], event.fields, namespace=event.namespace, field=whole.field)
         holder = event.find(ref)
         if holder is None and not ref.optional:
             raise MissingError(missing(ref, _FIELD))
         yield from _packed(whole, ref, holder)
+
+
+def _unread(kustomization: Kustomization, name: str, ref: PolicyRef) -> Content:
+    """Return a kustomization whose files are read when it is deployed."""
+    return Content(name, "", how=ref.how, kustomization=kustomization, files=ref.files)
 
 
 def _rendered(kustomization: Kustomization, event: Event) -> Kustomization:

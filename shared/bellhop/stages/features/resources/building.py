@@ -20,6 +20,7 @@ from bellhop.gotemplate import Limits
 from bellhop.model.kustomization import ENTRY, Kustomization
 from bellhop.model.record import Content
 from bellhop.ports.kustomize import Kustomizations
+from bellhop.stages.files import Found
 
 if TYPE_CHECKING:
     from bellhop.engine.kustomizations.placing import Build
@@ -77,9 +78,15 @@ class Building:
         self._built = Built()
 
     def built(
-        self, content: Content, cluster: Mapping[str, Any], resources: Mapping[str, dict[str, Any]]
+        self,
+        content: Content,
+        cluster: Mapping[str, Any],
+        resources: Mapping[str, dict[str, Any]],
+        files: Found | None = None,
     ) -> Content:
         """Return a content with the objects that its kustomization builds for a cluster, if any.
+
+        It is built of its tarball, or of `files`.
 
         Raises:
             PermanentError: it cannot be built, or what it builds cannot be read.
@@ -92,22 +99,25 @@ class Building:
         from bellhop.engine.kustomizations.placing import build_for, objects_of  # noqa: PLC0415
 
         how = build_for(wanted, cluster, resources, self._limits)
-        output = self._output(content, wanted, how)
+        output = self._output(content, wanted, how, files)
         return objects_of(content, output, cluster, resources, self._limits)
 
-    def _output(self, content: Content, wanted: Kustomization, how: Build) -> str:
+    def _output(
+        self, content: Content, wanted: Kustomization, how: Build, files: Found | None
+    ) -> str:
         """Return what a kustomization builds; what goes wrong names where it is from."""
-        name = digest([wanted.tarball, how.path, how.components, how.namespace])
+        source = f"{content.ref} {files.revision}" if files else wanted.tarball
+        name = digest([source, how.path, how.components, how.namespace])
         try:
             with unforeseen(f"cannot build {content.ref}", secret=content.secret):
-                return self._built.get(name, lambda: self._build(wanted, how))
+                return self._built.get(name, lambda: self._build(wanted, how, files))
         except (InvalidError, MissingError) as error:
             raise _told(error, content) from (None if content.secret else error)
         except UnreachableError as error:
             # It takes too long: the cluster is not to be taken for away.
             raise TemporaryError(f"{content.ref}: {error}", delay=error.delay) from error
 
-    def _build(self, wanted: Kustomization, how: Build) -> str:
+    def _build(self, wanted: Kustomization, how: Build, files: Found | None) -> str:
         if self._kustomizations is None:
             raise MissingError(
                 "cannot build kustomizations: nothing here can; put what `kubectl kustomize` writes"
@@ -115,7 +125,8 @@ class Building:
             )
         from bellhop.engine.tarball import unpack  # noqa: PLC0415 - as above
 
-        folder = unpack({ENTRY: base64.b64decode(wanted.tarball)})
+        packed = {ENTRY: base64.b64decode(wanted.tarball)}
+        folder = files.files if files else unpack(packed)
         return self._kustomizations.build(
             folder, how.path, components=how.components, namespace=how.namespace
         )

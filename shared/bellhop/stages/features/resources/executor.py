@@ -20,7 +20,7 @@ from bellhop.model.gvk import Identity
 from bellhop.model.record import Change, FeatureName, Held, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
-from bellhop.ports.kustomize import Kustomizations
+from bellhop.ports.tools import Tools
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, taken_from
@@ -31,6 +31,7 @@ from bellhop.stages.features.resources.preview import Preview
 from bellhop.stages.features.resources.reloading import Reloading
 from bellhop.stages.features.resources.step import Steps
 from bellhop.stages.features.resources.wants import Wants
+from bellhop.stages.files import FilesReader
 from bellhop.stages.handover import Transfer
 from bellhop.stages.hands import Hands
 from bellhop.stages.reading import Resources
@@ -61,7 +62,7 @@ class Executor:
         publisher: Publisher,
         settings: Settings,
         hands: Hands,
-        kustomizations: Kustomizations | None,
+        tools: Tools,
     ) -> None:
         self._records = records
         self._access = access
@@ -73,10 +74,12 @@ class Executor:
         self._steps = Steps(self._claims, self._reloading, records.clock, always=always)
         self._preview = Preview(self._claims, always=always)
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
-        resources = Resources(records, access, Titles(records, publisher), limits)
+        titles = Titles(records, publisher)
+        files = FilesReader(records, access, titles, tools.files, limits)
+        resources = Resources(records, access, titles, limits, files)
         patience = settings.visibility / _PART
-        building = Building(kustomizations, limits)
-        self._wants = Wants(access, resources, building, limits, records.clock, patience)
+        building = Building(tools.kustomizations, limits)
+        self._wants = Wants(access, resources, files, building, limits, records.clock, patience)
         self._drift = Drift(access, records.clock)
         self._transfer = Transfer(records, publisher, hands)
 

@@ -29,6 +29,7 @@ from bellhop.ports.clock import Clock
 from bellhop.ports.kube import Kube
 from bellhop.stages.features.resources.building import Building
 from bellhop.stages.features.resources.planning import Desired, desired, disputed
+from bellhop.stages.files import FilesReader
 from bellhop.stages.hosting import told
 from bellhop.stages.reading import Resources
 from bellhop.stages.work import Work
@@ -52,6 +53,7 @@ class Wants:
         self,
         access: Access,
         resources: Resources,
+        files: FilesReader,
         building: Building,
         limits: Limits,
         clock: Clock,
@@ -60,6 +62,7 @@ class Wants:
         """Render within limits; for others read, and then render, as long as there is patience."""
         self._access = access
         self._resources = resources
+        self._files = files
         self._building = building
         self._limits = limits
         self._clock = clock
@@ -109,7 +112,8 @@ class Wants:
         Raises:
             PermanentError: it cannot be rendered.
         """
-        contents = self._rendered(given, _own(work.profile, given.cluster, "Resources"))
+        own = _own(work.profile, given.cluster, "Resources")
+        contents = self._rendered(work.profile, given, own)
         if profile_kind(work.profile.name) == ROLE_REQUEST:
             contents = with_bindings(contents, work.profile.name)
         return desired(contents, tier=work.profile.tier)
@@ -117,7 +121,8 @@ class Wants:
     def _kustomized(self, work: Work, given: _Given) -> tuple[Desired, ...]:
         """Return what kustomizations build for a cluster."""
         try:
-            contents = self._rendered(given, _own(work.profile, given.cluster, "Kustomize"))
+            own = _own(work.profile, given.cluster, "Kustomize")
+            contents = self._rendered(work.profile, given, own)
         except BellhopError as error:
             work.unbuilt = error
             return ()
@@ -164,7 +169,7 @@ class Wants:
             for content in _for(work.profile, cluster, local=True)
             if not (once and content.alike)
             for each in desired(
-                self._rendered(given, [content]),
+                self._rendered(work.profile, given, [content]),
                 tier=work.profile.tier,
                 guest="" if content.alike else cluster.key,
             )
@@ -172,12 +177,33 @@ class Wants:
         seen.add(cluster.namespace)
         return made
 
-    def _rendered(self, given: _Given, contents: Iterable[Content]) -> tuple[Content, ...]:
+    def _rendered(
+        self, profile: Profile, given: _Given, contents: Iterable[Content]
+    ) -> tuple[Content, ...]:
         root = cluster_object(given.cluster)
-        built = (self._building.built(each, root, given.resources) for each in contents)
         return tuple(
-            deploy_time(each, root, given.resources, limits=self._limits) for each in built
+            deploy_time(each, root, given.resources, limits=self._limits)
+            for content in contents
+            for each in self._whole(profile, given, root, content)
         )
+
+    def _whole(
+        self, profile: Profile, given: _Given, root: Mapping[str, Any], content: Content
+    ) -> Iterable[Content]:
+        """Return a content with what its files hold, and its kustomization builds."""
+        if content.files is None or content.missing:
+            return [self._building.built(content, root, given.resources)]
+        found = self._files.read(profile, content, root, given.resources)
+        if found is None:
+            return []
+        named = replace(content, ref=found.ref)
+        if named.kustomization:
+            return [self._building.built(named, root, given.resources, found)]
+        # Most users have no such files, and a cold function is not to load what reads them.
+        from bellhop.engine.files import contents_for  # noqa: PLC0415
+
+        files, annotations = found.files, found.annotations
+        return contents_for(named, files, annotations, root, given.resources, self._limits)
 
     def _placed(
         self, kube: Kube, work: Work, each: Desired, crds: Mapping[tuple[str, str], bool]

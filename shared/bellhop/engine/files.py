@@ -1,0 +1,126 @@
+"""Manifests in files that no ConfigMap holds: which of them count, and what they are to a cluster.
+
+They are read as the entries of a ConfigMap are, by the annotations of their Flux source.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from bellhop.engine.instantiate import TEMPLATE, Files, Ref, contents, is_withheld
+from bellhop.engine.render import render_held
+from bellhop.errors import InvalidError, MissingError
+from bellhop.gotemplate import Limits
+from bellhop.model.file_ref import REMOTE
+from bellhop.model.held_text import HeldText
+from bellhop.model.record import Content
+
+if TYPE_CHECKING:
+    from bellhop.engine.event_time import Event
+    from bellhop.engine.tarball import Folder
+    from bellhop.model.policy_ref import PolicyRef
+
+_ENDINGS = (".yaml", ".yml", ".json")
+_MOST_BYTES = 8 << 20
+"""Of all manifests of one ref."""
+
+
+def event_files(event: Event) -> Iterator[Content]:
+    """Yield the policyRefs of a trigger whose manifests are in files, rendered with the event.
+
+    Raises:
+        PermanentError: a template fails.
+    """
+    for each in event.trigger.policy_refs:
+        if each.files:
+            field = f"{each.files.field}.path"
+            path = event.fields.text(each.files.path, field)
+            plain = event.are_plain({field: each.files.path})
+            origin = replace(each.files, path=path, plain=plain)
+            yield Content(ref_of(event, each), path, how=each.how, files=origin)
+
+
+def ref_of(event: Event, ref: PolicyRef) -> str:
+    """Return what a ref is called, as the event has it."""
+    assert ref.files
+    field = ref.files.field
+    name = event.fields.text(ref.name, f"{field}.name")
+    namespace = event.fields.text(ref.namespace, f"{field}.namespace") or event.namespace
+    return f"{ref.kind} {'' if ref.kind == REMOTE else namespace}/{name}"
+
+
+def contents_for(
+    content: Content,
+    files: Folder,
+    annotations: Mapping[str, str],
+    cluster: Mapping[str, Any],
+    resources: Mapping[str, dict[str, Any]],
+    limits: Limits,
+) -> tuple[Content, ...]:
+    """Return the manifests of files that a content is to a cluster, by the names of the files.
+
+    `resources` are what templates may read.
+
+    Raises:
+        MissingError: there is no manifest at the path.
+        TemplateError: the path is a template that fails.
+        InvalidError: the path leads out of the files, or a file cannot be read.
+    """
+    origin = content.files
+    assert origin
+    path = HeldText(origin.path, f"{origin.field}.path", plain=origin.plain)
+    secret = any(map(is_withheld, resources.values()))
+    place = render_held(path, cluster, resources, limits, secret=secret)
+    marks = {**annotations, TEMPLATE: "true"} if origin.template else annotations
+    return _contents(content, files, place, marks, limits)
+
+
+def _contents(
+    content: Content,
+    files: Folder,
+    path: str,
+    annotations: Mapping[str, str],
+    limits: Limits,
+) -> tuple[Content, ...]:
+    kind, _, place = content.ref.partition(" ")
+    namespace, _, name = place.partition("/")
+    texts = dict(_texts(files, path, content.ref))
+    if sum(map(len, texts.values())) > _MOST_BYTES:
+        raise InvalidError(
+            f"cannot deploy {content.ref}: its manifests have more than {_MOST_BYTES >> 20} MiB;"
+            " name a folder of them by path"
+        )
+    holder = Files(kind, place, texts, annotations)
+    ref = Ref(kind, namespace, name, optional=False, how=content.how)
+    made = contents([(ref, holder)], None, always=False, limits=limits)
+    return tuple(
+        replace(each, ref=content.ref, namespace=content.namespace, clusters=content.clusters)
+        for each in made
+    )
+
+
+def _texts(files: Folder, path: str, ref: str) -> Iterator[tuple[str, str]]:
+    """Yield the manifests at a path, which is a folder or one file; the topmost one if empty."""
+    place = posixpath.normpath(path or ".").removeprefix("./")
+    if path.startswith("/") or place.split("/")[0] == "..":
+        raise InvalidError(f"cannot deploy {ref}: its path '{path}' leads out of it")
+    found = [
+        name
+        for name in sorted(files)
+        if name.endswith(_ENDINGS)
+        if place in (".", name) or name.startswith(f"{place}/")
+    ]
+    if not found:
+        where = f"at '{path}'" if path else "in it"
+        raise MissingError(
+            f"cannot deploy {ref}: there is no file {where} that ends in {', '.join(_ENDINGS)}"
+        )
+    for name in found:
+        try:
+            yield name, files[name].decode()
+        except UnicodeDecodeError as error:
+            raise InvalidError(f"cannot deploy {ref}: '{name}' is not UTF-8 text") from error

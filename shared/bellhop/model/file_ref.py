@@ -1,0 +1,51 @@
+"""Where the files of an add-on are that no ConfigMap or Secret holds: a Flux source, or a URL.
+
+A profile reads a Flux source as it reads any object of the cluster `mgmt/mgmt`, so that a new
+revision rings. Of a URL it reads a digest.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+FLUX = "source.toolkit.fluxcd.io/v1"
+FLUX_KINDS = frozenset({"GitRepository", "OCIRepository", "Bucket"})
+REMOTE = "RemoteURL"
+"""The kind that the files of a URL are called by."""
+
+
+class FileRef(Struct, frozen=True):
+    """The files of an add-on: those of `path` in what a profile reads by the identifier `field`.
+
+    The path is a template of deploy time unless it is `plain`. By `template` the files are, too.
+    """
+
+    field: str
+    path: str = ""
+    plain: bool = False
+    template: bool = False
+
+
+class Address(Struct, frozen=True):
+    """A URL, which may be a template, and how it is downloaded: see `bellhop.model.remote`.
+
+    Its credentials are in a Secret, if it names one; without a namespace in that of the cluster.
+    """
+
+    url: str
+    seconds: float
+    secret: str = ""
+    namespace: str = ""
+    insecure: bool = False
+    plain: bool = False
+
+
+def shown_url(url: str) -> str:
+    """Return a URL as everybody may see it: without what may be secret."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that is none"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,0 +1,155 @@
+"""Reads the files of add-ons that no ConfigMap or Secret holds: artifacts of Flux, and URLs.
+
+What a profile reads of a Flux source is the object in `mgmt/mgmt`, and of a URL the digest of what
+it serves. When either changes, the profile is deployed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bellhop.engine.instantiate import MissingInputError, entries_of
+from bellhop.engine.referring import placed
+from bellhop.errors import MissingError, TemporaryError, UnreachableError
+from bellhop.gotemplate import Limits
+from bellhop.model.file_ref import REMOTE, Address
+from bellhop.model.hosting import MANAGEMENT
+from bellhop.model.record import Content, Profile, Reading
+from bellhop.model.remote import Remote
+from bellhop.ports.access import Access
+from bellhop.ports.files import Downloaded, Files
+from bellhop.records import Records
+from bellhop.stages.titles import Titles
+
+if TYPE_CHECKING:
+    from bellhop.engine.tarball import Folder
+
+_KEYS = ("token", "username", "password", "caFile")
+
+
+class Found(NamedTuple):
+    """Files at one revision; `annotations` are those of their Flux source, which is the `ref`."""
+
+    ref: str
+    revision: str
+    files: Folder
+    annotations: Mapping[str, str]
+
+
+class FilesReader:
+    """Reads files for profiles; without a port it says what is missing."""
+
+    def __init__(
+        self, records: Records, access: Access, titles: Titles, files: Files | None, limits: Limits
+    ) -> None:
+        self._records = records
+        self._access = access
+        self._titles = titles
+        self._files = files
+        self._limits = limits
+
+    def revision(self, reading: Reading) -> dict[str, Any] | None:
+        """Return what is read of a URL: its digest; None if nothing is there and it is optional.
+
+        Raises:
+            PermanentError: it cannot be downloaded.
+            TemporaryError: it cannot be downloaded now.
+        """
+        assert reading.address
+        try:
+            found = self._download(reading.address)
+        except MissingError:
+            if reading.optional:
+                return None
+            raise
+        return {"kind": REMOTE, "url": reading.name, "digest": found.digest}
+
+    def read(
+        self,
+        profile: Profile,
+        content: Content,
+        cluster: Mapping[str, Any],
+        resources: Mapping[str, dict[str, Any]],
+    ) -> Found | None:
+        """Return the files of a content for a cluster; None if they are optional and not there.
+
+        Raises:
+            PermanentError: they cannot be downloaded.
+            TemporaryError: they cannot be downloaded now.
+        """
+        assert content.files
+        field = content.files.field
+        readings = [each for each in profile.reads if each.field == field]
+        reading = next(iter(placed(readings, cluster, self._limits)), None)
+        source = resources.get(field)
+        if reading is None or source is None:
+            return None
+        ref = f"{reading.kind} {reading.namespace}/{reading.name}"
+        if reading.address:
+            digest, files = self._download(reading.address)
+            return Found(ref, digest, files, {})
+        return self._artifact(ref, source)
+
+    def _artifact(self, ref: str, source: Mapping[str, Any]) -> Found:
+        """Return what a Flux source has fetched."""
+        artifact = (source.get("status") or {}).get("artifact") or {}
+        url = str(artifact.get("url") or "")
+        digest = str(artifact.get("digest") or artifact.get("checksum") or "")
+        if not url or not digest:
+            raise MissingInputError(
+                f"cannot read {ref}: Flux has no artifact of it yet; see its status in cluster"
+                f" '{MANAGEMENT}'"
+            )
+        kept = self._records.clusters.get(MANAGEMENT)
+        if kept is None:
+            raise MissingInputError(
+                f"cannot read {ref}: no cluster is registered as '{MANAGEMENT}'; register the one"
+                " where Flux runs by that name"
+            )
+        # Who may read a source may have what it says: accounts need no right to call Flux.
+        kube = self._access.open(MANAGEMENT, version=kept.value.credentials)
+        try:
+            files = self._port().artifact(kube, url, digest)
+        except UnreachableError as error:
+            # Not the cluster that is applied to: that one is not to be taken for away.
+            raise TemporaryError(f"cannot read {ref}: {error}", delay=error.delay) from error
+        annotations = (source.get("metadata") or {}).get("annotations") or {}
+        return Found(ref, digest, files, annotations)
+
+    def _download(self, address: Address) -> Downloaded:
+        place = Remote(
+            address.url,
+            address.seconds,
+            insecure=address.insecure,
+            plain=address.plain,
+            **self._login(address),
+        )
+        try:
+            return self._port().remote(place)
+        except UnreachableError as error:
+            raise TemporaryError(str(error), delay=error.delay) from error
+
+    def _login(self, address: Address) -> dict[str, str]:
+        """Return the credentials of a Secret, by the keys that Sveltos has."""
+        if not address.secret:
+            return {}
+        where = f"{address.namespace}/{address.secret}"
+        holder = self._titles.holder("Secret", address.namespace, address.secret)
+        if holder is None:
+            raise MissingInputError(
+                f"cannot find Secret '{where}' that remoteURL.secretRef names; apply it"
+            )
+        entries = entries_of(holder, "remoteURL.secretRef")
+        token, username, password, authority = (entries.get(key, "").strip() for key in _KEYS)
+        return {
+            "token": token,
+            "username": username,
+            "password": password,
+            "authority": authority,
+        }
+
+    def _port(self) -> Files:
+        if self._files is None:
+            raise MissingError("cannot download files: nothing here can")
+        return self._files

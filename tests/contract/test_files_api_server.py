@@ -1,0 +1,126 @@
+"""Add-ons from a Flux source and from a URL, on a real API server and by real downloads."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from bellhop.adapters.files import FileDownloads
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.model.gvk import GVK
+from bellhop.model.hosting import MANAGEMENT
+from bellhop.model.reach import HERE
+from tests.contract.test_preview_api_server import fleet, kube  # noqa: F401 - fixtures
+from tests.fakes.fleet import Fleet
+from tests.fakes.manifests import config
+from tests.fakes.read import ring
+from tests.fakes.site import Site
+from tests.fakes.tarballs import tarball
+from tests.unit.adapters.kustomize.conftest import kubectl  # noqa: F401 - a fixture
+from tests.unit.stages.test_files import REPOSITORY, own, remote, sweep
+
+# ruff: noqa: F811 - fixtures
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+CONFIG = GVK("", "v1", "ConfigMap")
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gitrepositories.source.toolkit.fluxcd.io}
+spec:
+  group: source.toolkit.fluxcd.io
+  scope: Namespaced
+  names: {kind: GitRepository, plural: gitrepositories}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+"""Flux' own, without the schema and without the subresource of its status."""
+
+
+@pytest.fixture
+def site(fleet: Fleet) -> Iterator[Site]:
+    """Serve files, which an installation downloads for good."""
+    fleet.files = FileDownloads(HERE, fleet.clock)  # type: ignore[assignment]
+    fleet.reread()
+    with Site() as site:
+        yield site
+
+
+@pytest.fixture
+def flux(fleet: Fleet, kube: KubeClient) -> None:
+    """Let the one cluster be `mgmt/mgmt` as well."""
+    fleet.access.clusters[MANAGEMENT] = kube  # type: ignore[assignment]
+    found = fleet.records.clusters.get("fleet/east")
+    assert found
+    told = {"namespace": "mgmt", "name": "mgmt", "labels": {}}
+    token = hashlib.sha256(b"mgmt").hexdigest()
+    fleet.declare.register(replace(found.value, **told, token_digest=token))
+    kube.apply(yaml.safe_load(CRD))
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "flux-system"}})
+    fleet.pump()
+
+
+def there(kube: KubeClient) -> dict[str, Any]:
+    found = kube.list(CONFIG, labels="projectsveltos.io/reason")
+    return {each["metadata"]["name"]: each.get("data") for each in found}
+
+
+def fetch(fleet: Fleet, kube: KubeClient, site: Site, files: Mapping[str, str]) -> None:
+    """Have Flux fetch a revision, and its source ring."""
+    content = tarball(files)
+    digest = hashlib.sha256(content).hexdigest()
+    path = f"/git/{digest}.tar.gz"
+    site.files[path] = content
+    artifact = {"url": f"{site.address}{path}", "digest": f"sha256:{digest}"}
+    stored = kube.apply(
+        {
+            "apiVersion": "source.toolkit.fluxcd.io/v1",
+            "kind": "GitRepository",
+            "metadata": {"name": "web", "namespace": "flux-system"},
+            "status": {"artifact": artifact},
+        }
+    )
+    ring(fleet, {"object": stored})
+    fleet.pump()
+
+
+@pytest.mark.usefixtures("flux")
+def test_each_revision_of_a_source_is_deployed(fleet: Fleet, kube: KubeClient, site: Site) -> None:
+    """What a revision lacks is removed, and what is no manifest does not count."""
+    fleet.apply(own(f"{{{REPOSITORY}, path: apps}}"))
+    fetch(fleet, kube, site, {"apps/a.yaml": config("a"), "apps/b.yml": config("b"), "x.md": "#"})
+    assert sorted(there(kube)) == ["a", "b"]
+    fetch(fleet, kube, site, {"apps/a.yaml": config("a", "v: '2'"), "apps/README": "hello"})
+    assert there(kube) == {"a": {"v": "2"}}
+
+
+@pytest.mark.usefixtures("flux", "kubectl")
+def test_a_kustomization_of_a_source_is_built(fleet: Fleet, kube: KubeClient, site: Site) -> None:
+    fleet.apply(own(f"{{{REPOSITORY}, path: over}}", "kustomizationRefs"))
+    files = {"over/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: over-"}
+    fetch(fleet, kube, site, {**files, "over/a.yaml": config("a", "v: '1'")})
+    assert there(kube) == {"over-a": {"v": "1"}}
+
+
+def test_what_a_url_serves_is_followed(fleet: Fleet, kube: KubeClient, site: Site) -> None:
+    """After its interval, by sweeps; a server that is away harms nothing."""
+    site.files["/web.yaml"] = config("web", "v: '1'").encode()
+    fleet.apply(own(remote("interval: 1m", f"{site.address}/web.yaml")))
+    fleet.pump()
+    assert there(kube) == {"web": {"v": "1"}}
+    site.files["/web.yaml"] = config("web", "v: '2'").encode()
+    sweep(fleet)
+    assert there(kube) == {"web": {"v": "1"}}
+    fleet.clock.advance(timedelta(minutes=2))
+    sweep(fleet)
+    assert there(kube) == {"web": {"v": "2"}}
