@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from msgspec.structs import replace
 
+from bellhop.adapters.charts.repositories import ChartRepositories
 from bellhop.adapters.files import FileDownloads
+from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.model.gvk import GVK
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.reach import HERE
+from bellhop.programs.layer import download
 from tests.contract.test_preview_api_server import fleet, kube  # noqa: F401 - fixtures
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config
@@ -110,6 +114,29 @@ def test_a_kustomization_of_a_source_is_built(fleet: Fleet, kube: KubeClient, si
     files = {"over/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: over-"}
     fetch(fleet, kube, site, {**files, "over/a.yaml": config("a", "v: '1'")})
     assert there(kube) == {"over-a": {"v": "1"}}
+
+
+@pytest.mark.usefixtures("flux")
+def test_a_chart_of_a_source_is_deployed_by_helm(
+    fleet: Fleet, kube: KubeClient, site: Site, tmp_path: Path
+) -> None:
+    """Each revision upgrades its release, which goes with its profile."""
+    fleet.charts = HelmCharts(download() / "helm")  # type: ignore[assignment]
+    fleet.repositories = ChartRepositories(HERE, tmp_path / "charts", fleet.clock)  # type: ignore[assignment]
+    fleet.reread()
+    chart = "repositoryURL: gitrepository://flux-system/web/web, releaseName: web"
+    fleet.apply(own("", more=f"helmCharts: [{{{chart}, releaseNamespace: default}}]"))
+    about = "apiVersion: v2\nname: web\nversion: 1.0."
+    template = {"web/templates/a.yaml": config("{{ .Release.Name }}", "v: '{{ .Chart.Version }}'")}
+    for number in range(2):
+        fetch(fleet, kube, site, {**template, "web/Chart.yaml": f"{about}{number}\n"})
+        found = kube.get(CONFIG, "default", "web")
+        assert found
+        assert found["data"] == {"v": f"1.0.{number}"}
+    fleet.declare.label("fleet/east", {"env": "test"})
+    fleet.release()
+    fleet.pump()
+    assert kube.get(CONFIG, "default", "web") is None
 
 
 def test_what_a_url_serves_is_followed(fleet: Fleet, kube: KubeClient, site: Site) -> None:

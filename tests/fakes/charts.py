@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from msgspec.structs import replace
 
+from bellhop.engine.tarball import Folder
 from bellhop.errors import BellhopError, MissingError
 from bellhop.model.chart import AS_USUAL, Place, Removal
 from bellhop.model.gvk import GVK
@@ -26,6 +27,7 @@ class FakeRepositories:
         self._folder = folder
         self.charts: dict[str, list[str]] = {}
         self.found: list[Place] = []
+        self.packed: list[tuple[str, str]] = []
         self.failure: BellhopError | None = None
         self.meanwhile: list[Callable[[], object]] = []
 
@@ -44,6 +46,12 @@ class FakeRepositories:
             raise MissingError(f"cannot find chart '{place.chart}' in '{place.repository}'")
         version = place.version or versions[-1]
         return Archive(self._folder / f"{place.chart}-{version}.tgz", place.chart, version, "")
+
+    def pack(self, files: Folder, path: str, revision: str) -> Archive:
+        self.packed.append((revision, path))
+        name = path.rpartition("/")[2]
+        version = files[f"{path}/Chart.yaml"].decode().rpartition(" ")[2]
+        return Archive(self._folder / f"{name}-{version}.tgz", name, version, "")
 
     def versions(self, place: Place) -> Sequence[str]:
         return self.charts.get(place.chart, [])[::-1]

@@ -11,6 +11,7 @@ from bellhop.errors import BellhopError, MissingError
 from bellhop.fleet.calling import at_once
 from bellhop.fleet.installation import Installation
 from bellhop.model.chart import Chart, HeldRelease, Place
+from bellhop.model.file_ref import flux_path
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Held
 from bellhop.ports.charts import Repositories
@@ -54,11 +55,16 @@ def updates(here: Installation, namespace: str = "", cluster: str = "") -> Itera
     if helm is None:
         raise MissingError("cannot look for newer charts: this installation deploys none")
     found = list(_releases(here, namespace, cluster))
-    places = {each.place for each in found if isinstance(each.place, Place)}
+    # What Flux fetches is deployed as soon as it is newer.
+    places = {
+        each.place
+        for each in found
+        if isinstance(each.place, Place) and flux_path(each.place.repository) is None
+    }
     answers = _answers(helm.repositories, places)
     for each in found:
         place = each.place
-        there = _Answer(error=place) if isinstance(place, str) else answers[place]
+        there = _Answer(error=place) if isinstance(place, str) else answers.get(place, _Answer())
         newer, patch = newer_than(there.versions, each.current)
         if newer or there.error:
             yield Update(*each[:3], newer, patch, there.error)

@@ -17,7 +17,7 @@ from bellhop.model.names import (
     Share,
     Text,
 )
-from bellhop.model.policy_ref import PolicyRef, reading_of, ref_of
+from bellhop.model.policy_ref import PolicyRef, chart_reading, reading_of, ref_of
 from bellhop.model.record import Exclusion, Handling, PatchText, Reading, Sync
 
 if TYPE_CHECKING:
@@ -241,8 +241,12 @@ class AddonSpec(Model):
             *_numbered("policyRefs", self.policy_refs),
             *_numbered("kustomizationRefs", self.kustomization_refs),
         )
-        files = filter(None, (reading_of(field, ref) for field, ref in refs))
-        return (*self._resources(), *files)
+        files = (reading_of(field, ref) for field, ref in refs)
+        charts = (
+            chart_reading(field, each.repository_url)
+            for field, each in _numbered("helmCharts", self.helm_charts)
+        )
+        return (*self._resources(), *filter(None, (*files, *charts)))
 
     def _resources(self) -> Iterator[Reading]:
         return (

@@ -6,12 +6,15 @@ revision rings. Of a URL it reads a digest.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 FLUX = "source.toolkit.fluxcd.io/v1"
 FLUX_KINDS = frozenset({"GitRepository", "OCIRepository", "Bucket"})
+FLUX_SCHEMES = tuple(f"{each.lower()}://" for each in sorted(FLUX_KINDS))
 REMOTE = "RemoteURL"
 """The kind that the files of a URL are called by."""
 
@@ -40,6 +43,36 @@ class Address(Struct, frozen=True):
     namespace: str = ""
     insecure: bool = False
     plain: bool = False
+
+
+class FluxPath(NamedTuple):
+    """A path in a Flux source."""
+
+    kind: str
+    namespace: str
+    name: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+def flux_path(url: str) -> FluxPath | None:
+    """Read `gitrepository://NAMESPACE/NAME/PATH` or the like; None for any other URL."""
+    scheme, _, place = url.partition("://")
+    for kind in FLUX_KINDS:
+        if scheme.lower() == kind.lower():
+            namespace, _, rest = place.partition("/")
+            name, _, path = rest.partition("/")
+            return FluxPath(kind, namespace, name, path)
+    return None
+
+
+def artifact_of(source: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the URL and the digest of what a Flux source has fetched; empty before it has."""
+    artifact = (source.get("status") or {}).get("artifact") or {}
+    digest = artifact.get("digest") or artifact.get("checksum")
+    return str(artifact.get("url") or ""), str(digest or "")
 
 
 def shown_url(url: str) -> str:

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 from bellhop.model.addon import ChartRef
 from bellhop.model.base import Many, Model, mistake
 from bellhop.model.chart import Chart, Login, Options, Removal
+from bellhop.model.file_ref import FLUX_SCHEMES, flux_path
 from bellhop.model.held_text import HeldText
 from bellhop.model.names import Duration, LabelsOrTemplates, Text, is_template, seconds_of
 from bellhop.model.policy_ref import PolicyRef
@@ -14,18 +15,20 @@ from bellhop.model.record import Handling
 from bellhop.model.ref import SecretRef, ValueFrom
 
 _SCHEMES = ("http://", "https://", "oci://")
-_FLUX = ("gitrepository://", "ocirepository://", "bucket://")
 _LONGEST = 24 * 3600
 """Seconds of a timeout; no worker waits for so long."""
 
 
 def _repository(url: str) -> str:
-    if url.lower().startswith(_FLUX):
+    flux = flux_path(url)
+    if flux and not (flux.namespace and flux.name):
         raise mistake(
-            "charts are not read from Flux sources yet; name the repository or registry itself"
+            f"a {flux.kind} is named as {flux.kind.lower()}://NAMESPACE/NAME/PATH, with the folder"
+            " of the chart as PATH"
         )
-    if not is_template(url) and not url.lower().startswith(_SCHEMES):
-        raise mistake(f"a repository begins with one of {', '.join(_SCHEMES)}")
+    schemes = (*_SCHEMES, *FLUX_SCHEMES)
+    if not is_template(url) and not url.lower().startswith(schemes):
+        raise mistake(f"a repository begins with one of {', '.join(schemes)}")
     return url
 
 
@@ -178,7 +181,8 @@ class HelmChart(Model):
     def _names_a_chart(self) -> Self:
         if self.helm_chart_action == "Uninstall":
             return self
-        if not self.chart_name and not self.repository_url.lower().startswith("oci://"):
+        named = ("oci://", *FLUX_SCHEMES)
+        if not self.chart_name and not self.repository_url.lower().startswith(named):
             raise mistake("chartName is missing; only an oci:// repositoryURL may name the chart")
         return self
 

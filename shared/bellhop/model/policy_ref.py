@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from bellhop.model.file_ref import FLUX, FLUX_KINDS, REMOTE, Address, FileRef, shown_url
+from bellhop.model.file_ref import FLUX, FLUX_KINDS, REMOTE, Address, FileRef, flux_path, shown_url
 from bellhop.model.names import is_template, seconds_of
 from bellhop.model.record import PLAIN, Handling, Reading
 
@@ -47,6 +47,12 @@ def ref_of(
     is_flux = ref.kind in FLUX_KINDS
     files = FileRef(field, path) if is_flux else None
     return PolicyRef(ref.namespace, ref.name, ref.kind, ref.optional, how, files)
+
+
+def chart_reading(field: str, repository: str) -> Reading | None:
+    """Return what is read for a chart that is in a Flux source."""
+    flux = flux_path(repository)
+    return flux and Reading(field, FLUX, flux.kind, flux.namespace, flux.name, field=field)
 
 
 def reading_of(field: str, ref: "PolicyRefSpec | KustomizationRef") -> Reading | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from bellhop.model.chart import AS_USUAL, Options, Place, Removal
 from bellhop.model.record import PatchText
+
+if TYPE_CHECKING:
+    from bellhop.engine.tarball import Folder
 
 DEPLOYED = "deployed"
 """The status of a release whose last operation succeeded; others are Helm's words."""
@@ -35,6 +38,13 @@ class Repositories(Protocol):
 
     def find(self, place: Place) -> Archive:
         """Return the archive of the newest version that is meant."""
+        ...
+
+    def pack(self, files: Folder, path: str, revision: str) -> Archive:
+        """Return the archive of a chart whose folder is at a path of files.
+
+        The same files have the same `revision`.
+        """
         ...
 
     def versions(self, place: Place) -> Sequence[str]:

@@ -76,7 +76,7 @@ def make_features(
 ) -> tuple[Feature[Any], ...]:
     """Return all features, in the order in which they are planned and carried out."""
     resources = Executor(records, access, publisher, settings, hands, tools)
-    charts = Releases(records, access, publisher, settings, tools.helm, hands)
+    charts = Releases(records, access, publisher, settings, tools, hands)
     return resources, charts, resources.named("Kustomize")
 
 

@@ -13,7 +13,7 @@ from bellhop.engine.instantiate import MissingInputError, entries_of
 from bellhop.engine.referring import placed
 from bellhop.errors import MissingError, TemporaryError, UnreachableError
 from bellhop.gotemplate import Limits
-from bellhop.model.file_ref import REMOTE, Address
+from bellhop.model.file_ref import REMOTE, Address, artifact_of
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.record import Content, Profile, Reading
 from bellhop.model.remote import Remote
@@ -89,13 +89,16 @@ class FilesReader:
         if reading.address:
             digest, files = self._download(reading.address)
             return Found(ref, digest, files, {})
-        return self._artifact(ref, source)
+        return self.artifact(ref, source)
 
-    def _artifact(self, ref: str, source: Mapping[str, Any]) -> Found:
-        """Return what a Flux source has fetched."""
-        artifact = (source.get("status") or {}).get("artifact") or {}
-        url = str(artifact.get("url") or "")
-        digest = str(artifact.get("digest") or artifact.get("checksum") or "")
+    def artifact(self, ref: str, source: Mapping[str, Any]) -> Found:
+        """Return what a Flux source has fetched.
+
+        Raises:
+            PermanentError: it cannot be downloaded, or Flux has not fetched anything.
+            TemporaryError: it cannot be downloaded now.
+        """
+        url, digest = artifact_of(source)
         if not url or not digest:
             raise MissingInputError(
                 f"cannot read {ref}: Flux has no artifact of it yet; see its status in cluster"

@@ -36,10 +36,12 @@ class Resources:
         access: Access,
         titles: Titles,
         limits: Limits,
-        files: FilesReader | None = None,
+        files: FilesReader,
+        fields: tuple[str, ...],
     ) -> None:
-        """Read what has files of add-ons only where there is what reads these."""
+        """Of what has files of add-ons read those that are named in some fields."""
         self._files = files
+        self._fields = fields
         self._records = records
         self._access = access
         self._titles = titles
@@ -56,12 +58,13 @@ class Resources:
             TemporaryError: the cluster `mgmt/mgmt` does not answer.
         """
         read = cache(partial(self._read, profile))
-        reads = [each for each in profile.reads if self._files or not each.field]
+        reads = [
+            each for each in profile.reads if not each.field or each.field.startswith(self._fields)
+        ]
         return lambda cluster: referred(reads, cluster_object(cluster), read, self._limits)
 
     def _read(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
         if each.address:
-            assert self._files
             return self._files.revision(each)
         if is_elsewhere(each):
             return self._elsewhere(profile, each)

@@ -94,13 +94,15 @@ def test_takes(path: str, value: Any) -> None:
         pytest.param(
             "spec.helmCharts",
             {**CHART, "repositoryURL": "charts.example.com"},
-            "a repository begins with one of http://, https://, oci://",
+            "a repository begins with one of http://, https://, oci://, bucket://,"
+            " gitrepository://, ocirepository://",
             id="no repository",
         ),
         pytest.param(
             "spec.helmCharts",
-            {**CHART, "repositoryURL": "gitrepository://flux/charts/web"},
-            "charts are not read from Flux sources yet; name the repository or registry itself",
+            {**CHART, "repositoryURL": "gitrepository://flux"},
+            "a GitRepository is named as gitrepository://NAMESPACE/NAME/PATH, with the folder of"
+            " the chart as PATH",
             id="a Flux source of charts",
         ),
         pytest.param(

@@ -11,7 +11,7 @@ import pytest
 from bellhop.errors import UnreachableError
 from bellhop.fleet.generated import manifest
 from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK, Resource
+from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.record import Outcome
 from bellhop.model.remote import Remote
@@ -19,7 +19,7 @@ from tests.fakes.files import digest_of
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, join, source
-from tests.fakes.read import management, write
+from tests.fakes.read import drop, management, write
 from tests.unit.adapters.kustomize.conftest import kubectl  # noqa: F401 - a fixture
 
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -312,6 +312,37 @@ class TestFlux:
         assert made["metadata"]["annotations"]["projectsveltos.io/reference-name"] == "web"
         fetch(fleet, {**files, "over/a.yaml": config("b")})
         assert list(data(east)) == ["b"]
+
+    def test_a_chart_of_it_is_upgraded_by_each_revision(
+        self, fleet: Fleet, east: FakeKube, mgmt: FakeKube
+    ) -> None:
+        """One that is not there fails alone: manifests of the profile are deployed."""
+        files = {"charts/web/Chart.yaml": "version: 1.0.0", "apps/a.yaml": config("a")}
+        fleet.files.served[ARTIFACT] = files
+        mgmt.put(repository(files))
+        chart = """
+  - repositoryURL: GitRepository://flux-system/web/charts/web
+    releaseName: web
+    releaseNamespace: apps
+"""
+        fleet.apply(own(f"{{{REPOSITORY}, path: apps}}", more=f"helmCharts:{chart}"))
+        fleet.pump()
+        assert data(east) == {"a": None, "web-config": {"chart": "web-1.0.0"}}
+        sweep(fleet)
+        assert len(fleet.charts.deployed) == 1
+        fetch(fleet, {**files, "charts/web/Chart.yaml": "version: 1.1.0"})
+        assert data(east)["web-config"] == {"chart": "web-1.1.0"}
+        revision, path = fleet.repositories.packed[-1]
+        assert revision.startswith("GitRepository flux-system/web sha256:")
+        assert path == "charts/web"
+        assert fleet.repositories.found == []
+
+        drop(fleet, ObjectKey(GIT, "flux-system", "web"))
+        fleet.apply(own("", more=f"helmCharts:{chart}"))
+        again(fleet)
+        phases = {each.feature: each.phase for each in outcome(fleet).features}
+        assert phases == {"Resources": "Provisioned", "Helm": "FailedNonRetriable"}
+        assert "that helmCharts[0] names" in outcome(fleet).message
 
     def test_the_account_of_a_profile_reads_it(
         self, fleet: Fleet, east: FakeKube, mgmt: FakeKube

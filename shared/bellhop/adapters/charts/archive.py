@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from bellhop.adapters.charts import schemas
 from bellhop.engine import tar
-from bellhop.errors import InvalidError, TooLargeError
+from bellhop.errors import InvalidError, MissingError, TooLargeError
 
 MOST_BYTES = 64 << 20
 """Of a chart with all that it packs; large ones have 20 MB."""
@@ -78,6 +78,24 @@ def check(content: bytes, of: str) -> Chart:
     except InvalidError as error:
         raise type(error)(f"cannot take {of}: {error}") from error
     return Chart(name, version, _packed(folder, files))
+
+
+def pack(files: Mapping[str, bytes], place: str, of: str) -> Chart:
+    """Pack the folder of a chart, and check it; `of` names the chart in errors.
+
+    Raises:
+        MissingError: there is no chart at the place.
+        InvalidError, TooLargeError: as `check` does.
+    """
+    folder = f"{place}/" if place else ""
+    inside = {
+        path.removeprefix(folder): content
+        for path, content in files.items()
+        if path.startswith(folder)
+    }
+    if _ABOUT not in inside:
+        raise MissingError(f"cannot take {of}: there is no {_ABOUT} in that folder")
+    return check(_packed("chart", inside), of)
 
 
 def read(content: bytes) -> Chart:

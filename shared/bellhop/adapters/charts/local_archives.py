@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bellhop.adapters.charts import archive
 from bellhop.adapters.charts.versions import choose, newest_first
+from bellhop.engine.tarball import Folder
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.chart import Place
 from bellhop.ports.charts import Archive, Repositories
@@ -38,6 +39,11 @@ class LocalArchives:
             return self._others.find(place)
         version = choose(found, place.version, of=f"chart '{_name(place)}' among the archives")
         return found[version]
+
+    def pack(self, files: Folder, path: str, revision: str) -> Archive:
+        """Refuse charts of Flux: `bellhop render` reads none of its sources."""
+        del files, path
+        raise MissingError(f"cannot read {revision}: name an archive of the chart with --chart")
 
     def versions(self, place: Place) -> Sequence[str]:
         """Return all versions of a chart, the newest one first."""

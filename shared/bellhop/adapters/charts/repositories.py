@@ -22,6 +22,7 @@ from bellhop.adapters.charts.repository import INDEX, Repository
 from bellhop.egress.download import shown
 from bellhop.egress.registry import SCHEME
 from bellhop.egress.ttl_cache import SingleFlight, TtlCache
+from bellhop.engine.tarball import Folder
 from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.model.chart import ANONYMOUS, Login, Place
 from bellhop.model.reach import Reach
@@ -62,6 +63,23 @@ class ChartRepositories:
         """Return the archive of the newest version that is meant."""
         source = self._sources.get(place, partial(self._look_up, place))
         return self._fetches.join(_key(place, source.found), partial(self._archive, place, source))
+
+    def pack(self, files: Folder, path: str, revision: str) -> Archive:
+        """Return the archive of a chart whose folder is at a path of files."""
+        place = path.strip("/")
+        key = f"{revision}\n{place}"
+        return self._fetches.join(key, lambda: self._packed(files, place, key))
+
+    def _packed(self, files: Folder, place: str, key: str) -> Archive:
+        kept = self._archives.get(key)
+        if kept:
+            file, content = kept
+            chart = archive.read(content)
+        else:
+            of = f"the chart at '{place or '.'}' of {key.partition(chr(10))[0]}"
+            chart = archive.pack(files, place, of)
+            file = self._archives.put(key, chart.content)
+        return Archive(file, chart.name, chart.version, digest_of(chart.content))
 
     def versions(self, place: Place) -> Sequence[str]:
         """Return all versions of a chart, whichever is meant, the newest one first."""

@@ -17,6 +17,7 @@ from bellhop.engine.render import render_held
 from bellhop.errors import InvalidError
 from bellhop.gotemplate import Limits
 from bellhop.model.chart import Chart, Options, Place, release_key
+from bellhop.model.file_ref import artifact_of, flux_path
 from bellhop.model.gvk import Identity
 from bellhop.model.held_text import HeldText
 from bellhop.model.names import label_value_problem, namespace_problem
@@ -37,7 +38,8 @@ Resources = Mapping[str, dict[str, Any]]
 class Desired(Struct, frozen=True):
     """A release as a profile wants it in a cluster; nobody may quote a `secret` one.
 
-    The digest covers all that deploying it writes down, and no credentials.
+    The digest covers all that deploying it writes down, and no credentials. The chart of one with a
+    `source` is in the artifact of that, which is an object of Flux.
     """
 
     key: Identity
@@ -49,6 +51,7 @@ class Desired(Struct, frozen=True):
     how: Handling
     patches: tuple[PatchText, ...] = ()
     secret: bool = False
+    source: Mapping[str, Any] | None = None
 
 
 def desired(
@@ -85,16 +88,19 @@ def desired(
     _refuse_missing(logins)
     login = login_for(names["repository"], logins, chart.login)
     how = [chart.install, chart.upgrade, chart.removal, chart.unwanted]
+    source = resources.get(chart.field) if flux_path(names["repository"]) else None
+    revision = [artifact_of(source)] if source else []
     return Desired(
         release_key(names["namespace"], names["release"]),
         Place(names["repository"], _chart(names), names["version"], login),
         values,
         chart,
-        digest([names, values, to_builtins([*how, patches, content.how])]),
+        digest([names, values, to_builtins([*how, patches, content.how]), *revision]),
         content.ref,
         content.how,
         patches,
         secret or any(each.secret for each in patches),
+        source,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -255,3 +256,35 @@ def test_what_is_no_repository_is_refused(charts: ChartRepositories, address: st
         "cannot find chart 'demo': the repository's address begins with none of http://, https://"
         " and oci://"
     )
+
+
+FOLDER = {
+    "charts/web/Chart.yaml": b"apiVersion: v2\nname: web\nversion: 1.2.3\n",
+    "charts/web/templates/a.yaml": b"kind: A\n",
+    "charts/other/templates/b.yaml": b"kind: B\n",
+}
+
+
+@pytest.mark.parametrize("path", ["charts/web", "/charts/web/"])
+def test_packs_the_folder_of_a_chart(charts: ChartRepositories, path: str) -> None:
+    """What is beside it is not of it, and the same revision is packed once."""
+    found = charts.pack(FOLDER, path, "GitRepository a/b sha256:1")
+    assert (found.chart, found.version) == ("web", "1.2.3")
+    with tarfile.open(found.path) as archive:
+        names = {each.name.partition("/")[2] for each in archive}
+    assert names == {"Chart.yaml", "templates/a.yaml"}
+    assert charts.pack({}, path, "GitRepository a/b sha256:1") == found
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, "cannot take the chart at 'charts/web' of GitRepository a/b sha256:1: there is no"),
+        ({"charts/web/Chart.yaml": b"name: web\n"}, "cannot take the chart at 'charts/web'"),
+    ],
+)
+def test_packs_nothing_that_is_no_chart(
+    charts: ChartRepositories, files: dict[str, bytes], told: str
+) -> None:
+    with pytest.raises((MissingError, InvalidError), match=told):
+        charts.pack(files, "charts/web", "GitRepository a/b sha256:1")

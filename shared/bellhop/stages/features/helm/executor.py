@@ -17,12 +17,9 @@ from bellhop.engine.drifting import manager_of, own_fields
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
     ConflictError,
-    DeniedError,
     MissingError,
     PermanentError,
     TemporaryError,
-    UnauthorizedError,
-    UnreachableError,
 )
 from bellhop.gotemplate import Limits
 from bellhop.messages import CHARTS, Publisher
@@ -32,15 +29,18 @@ from bellhop.model.record import Change, Held, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.charts import Archive, Helm, Release, Wanted
 from bellhop.ports.kube import Kube
+from bellhop.ports.tools import Tools
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken, taken_from
 from bellhop.stages.drift import Drift, counted
+from bellhop.stages.features.helm.archives import Archives
 from bellhop.stages.features.helm.inside import documents, held_objects, objects_in
 from bellhop.stages.features.helm.planning import Deploy, Leave, Plan, Remove, place_of, plan
 from bellhop.stages.features.helm.preview import Preview
 from bellhop.stages.features.helm.recheck import Recheck
 from bellhop.stages.features.helm.wants import Wants
+from bellhop.stages.files import FilesReader
 from bellhop.stages.handover import Transfer
 from bellhop.stages.hands import Hands
 from bellhop.stages.reading import Resources
@@ -68,21 +68,24 @@ class Releases:
         access: Access,
         publisher: Publisher,
         settings: Settings,
-        helm: Helm | None,
+        tools: Tools,
         hands: Hands,
     ) -> None:
         self._records = records
         self._access = access
         self._settings = settings
-        self._helm = helm
+        self._helm = tools.helm
         self._claims = Claims(records, publisher)
         self._transfer = Transfer(records, publisher, hands)
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
-        resources = Resources(records, access, Titles(records, publisher), limits)
+        titles = Titles(records, publisher)
+        files = FilesReader(records, access, titles, tools.files, limits)
+        self._archives = Archives(files)
+        resources = Resources(records, access, titles, limits, files, ("helmCharts",))
         self._wants = Wants(resources, limits)
         self._preview = Preview(self._claims)
         self._drift = Drift(access, records.clock)
-        self._recheck = Recheck(access, self._claims, helm)
+        self._recheck = Recheck(access, self._claims, tools.helm)
         self._patience = int(settings.visibility.total_seconds() * _PART)
 
     def concerns(self, profile: Profile, held: Mapping[Identity, Held]) -> bool:
@@ -171,7 +174,7 @@ class Releases:
             PermanentError: it is not there, or may not be read.
             TemporaryError: nobody tells now.
         """
-        archive = _found(helm, each)
+        archive = self._archives.find(helm, each)
         wanted = Wanted(
             each.key.name,
             each.key.namespace,
@@ -376,18 +379,3 @@ def _is_known(held: Held | None) -> bool:
 
 def _named(key: Identity) -> str:
     return f"the release '{key.namespace}/{key.name}'"
-
-
-def _found(helm: Helm, each: Desired) -> Archive:
-    """Find a chart; what its repository does is not the cluster's doing.
-
-    Raises:
-        PermanentError: it is not there, or may not be read.
-        TemporaryError: nobody tells now.
-    """
-    try:
-        return helm.repositories.find(each.place)
-    except UnauthorizedError as error:
-        raise DeniedError(str(error)) from error
-    except UnreachableError as error:
-        raise TemporaryError(str(error), delay=error.delay) from error

@@ -76,7 +76,8 @@ class Executor:
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         titles = Titles(records, publisher)
         files = FilesReader(records, access, titles, tools.files, limits)
-        resources = Resources(records, access, titles, limits, files)
+        fields = ("policyRefs", "kustomizationRefs")
+        resources = Resources(records, access, titles, limits, files, fields)
         patience = settings.visibility / _PART
         building = Building(tools.kustomizations, limits)
         self._wants = Wants(access, resources, files, building, limits, records.clock, patience)
