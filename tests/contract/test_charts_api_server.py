@@ -105,6 +105,34 @@ def test_what_others_change_or_delete_is_put_back(fleet: Fleet, kube: KubeClient
     assert fleet.records.inventories.get(EAST, "p") == deployed
 
 
+def test_what_is_excluded_stays_as_others_decided(fleet: Fleet, kube: KubeClient) -> None:
+    """No ring and no upgrade writes it again; an object that is made again has the chart's."""
+    more = """syncMode: ContinuousWithDriftDetection
+  driftExclusions: [{paths: [/data/greeting], target: {kind: ConfigMap, name: web-.*}}]"""
+    fleet.apply(charts(of=chart(values="greeting: one"), more=more))
+    fleet.pump()
+    assert kube.merge(CONFIG, "apps", "web-config", {"data": {"greeting": "theirs"}})
+    touched = Apply("", "", "p", EAST, touched="/ConfigMap/apps/web-config")
+    deployed = fleet.records.inventories.get(EAST, "p")
+    fleet.publisher.publish([touched])
+    fleet.pump()
+    assert fleet.records.inventories.get(EAST, "p") == deployed
+
+    fleet.apply(charts(of=chart(values="greeting: two", version="1.1.0"), more=more))
+    fleet.pump()
+    assert greeting(kube) == "theirs"
+    assert outcome(fleet) == ("Provisioned", "")
+    assert kube.merge(CONFIG, "apps", "web-config", {"data": {"greeting": "later"}})
+    fleet.publisher.publish([touched])
+    fleet.pump()
+    assert greeting(kube) == "later"
+
+    kube.remove(CONFIG, "apps", "web-config")
+    fleet.publisher.publish([touched])
+    fleet.pump()
+    assert greeting(kube) == "two"
+
+
 def test_a_sweep_finds_what_nobody_told_of(fleet: Fleet, kube: KubeClient) -> None:
     fleet.apply(charts(of=chart(values="greeting: one")))
     fleet.pump()

@@ -11,7 +11,7 @@ what is there shares it with us, and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bellhop.engine.digest import digest
@@ -37,7 +37,11 @@ def own_fields(manifest: Mapping[str, Any], manager: str = MANAGER) -> str:
     Ours are those of a field manager. Up to 1.21 a server takes no note of who scales: where
     replicas are ours, their number counts.
     """
-    ours = our_fields(manifest, manager)
+    return fields_digest(manifest, our_fields(manifest, manager))
+
+
+def fields_digest(manifest: Mapping[str, Any], ours: Sequence[Mapping[str, Any]]) -> str:
+    """Return a digest of fields of an object, as `own_fields` does."""
     scaled = [(manifest.get("spec") or {}).get("replicas") for each in ours if _scales(each)]
     return digest([ours, *scaled])[:_DIGEST]
 

@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bellhop.engine.drifting import our_fields
+from bellhop.engine.drifting import fields_digest, our_fields
 from bellhop.engine.patching.target import admits
 from bellhop.model.record import Exclusion
 
@@ -39,9 +39,57 @@ def withheld(
     written = copy.deepcopy(dict(manifest))
     ours = our_fields(there)
     for path in excluded:
-        steps = [each.replace("~1", "/").replace("~0", "~") for each in path.split("/")[1:]]
-        _withhold(written, there, ours, steps)
+        _withhold(written, there, ours, _steps(path))
     return written
+
+
+def own_fields_but(there: Mapping[str, Any], manager: str, excluded: Sequence[str]) -> str:
+    """Return a digest of the fields of an object that are ours, but for excluded paths."""
+    ours = copy.deepcopy(our_fields(there, manager))
+    for path in excluded:
+        _prune(ours, there, _steps(path))
+    return fields_digest(there, ours)
+
+
+def kept(there: Mapping[str, Any], excluded: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the JSON patch that gives an object what is there at excluded paths."""
+    found = ((path, _at(there, _steps(path))) for path in excluded)
+    return [
+        {"op": "remove", "path": path}
+        if value is _NOTHING
+        else {"op": "replace", "path": path, "value": value}
+        for path, value in found
+    ]
+
+
+def _steps(path: str) -> list[str]:
+    return [each.replace("~1", "/").replace("~0", "~") for each in path.split("/")[1:]]
+
+
+def _at(there: Any, steps: Sequence[str]) -> Any:
+    """Return what is at a path; a step into a list is a place."""
+    for step in steps:
+        if isinstance(there, list):
+            there = there[int(step)] if step.isdigit() and int(step) < len(there) else _NOTHING
+        else:
+            there = there.get(step, _NOTHING) if isinstance(there, dict) else _NOTHING
+    return there
+
+
+def _prune(ours: Sequence[Any], there: Any, steps: Sequence[str]) -> None:
+    """Take a path out of fields that are ours, and the branches that led to it alone."""
+    step, rest = steps[0], steps[1:]
+    place: Any = int(step) if isinstance(there, list) and step.isdigit() else step
+    below, fields = _below(there, ours, place, _at(there, [step]))
+    # A leaf has nothing in it: what is below it is not noted.
+    branches = [each for each in fields if each]
+    if rest:
+        _prune(branches, below, rest)
+    for each in ours:
+        for name, found in list(each.items()):
+            gone = not found and any(found is one for one in branches)
+            if gone or (not rest and any(found is one for one in fields)):
+                del each[name]
 
 
 def _withhold(written: Any, there: Any, ours: Sequence[Any], steps: Sequence[str]) -> None:

@@ -12,11 +12,12 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from bellhop.engine import contending
-from bellhop.engine.drifting import is_ignored, manager_of, own_fields
+from bellhop.engine.drifting import is_ignored, manager_of
+from bellhop.engine.excluding import own_fields_but, paths
 from bellhop.errors import MissingError
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.identity import version_of
-from bellhop.model.record import Held
+from bellhop.model.record import Exclusion, Held
 from bellhop.ports.access import Access
 from bellhop.ports.clock import Clock
 from bellhop.ports.kube import Manifest
@@ -56,22 +57,25 @@ class Drift:
         if touched in kept:
             self._look_at(work, touched)
 
-    def look_inside(self, work: Work) -> None:
-        """Do the same for what releases consist of; an object says itself to be passed over."""
+    def look_inside(self, work: Work, excluded: Iterable[Exclusion] = ()) -> None:
+        """Do the same for what releases consist of; an object says itself to be passed over.
+
+        What is `excluded` of it is others' to decide.
+        """
         for key, held in list(work.held.items()):
             if held.part_of and held.digest and not held.fields:
                 work.held[key] = replace(held, digest="")
         touched = Identity.parse(work.message.touched) if work.message.touched else None
         if touched in work.held and work.held[touched].part_of:
-            self._look_at(work, touched)
+            self._look_at(work, touched, excluded)
 
-    def _look_at(self, work: Work, key: Identity) -> None:
+    def _look_at(self, work: Work, key: Identity, excluded: Iterable[Exclusion] = ()) -> None:
         held = work.held.get(key)
         if held is None or not held.digest:
             return
         there = self._read(work, key, held)
         if there is not None and (
-            own_fields(there, manager_of(held)) == held.fields
+            own_fields_but(there, manager_of(held), paths(excluded, there)) == held.fields
             or (held.part_of and is_ignored(there))
         ):
             return

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.excluding import paths, withheld
+from bellhop.engine.excluding import kept, own_fields_but, paths, withheld
 from bellhop.model.record import Exclusion, Target
 
 WEB = {
@@ -97,3 +97,43 @@ def test_slashes_and_tildes_are_written_as_json_pointers_have_them() -> None:
     found = withheld(manifest, WEB, ["/metadata/annotations/a~1b", "/metadata/annotations/c~0d"])
 
     assert found["metadata"]["annotations"] == {}
+
+
+def managed(*managers: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the object as its API server notes whose fields are whose."""
+    entries = [
+        {"manager": name, "operation": "Apply", "fieldsV1": fields} for name, fields in managers
+    ]
+    return {**WEB, "metadata": {**WEB["metadata"], "managedFields": entries}}  # type: ignore[dict-item]
+
+
+LABELS: dict[str, Any] = {"f:metadata": {"f:labels": {"f:tier": {}}}}
+SCALED = {"f:spec": {"f:replicas": {}}}
+IMAGE = {"f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:image": {}}}}}
+
+
+@pytest.mark.parametrize(
+    ("ours", "path"),
+    [
+        pytest.param(SCALED, "/spec/replicas", id="a field"),
+        pytest.param(IMAGE, "/spec/containers/0", id="an entry of a list"),
+        pytest.param({"f:spec": {**SCALED["f:spec"], **IMAGE["f:spec"]}}, "/spec", id="a branch"),
+    ],
+)
+def test_whose_an_excluded_field_is_counts_for_nothing(ours: dict[str, Any], path: str) -> None:
+    """Neither does the branch that led to it alone; all else counts."""
+    before, after = managed(("helm", {**LABELS, **ours})), managed(("helm", LABELS))
+    assert own_fields_but(before, "helm", [path]) == own_fields_but(after, "helm", [path])
+    assert own_fields_but(before, "helm", []) != own_fields_but(after, "helm", [])
+    gone = managed(("helm", {}))
+    assert own_fields_but(before, "helm", [path]) != own_fields_but(gone, "helm", [path])
+
+
+def test_what_is_there_is_kept_by_a_patch() -> None:
+    """What others took away stays away."""
+    found = kept(WEB, ["/spec/replicas", "/metadata/annotations/a~1b", "/spec/containers/1/image"])
+    assert found == [
+        {"op": "replace", "path": "/spec/replicas", "value": 2},
+        {"op": "replace", "path": "/metadata/annotations/a~1b", "value": "x"},
+        {"op": "remove", "path": "/spec/containers/1/image"},
+    ]

@@ -13,7 +13,8 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from bellhop.engine.charts.placing import Desired
-from bellhop.engine.drifting import manager_of, own_fields
+from bellhop.engine.drifting import manager_of
+from bellhop.engine.excluding import own_fields_but, paths
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
     ConflictError,
@@ -35,6 +36,7 @@ from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken, taken_from
 from bellhop.stages.drift import Drift, counted
 from bellhop.stages.features.helm.archives import Archives
+from bellhop.stages.features.helm.excluded import excluded_of, keeping
 from bellhop.stages.features.helm.inside import documents, held_objects, objects_in
 from bellhop.stages.features.helm.planning import Deploy, Leave, Plan, Remove, place_of, plan
 from bellhop.stages.features.helm.preview import Preview
@@ -101,7 +103,7 @@ class Releases:
             self._recheck.look(work, Identity.parse(work.message.contested))
         if work.wanted:
             if work.watches:
-                self._drift.look_inside(work)
+                self._drift.look_inside(work, excluded_of(work.profile))
             return plan(self._wants.of(work), work.held)
         leaves = work.profile.leaves_unchanged or work.profile.leaves_policies
         return plan((), work.held, releases_all=leaves)
@@ -189,6 +191,19 @@ class Releases:
         )
         return archive, wanted
 
+    def _keeping(self, work: Work, each: Desired, wanted: Wanted) -> Wanted:
+        """Keep what others have decided of a release's objects."""
+        excluded = each.how.excluded
+        if not excluded or not wanted.there:
+            return wanted
+        cluster, place = work.cluster, place_of(each.key)
+        kube = self._access.open(
+            cluster.key, version=cluster.credentials, account=work.profile.account
+        )
+        parts = [key.at(held.version) for key, held in work.held.items() if held.part_of == place]
+        patches = keeping(excluded, filter(None, (kube.get(*key) for key in parts)))
+        return replace(wanted, patches=(*wanted.patches, *patches))
+
     def _bounded(self, how: T) -> T:
         return replace(how, timeout_seconds=min(how.timeout_seconds, self._patience))
 
@@ -202,6 +217,7 @@ class Releases:
             taken = self._claims.take(cluster, key, profile, free=step.held is None)
             there = _is_known(step.held) or self._is_there(helm, kubeconfig, step.wanted, taken)
             archive, wanted = self._wanted(helm, step.wanted, there=there)
+            wanted = self._keeping(work, step.wanted, wanted)
             self._refuse_late(work)
             begun = True
             self._define(work, helm, wanted)
@@ -297,7 +313,8 @@ class Releases:
     def _watched(self, work: Work, kube: Kube, key: Identity, held: Held) -> Held:
         """Note which fields of an object are ours, so that drift is known from all else."""
         there = kube.get(*key.at(held.version)) or {}
-        fields = own_fields(there, manager_of(held))
+        excluded = paths(excluded_of(work.profile), there)
+        fields = own_fields_but(there, manager_of(held), excluded)
         return counted(work, key, work.before.get(key), replace(held, fields=fields), there)
 
     def _own(self, work: Work, key: Identity, held: Held) -> None:
