@@ -53,8 +53,14 @@ def _rendered(each: Reading, fields: Fields, where: str) -> Reading:
     )
     if each.address is None:
         return named
-    url = fields.text(each.address.url, f"{where}.remoteURL.url")
-    return replace(named, name=shown_url(url), address=replace(each.address, url=url))
+    address, place = each.address, f"{where}.remoteURL"
+    made = replace(
+        address,
+        url=fields.text(address.url, f"{place}.url"),
+        secret=fields.text(address.secret, f"{place}.secretRef.name"),
+        namespace=fields.text(address.namespace, f"{place}.secretRef.namespace"),
+    )
+    return replace(named, name=shown_url(made.url), address=made)
 
 
 def referred(

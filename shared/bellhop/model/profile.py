@@ -31,6 +31,7 @@ class ClusterProfileSpec(AddonSpec):
     set_refs: Many[Text] = ()
     continue_on_error: bool = False
     max_consecutive_failures: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    transition_from: Many[Text] = ()
 
 
 class ClusterProfile(Declaration):
