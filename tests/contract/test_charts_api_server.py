@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -131,6 +136,66 @@ def test_what_is_excluded_stays_as_others_decided(fleet: Fleet, kube: KubeClient
     fleet.publisher.publish([touched])
     fleet.pump()
     assert greeting(kube) == "two"
+
+
+def helm_process() -> int | None:
+    """Return the Helm of this process that is upgrading a release."""
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"\0upgrade\0" in (place / "cmdline").read_bytes():
+                return int(place.name)
+    return None
+
+
+class Killer:
+    """Kills the next Helm that upgrades a release, so many seconds after it was begun."""
+
+    def __init__(self, delay: float) -> None:
+        self._delay = delay
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._kill)
+        self.found = False
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _kill(self) -> None:
+        while not self._over.wait(0.002):
+            process = helm_process()
+            if process:
+                self.found = True
+                self._over.wait(self._delay)
+                # The program has taken the place of its shell, or has ended already.
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+                return
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.2, 0.4, 0.8])
+def test_a_helm_that_is_killed_harms_no_release(
+    fleet: Fleet, kube: KubeClient, delay: float
+) -> None:
+    """Whenever in an upgrade it is: the next try recovers what it left, and ends it."""
+    fleet.apply(charts(of=chart(values="greeting: one")))
+    fleet.pump()
+    with Killer(delay) as killer:
+        fleet.apply(charts(of=chart(values="greeting: two", version="1.1.0")))
+        fleet.pump()
+    assert killer.found
+    assert greeting(kube) in ("one", "two")
+    for _ in range(3):
+        again(fleet)
+    assert greeting(kube) == "two"
+    assert outcome(fleet) == ("Provisioned", "")
+    release = fleet.charts.release(fleet.access.kubeconfig(EAST), "apps", "web")
+    assert release
+    assert (release.status, release.version) == ("deployed", "1.1.0")
 
 
 def test_a_sweep_finds_what_nobody_told_of(fleet: Fleet, kube: KubeClient) -> None:
