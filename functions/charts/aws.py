@@ -5,12 +5,12 @@ from __future__ import annotations
 from bellhop.cloud.loading import undisturbed
 
 with undisturbed():
-    from bellhop.adapters.files import FileDownloads
     from bellhop.adapters.metrics import Prometheus
     from bellhop.aws.access import access_of, secrets_of
     from bellhop.aws.batch import Batch
     from bellhop.aws.resources import Resources
     from bellhop.cloud.charts import helm
+    from bellhop.cloud.files import LateDownloads
     from bellhop.ports.tools import Tools
     from bellhop.records.catalogs import Catalogs
     from bellhop.stages.execute import Execute
@@ -21,7 +21,7 @@ def _stage(here: Resources) -> Execute:
     access, catalogs = access_of(here, secrets_of(here)), Catalogs(here.records)
     publisher, settings, log = here.publisher, here.settings, here.log
     metrics, hands = Prometheus(here.reach), Hands(HELPERS)
-    tools = Tools(helm(here), files=FileDownloads(here.reach, here.records.clock))
+    tools = Tools(helm(here), files=LateDownloads(here.reach, here.records.clock))
     return Execute(
         catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools
     )

@@ -8,9 +8,9 @@ with undisturbed():
     import functions_framework
     from cloudevents.http import CloudEvent
 
-    from bellhop.adapters.files import FileDownloads
     from bellhop.adapters.metrics import Prometheus
     from bellhop.cloud.charts import helm
+    from bellhop.cloud.files import LateDownloads
     from bellhop.gcp.access import access_of, secrets_of
     from bellhop.gcp.push import Push
     from bellhop.gcp.resources import Resources
@@ -24,7 +24,7 @@ def _stage(here: Resources) -> Execute:
     access, catalogs = access_of(here, secrets_of(here)), Catalogs(here.records)
     publisher, settings, log = here.publisher, here.settings, here.log
     metrics, hands = Prometheus(here.reach), Hands(HELPERS)
-    tools = Tools(helm(here), files=FileDownloads(here.reach, here.records.clock))
+    tools = Tools(helm(here), files=LateDownloads(here.reach, here.records.clock))
     return Execute(
         catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools
     )

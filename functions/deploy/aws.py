@@ -5,11 +5,11 @@ from __future__ import annotations
 from bellhop.cloud.loading import undisturbed
 
 with undisturbed():
-    from bellhop.adapters.files import FileDownloads
     from bellhop.adapters.metrics import Prometheus
     from bellhop.aws.access import access_of, secrets_of
     from bellhop.aws.batch import Batch
     from bellhop.aws.resources import Resources
+    from bellhop.cloud.files import LateDownloads
     from bellhop.ports.tools import Tools
     from bellhop.records.catalogs import Catalogs
     from bellhop.stages.deploy import Deploy
@@ -21,7 +21,7 @@ def _stage(here: Resources) -> Deploy:
     access = access_of(here, secrets_of(here))
     catalogs, publisher, settings = Catalogs(here.records), here.publisher, here.settings
     metrics, hands, log = Prometheus(here.reach), Hands(HELPERS), here.log
-    tools = Tools(files=FileDownloads(here.reach, here.records.clock))
+    tools = Tools(files=LateDownloads(here.reach, here.records.clock))
     execute = Execute(
         catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools
     )

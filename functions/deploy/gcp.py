@@ -8,8 +8,8 @@ with undisturbed():
     import functions_framework
     from cloudevents.http import CloudEvent
 
-    from bellhop.adapters.files import FileDownloads
     from bellhop.adapters.metrics import Prometheus
+    from bellhop.cloud.files import LateDownloads
     from bellhop.gcp.access import access_of, secrets_of
     from bellhop.gcp.push import Push
     from bellhop.gcp.resources import Resources
@@ -24,7 +24,7 @@ def _stage(here: Resources) -> Deploy:
     access = access_of(here, secrets_of(here))
     catalogs, publisher, settings = Catalogs(here.records), here.publisher, here.settings
     metrics, hands, log = Prometheus(here.reach), Hands(HELPERS), here.log
-    tools = Tools(files=FileDownloads(here.reach, here.records.clock))
+    tools = Tools(files=LateDownloads(here.reach, here.records.clock))
     execute = Execute(
         catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools
     )
