@@ -340,9 +340,10 @@ class Rehearsal:
             from bellhop.adapters.kustomize.kustomizations import (  # noqa: PLC0415
                 KubectlKustomizations,
             )
+            from bellhop.adapters.local.clock import SystemClock  # noqa: PLC0415
             from bellhop.stages.features.resources.building import Building  # noqa: PLC0415
 
-            self._building = Building(KubectlKustomizations(), self._limits)
+            self._building = Building(KubectlKustomizations(), self._limits, SystemClock())
         return self._building.built(content, cluster, resources)
 
 

@@ -7,75 +7,36 @@ each message. So what was built is kept, by a digest of all that it was built of
 from __future__ import annotations
 
 import base64
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from bellhop.egress.ttl_cache import TtlCache
 from bellhop.engine.digest import digest
 from bellhop.engine.secrecy import unforeseen
 from bellhop.errors import InvalidError, MissingError, TemporaryError, UnreachableError
 from bellhop.gotemplate import Limits
 from bellhop.model.kustomization import ENTRY, Kustomization
 from bellhop.model.record import Content
+from bellhop.ports.clock import Clock
 from bellhop.ports.kustomize import Kustomizations
 from bellhop.stages.files import Found
 
 if TYPE_CHECKING:
     from bellhop.engine.kustomizations.placing import Build
 
-_MOST = 64
-_LARGEST = 32 * 1024 * 1024
+_MOST = 32 * 1024 * 1024
 """Characters of all builds that are kept."""
 
-
-class Built:
-    """The newest builds by name, shared between threads: who wants one that is made waits."""
-
-    def __init__(self, most: int = _MOST, largest: int = _LARGEST) -> None:
-        self._most = most
-        self._largest = largest
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[str, Future[str]] = OrderedDict()
-
-    def get(self, name: str, build: Callable[[], str]) -> str:
-        """Return what was built, or build it; a build that fails is tried again."""
-        with self._lock:
-            found, mine = self._kept.get(name), Future[str]()
-            self._kept.setdefault(name, mine)
-            self._kept.move_to_end(name)
-        if found:
-            return found.result()
-        try:
-            mine.set_result(build())
-        except BaseException as error:
-            with self._lock:
-                self._kept.pop(name, None)
-            mine.set_exception(error)
-            raise
-        self._forget()
-        return mine.result()
-
-    def _forget(self) -> None:
-        """Forget the oldest builds, but for the newest one."""
-        with self._lock:
-            sizes = {name: len(each.result()) for name, each in self._kept.items() if each.done()}
-            size = sum(sizes.values())
-            for name in list(sizes)[:-1]:
-                if len(self._kept) <= self._most and size <= self._largest:
-                    return
-                size -= sizes[name]
-                del self._kept[name]
+_SECONDS = 86_400.0
 
 
 class Building:
     """Makes objects of kustomizations; without a program it says what is missing."""
 
-    def __init__(self, kustomizations: Kustomizations | None, limits: Limits) -> None:
+    def __init__(self, kustomizations: Kustomizations | None, limits: Limits, clock: Clock) -> None:
         self._kustomizations = kustomizations
         self._limits = limits
-        self._built = Built()
+        self._built: TtlCache[str, str] = TtlCache(clock, _SECONDS, _MOST, len)
 
     def built(
         self,

@@ -79,7 +79,7 @@ class Executor:
         fields = ("policyRefs", "kustomizationRefs")
         resources = Resources(records, access, titles, limits, files, fields)
         patience = settings.visibility / _PART
-        building = Building(tools.kustomizations, limits)
+        building = Building(tools.kustomizations, limits, records.clock)
         self._wants = Wants(access, resources, files, building, limits, records.clock, patience)
         self._drift = Drift(access, records.clock)
         self._transfer = Transfer(records, publisher, hands)
