@@ -147,8 +147,8 @@ MUTANTS = [
     ),
     Mutant(
         "model/profile.py",
-        "replace(each, namespace=self.namespace) for each in found",
-        "each for each in found",
+        "return tuple(each.within(self.namespace) for each in found)\n",
+        "return tuple(each for each in found)\n",
         "A Profile's templates read what lies in another namespace.",
     ),
     Mutant(

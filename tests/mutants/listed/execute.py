@@ -748,8 +748,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/drift.py",
-        "own_fields(there, manager_of(held)) == held.fields\n",
-        "own_fields(there, manager_of(held)) != held.fields\n",
+        "paths(excluded, there)) == held.fields\n",
+        "paths(excluded, there)) != held.fields\n",
         "What was changed is left, and what was not is applied.",
     ),
     Mutant(
@@ -880,9 +880,27 @@ MUTANTS = [
     ),
     Mutant(
         "stages/work.py",
-        "return self.dry or self.profile.rollout.reloads or elsewhere\n",
-        "return self.dry or elsewhere\n",
+        "return self.dry or self.profile.rollout.reloads or elsewhere or remote\n",
+        "return self.dry or elsewhere or remote\n",
         "No sweep looks at what workloads read.",
+    ),
+    Mutant(
+        "stages/work.py",
+        "return self.dry or self.profile.rollout.reloads or elsewhere or remote\n",
+        "return self.dry or self.profile.rollout.reloads or elsewhere\n",
+        "No sweep looks at what URLs serve.",
+    ),
+    Mutant(
+        "adapters/files/downloads.py",
+        "        if not expected.fits(content):\n",
+        "        if not content:\n",
+        "What is not the artifact of the source is deployed.",
+    ),
+    Mutant(
+        "stages/reading.py",
+        "for each in profile.reads if not each.field or each.field.startswith(self._fields)\n",
+        "for each in profile.reads\n",
+        "A chart's source that is missing keeps manifests from being deployed.",
     ),
     Mutant(
         "stages/watch.py",
