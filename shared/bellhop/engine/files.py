@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from bellhop.engine.instantiate import TEMPLATE, Files, Ref, contents, is_withheld
+from bellhop.engine.instantiate import TEMPLATE, Files, Ref, contents, is_withheld, withheld
+from bellhop.engine.referring import with_event, within
 from bellhop.engine.render import render_held
 from bellhop.errors import InvalidError, MissingError
 from bellhop.gotemplate import Limits
-from bellhop.model.file_ref import REMOTE
+from bellhop.model.file_ref import REMOTE, shown_url
 from bellhop.model.held_text import HeldText
-from bellhop.model.record import Content
+from bellhop.model.record import Content, Reading
 
 if TYPE_CHECKING:
     from bellhop.engine.event_time import Event
@@ -44,13 +45,38 @@ def event_files(event: Event) -> Iterator[Content]:
             yield Content(ref_of(event, each), path, how=each.how, files=origin)
 
 
+def event_readings(event: Event) -> Iterator[Reading]:
+    """Yield what has files of a trigger's add-ons, named as the event has it.
+
+    What names no namespace is in that of the event's cluster.
+
+    Raises:
+        PermanentError: a template fails, or a name is made of a Secret's value.
+    """
+    asked = [each for each in event.trigger.readings if each.field]
+    for each, named in zip(asked, with_event(asked, event.fields), strict=True):
+        plain = event.are_plain(_templates(each))
+        yield replace(within(named, event.namespace), plain=plain)
+
+
+def _templates(each: Reading) -> dict[str, str]:
+    """Return what may be templates, by their fields."""
+    if each.address:
+        return {f"{each.field}.remoteURL.url": each.address.url}
+    return {f"{each.field}.namespace": each.namespace, f"{each.field}.name": each.name}
+
+
 def ref_of(event: Event, ref: PolicyRef) -> str:
     """Return what a ref is called, as the event has it."""
     assert ref.files
     field = ref.files.field
+    for each in event.trigger.readings:
+        if each.address and each.field == field:
+            url = event.fields.text(each.address.url, f"{field}.remoteURL.url")
+            return f"{REMOTE} /{shown_url(url)}"
     name = event.fields.text(ref.name, f"{field}.name")
     namespace = event.fields.text(ref.namespace, f"{field}.namespace") or event.namespace
-    return f"{ref.kind} {'' if ref.kind == REMOTE else namespace}/{name}"
+    return f"{ref.kind} {namespace}/{name}"
 
 
 def contents_for(
@@ -68,13 +94,16 @@ def contents_for(
     Raises:
         MissingError: there is no manifest at the path.
         TemplateError: the path is a template that fails.
-        InvalidError: the path leads out of the files, or a file cannot be read.
+        InvalidError: the path leads out of the files, or is made of a Secret's value, or a file
+            cannot be read.
     """
     origin = content.files
     assert origin
     path = HeldText(origin.path, f"{origin.field}.path", plain=origin.plain)
     secret = any(map(is_withheld, resources.values()))
     place = render_held(path, cluster, resources, limits, secret=secret)
+    known = withheld(cluster, resources).knowing(origin.path)
+    known.refuse_names([("path", place)], origin.field)
     marks = {**annotations, TEMPLATE: "true"} if origin.template else annotations
     return _contents(content, files, place, marks, limits)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,6 +35,9 @@ from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
 from bellhop.model.names import name_problem
 from bellhop.model.record import Cluster, Content, PatchText, Profile, Reading
+
+if TYPE_CHECKING:
+    from bellhop.engine.event_time import Event
 
 Find = Callable[[Ref], ConfigMap | Secret | None]
 """Looks up what a ref names; None where it is not there."""
@@ -128,8 +131,7 @@ class Maker(Struct, frozen=True):
         goes = trigger.destination_cluster
         named = destination(goes, fields, namespace=namespace) if goes else ""
         title = _title(trigger, fields)
-        held = [each for each in trigger.policy_refs if each.files is None]
-        refs = resolve(held, fields, namespace=namespace)
+        refs = resolve(trigger.policy_refs, fields, namespace=namespace)
         generated = tuple(self._generated(draft, root, matched))
         own = {_place(each): each for each in (_holder(manifest) for _, manifest in generated)}
         made = contents(
@@ -143,7 +145,7 @@ class Maker(Struct, frozen=True):
         patches = tuple(self._held_patches(fields, own))
         made = tuple(each.with_patches(patches) for each in (*made, *self._addons(root, own)))
         refuse_rendered(trigger, made)
-        reads = with_event(trigger.readings, fields, namespace)
+        reads = tuple(self._readings(root, own))
         jobs = job_contents(
             trigger.checks,
             lambda ref: own.get(str(ref)) or self.find(ref),
@@ -179,18 +181,37 @@ class Maker(Struct, frozen=True):
             return
         # Most users have none of them, and a cold function is not to load what reads them.
         from bellhop.engine.charts.declared import event_charts  # noqa: PLC0415
-        from bellhop.engine.event_time import Event  # noqa: PLC0415
         from bellhop.engine.files import event_files  # noqa: PLC0415
         from bellhop.engine.kustomizations.declared import event_kustomizations  # noqa: PLC0415
+
+        event = self._event(root, own)
+        yield from event_files(event)
+        yield from event_charts(event)
+        yield from event_kustomizations(event)
+
+    def _readings(
+        self, root: Mapping[str, Any], own: Mapping[str, ConfigMap | Secret]
+    ) -> Iterator[Reading]:
+        """Yield what is read when it is deployed.
+
+        Raises:
+            PermanentError: a name is a template that fails, or made of a Secret's value.
+        """
+        asked = self.trigger.readings
+        yield from with_event([each for each in asked if not each.field], self._fields(root))
+        if any(each.field for each in asked):
+            from bellhop.engine.files import event_readings  # noqa: PLC0415 - as in _addons
+
+            yield from event_readings(self._event(root, own))
+
+    def _event(self, root: Mapping[str, Any], own: Mapping[str, ConfigMap | Secret]) -> Event:
+        from bellhop.engine.event_time import Event  # noqa: PLC0415 - as in _addons
 
         def find(ref: Ref) -> ConfigMap | Secret | None:
             return own.get(str(ref)) or self.find(ref)
 
-        fields, namespace = self._fields(root), self.cluster.namespace
-        event = Event(trigger, root, fields, namespace, find, self.limits, quoting=self.quoting)
-        yield from event_files(event)
-        yield from event_charts(event)
-        yield from event_kustomizations(event)
+        fields, namespace, quoting = self._fields(root), self.cluster.namespace, self.quoting
+        return Event(self.trigger, root, fields, namespace, find, self.limits, quoting=quoting)
 
     def _fields(self, root: Mapping[str, Any]) -> Fields:
         return Fields(root, self.limits, self.trigger.annotations, quoting=self.quoting)

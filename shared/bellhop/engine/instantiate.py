@@ -184,7 +184,7 @@ def resolve(
 ) -> tuple[Ref, ...]:
     """Render the names of policyRefs; an empty namespace is `namespace`.
 
-    `field` is where a ref was written, with `{}` for its number.
+    What has files is left out. `field` is where a ref was written, with `{}` for its number.
 
     Raises:
         TemplateError: a name is a template that fails.
@@ -199,6 +199,7 @@ def resolve(
             ref.how,
         )
         for number, ref in enumerate(refs)
+        if ref.files is None
     )
 
 
@@ -554,6 +555,19 @@ def is_withheld(manifest: Mapping[str, Any]) -> bool:
     """Say whether nobody may quote what an object holds that is read."""
     marks = (manifest.get("metadata") or {}).get("annotations") or {}
     return secrecy.holds_values(manifest) or WITHHELD in marks
+
+
+def withheld(
+    cluster: Mapping[str, Any],
+    resources: Mapping[str, dict[str, Any]],
+    values: Sequence[str] = (),
+) -> secrecy.Withheld:
+    """Return what no name may be made of: Secrets that templates read, and values of Secrets."""
+    objects = [
+        {**each, "kind": secrecy.KIND} if is_withheld(each) else each for each in resources.values()
+    ]
+    held = {"kind": secrecy.KIND, "stringData": dict(enumerate(values))}
+    return secrecy.Withheld.of({"Resources": [*objects, held], "Cluster": cluster})
 
 
 def _dressed(content: Content) -> Content:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bellhop.engine.instantiate import Fields, MissingInputError
 from bellhop.errors import InvalidError, PermanentError
 from bellhop.gotemplate import Limits
-from bellhop.model.file_ref import shown_url
+from bellhop.model.file_ref import Address, shown_url
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.identity import check_key
@@ -27,40 +27,40 @@ CLUSTER = "SveltosCluster"
 _HOLDERS = frozenset({"ConfigMap", "Secret"})
 
 
-def with_event(
-    readings: Iterable[Reading], fields: Fields, namespace: str = ""
-) -> tuple[Reading, ...]:
+def with_event(readings: Iterable[Reading], fields: Fields) -> tuple[Reading, ...]:
     """Render the names of objects with an event.
-
-    What has files of add-ons, and names no namespace, is in this one.
 
     Raises:
         TemplateError: a name is a template that fails.
         InvalidError: a name is made of a Secret's value.
     """
-    found = (
+    return tuple(
         _rendered(each, fields, each.field or f"templateResourceRefs[{number}].resource")
         for number, each in enumerate(readings)
     )
-    return tuple(_within(each, namespace) if each.field else each for each in found)
 
 
 def _rendered(each: Reading, fields: Fields, where: str) -> Reading:
-    named = replace(
+    if each.plain:
+        return each
+    if each.address:
+        address = _address(each.address, fields, f"{where}.remoteURL")
+        # Its name is a part of the URL, and half a template is none.
+        return replace(each, name=shown_url(address.url), address=address)
+    return replace(
         each,
         namespace=fields.text(each.namespace, f"{where}.namespace"),
         name=fields.text(each.name, f"{where}.name"),
     )
-    if each.address is None:
-        return named
-    address, place = each.address, f"{where}.remoteURL"
-    made = replace(
-        address,
-        url=fields.text(address.url, f"{place}.url"),
-        secret=fields.text(address.secret, f"{place}.secretRef.name"),
-        namespace=fields.text(address.namespace, f"{place}.secretRef.namespace"),
+
+
+def _address(each: Address, fields: Fields, where: str) -> Address:
+    return replace(
+        each,
+        url=fields.text(each.url, f"{where}.url"),
+        secret=fields.text(each.secret, f"{where}.secretRef.name"),
+        namespace=fields.text(each.namespace, f"{where}.secretRef.namespace"),
     )
-    return replace(named, name=shown_url(made.url), address=made)
 
 
 def referred(
@@ -101,10 +101,10 @@ def placed(
     """
     here = cluster["metadata"]["namespace"]
     found = with_event(readings, Fields({"Cluster": cluster}, limits, {}))
-    return [_within(each, here) for each in found]
+    return [within(each, here) for each in found]
 
 
-def _within(each: Reading, namespace: str) -> Reading:
+def within(each: Reading, namespace: str) -> Reading:
     """Return a reading that names a namespace, which is this one where it named none."""
     address = each.address
     if address:

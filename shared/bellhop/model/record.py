@@ -680,7 +680,8 @@ class Reading(Struct, frozen=True):
     """An object that templates of deploy time read by its identifier; its names may be templates.
 
     An empty namespace means that of the cluster that they are rendered for. By a `field` it has the
-    files of an add-on, which was written there; those of an `address` are in no cluster.
+    files of an add-on, which was written there; those of an `address` are in no cluster. The names
+    of one that is `plain` are no templates.
     """
 
     identifier: str
@@ -691,6 +692,7 @@ class Reading(Struct, frozen=True):
     optional: bool = False
     field: str = ""
     address: Address | None = None
+    plain: bool = False
 
     def within(self, namespace: str) -> Reading:
         """Return it with all that it names in a namespace."""

@@ -179,6 +179,7 @@ def _generates(trigger: EventTrigger) -> Iterator[Sequence[str]]:
 def _reads(trigger: EventTrigger) -> Iterator[Sequence[str]]:
     for each in trigger.readings:
         place = f"{each.namespace or '<namespace of the cluster>'}/{each.name}"
+        place = each.name if each.address else place
         yield each.identifier, each.kind, place, "optional" if each.optional else ""
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bellhop.engine import secrecy
 from bellhop.engine.charts.logins import login_for
 from bellhop.engine.digest import digest
-from bellhop.engine.instantiate import NONE, MissingInputError, is_withheld
+from bellhop.engine.instantiate import NONE, MissingInputError, is_withheld, withheld
 from bellhop.engine.render import render_held
 from bellhop.errors import InvalidError
 from bellhop.gotemplate import Limits
@@ -123,10 +123,7 @@ def _names(
 ) -> dict[str, str]:
     """Render what a release is called and made of; none of it may be a Secret's value."""
     made: dict[str, str] = {}
-    objects = [
-        {**each, "kind": secrecy.KIND} if is_withheld(each) else each for each in resources.values()
-    ]
-    known = secrecy.Withheld.of({"Resources": objects, "Cluster": cluster})
+    known = withheld(cluster, resources)
     for name, field in _NAMES.items():
         written = getattr(chart, name)
         text = HeldText(written, f"{chart.field}.{field}", plain=chart.plain, secret=secret)

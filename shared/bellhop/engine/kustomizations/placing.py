@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from bellhop.engine import secrecy
-from bellhop.engine.instantiate import MissingInputError, is_withheld
+from bellhop.engine.instantiate import MissingInputError, is_withheld, withheld
 from bellhop.engine.manifests import read_manifests, render_manifests
 from bellhop.engine.render import TemplateText, render_held
 from bellhop.gotemplate import Limits
@@ -41,7 +41,7 @@ def build_for(
         InvalidError: one wrote the value of a Secret, which everybody would see.
     """
     secret = any(map(is_withheld, resources.values()))
-    known = _withheld(cluster, resources)
+    known = withheld(cluster, resources)
 
     def rendered(text: str, name: str) -> str:
         field = f"{kustomization.field}.{name}"
@@ -96,7 +96,7 @@ def objects_of(
         template = TemplateText(output, name, secret=secret, resources=resources)
         root = {"Cluster": cluster, "MgmtResources": resources, **texts}
         made = render_manifests(template, root, limits)
-        known = _withheld(cluster, resources, [texts[each.key] for each in values if each.secret])
+        known = withheld(cluster, resources, [texts[each.key] for each in values if each.secret])
         known.knowing(output).refuse_names(secrecy.names(made), name)
     return replace(content, manifests=made, secret=secret)
 
@@ -113,14 +113,3 @@ def _for(kustomization: Kustomization, cluster: Mapping[str, Any]) -> Iterator[S
             if each.missing:
                 raise MissingInputError(each.missing)
             yield each
-
-
-def _withheld(
-    cluster: Mapping[str, Any], resources: Resources, values: Sequence[str] = ()
-) -> secrecy.Withheld:
-    """Return what no name may be made of: Secrets that templates read, and values of Secrets."""
-    objects = [
-        {**each, "kind": secrecy.KIND} if is_withheld(each) else each for each in resources.values()
-    ]
-    held = {"kind": secrecy.KIND, "stringData": dict(enumerate(values))}
-    return secrecy.Withheld.of({"Resources": [*objects, held], "Cluster": cluster})
