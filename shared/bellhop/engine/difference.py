@@ -20,7 +20,7 @@ from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.identity import ROLE_REQUEST
 from bellhop.model.kinds import ClusterProfile, DeclarationKey, EventTrigger, PolicyRef
 from bellhop.model.names import is_template
-from bellhop.model.record import Cluster, Listener
+from bellhop.model.record import Cluster, Listener, Reading
 
 TRIGGERS = ("EventTrigger", "EventBasedAddOn")
 PROFILES = ("ClusterProfile", "Profile", ROLE_REQUEST)
@@ -154,12 +154,19 @@ def rereaders(catalog: Catalog, keys: Iterable[Key]) -> tuple[set[str], set[str]
 
 def _may_read(declared: EventTrigger | ClusterProfile, keys: set[Key]) -> bool:
     return any(
-        kind == each.kind
-        and (is_template(each.namespace) or each.namespace in ("", namespace))
-        and (is_template(each.name) or each.name == name)
-        for each in declared.readings
+        kind == read_kind
+        and (is_template(there) or there in ("", namespace))
+        and (is_template(read) or read == name)
+        for read_kind, there, read in map(_key_read, declared.readings)
         for kind, namespace, name in keys
     )
+
+
+def _key_read(reading: Reading) -> Key:
+    """Return which object is read, maybe by templates; of a URL the Secret of its credentials."""
+    if reading.address:
+        return "Secret", reading.address.namespace, reading.address.secret
+    return reading.kind, reading.namespace, reading.name
 
 
 def may_read(trigger: EventTrigger) -> bool:

@@ -6,12 +6,19 @@ it serves. When either changes, the profile is deployed again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bellhop.engine.instantiate import MissingInputError, entries_of
 from bellhop.engine.referring import placed
-from bellhop.errors import MissingError, TemporaryError, UnreachableError
+from bellhop.errors import (
+    DeniedError,
+    MissingError,
+    TemporaryError,
+    UnauthorizedError,
+    UnreachableError,
+)
 from bellhop.gotemplate import Limits
 from bellhop.model.file_ref import REMOTE, Address, artifact_of
 from bellhop.model.hosting import MANAGEMENT
@@ -26,6 +33,23 @@ if TYPE_CHECKING:
     from bellhop.engine.tarball import Folder
 
 _KEYS = ("token", "username", "password", "caFile")
+
+
+@contextmanager
+def not_of_cluster(doing: str = "") -> Iterator[None]:
+    """Have what others answer not count as what the cluster answers that is applied to.
+
+    That one is not to be taken for away, nor its credentials for refused.
+
+    Raises:
+        DeniedError, TemporaryError: they refuse credentials, or do not answer.
+    """
+    try:
+        yield
+    except UnauthorizedError as error:
+        raise DeniedError(f"{doing}{error}") from error
+    except UnreachableError as error:
+        raise TemporaryError(f"{doing}{error}", delay=error.delay) from error
 
 
 class Found(NamedTuple):
@@ -110,13 +134,10 @@ class FilesReader:
                 f"cannot read {ref}: no cluster is registered as '{MANAGEMENT}'; register the one"
                 " where Flux runs by that name"
             )
-        # Who may read a source may have what it says: accounts need no right to call Flux.
-        kube = self._access.open(MANAGEMENT, version=kept.value.credentials)
-        try:
+        with not_of_cluster(f"cannot read {ref}: "):
+            # Who may read a source may have what it says: accounts need no right to call Flux.
+            kube = self._access.open(MANAGEMENT, version=kept.value.credentials)
             files = self._port().artifact(kube, url, digest)
-        except UnreachableError as error:
-            # Not the cluster that is applied to: that one is not to be taken for away.
-            raise TemporaryError(f"cannot read {ref}: {error}", delay=error.delay) from error
         annotations = (source.get("metadata") or {}).get("annotations") or {}
         return Found(ref, digest, files, annotations)
 
@@ -128,10 +149,8 @@ class FilesReader:
             plain=address.plain,
             **self._login(address),
         )
-        try:
+        with not_of_cluster():
             return self._port().remote(place)
-        except UnreachableError as error:
-            raise TemporaryError(str(error), delay=error.delay) from error
 
     def _login(self, address: Address) -> dict[str, str]:
         """Return the credentials of a Secret, by the keys that Sveltos has."""

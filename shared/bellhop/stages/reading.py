@@ -15,7 +15,6 @@ from bellhop.engine.allowing import NotAllowedError
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import MissingInputError
 from bellhop.engine.referring import CLUSTER, is_elsewhere, referred, shown
-from bellhop.errors import TemporaryError, UnreachableError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import GVK
 from bellhop.model.hosting import MANAGEMENT
@@ -23,7 +22,7 @@ from bellhop.model.kinds import KINDS
 from bellhop.model.record import Cluster, Profile, Reading
 from bellhop.ports.access import Access
 from bellhop.records import Records
-from bellhop.stages.files import FilesReader
+from bellhop.stages.files import FilesReader, not_of_cluster
 from bellhop.stages.titles import Titles
 
 
@@ -90,18 +89,15 @@ class Resources:
                 f"cannot read {what}: {each.kind} is kept in clusters, and none is registered as"
                 f" '{MANAGEMENT}'; register the one to read it from by that name"
             )
-        kube = self._access.open(
-            MANAGEMENT, version=kept.value.credentials, account=profile.account
-        )
         gvk = GVK.parse(each.api_version, each.kind)
-        try:
+        with not_of_cluster(f"cannot read {what}: "):
+            kube = self._access.open(
+                MANAGEMENT, version=kept.value.credentials, account=profile.account
+            )
             resource = kube.resource(gvk)
             namespaced = resource is None or resource.namespaced
             _refuse_beyond(profile, each, namespaced=namespaced)
             return kube.get(gvk, each.namespace if namespaced else "", each.name)
-        except UnreachableError as error:
-            # Not the cluster that is applied to: that one is not to be taken for away.
-            raise TemporaryError(f"cannot read {what}: {error}", delay=error.delay) from error
 
 
 def _refuse_beyond(profile: Profile, each: Reading, *, namespaced: bool) -> None:

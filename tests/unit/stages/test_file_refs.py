@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.model.gvk import Resource
+from bellhop.errors import UnauthorizedError
+from bellhop.model.gvk import ObjectKey, Resource
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, join, source
-from tests.fakes.read import management
+from tests.fakes.read import drop, management
 from tests.unit.stages.test_files import (
     ARTIFACT,
     GIT,
+    REPOSITORY,
     URL,
+    again,
     data,
+    fetch,
     outcome,
     own,
     remote,
     repository,
+    sweep,
 )
 
 LOGIN = """
@@ -81,6 +86,48 @@ def state(fleet: Fleet) -> str:
     kept = fleet.records.health.get("fleet/east")
     assert kept
     return kept.value.state
+
+
+class TestCredentials:
+    """Who refuses credentials is not the cluster that is applied to."""
+
+    def test_a_url_refuses_them(self, fleet: Fleet, east: FakeKube) -> None:
+        fleet.files.served[URL] = {"web.yaml": config("web", "v: '1'")}
+        fleet.apply(own(remote()))
+        fleet.pump()
+        fleet.files.failure = UnauthorizedError("cannot download it: the server refuses")
+        sweep(fleet)
+        assert outcome(fleet).reason == "Denied"
+        assert (state(fleet), data(east)) == ("Healthy", {"web": {"v": "1"}})
+
+    def test_flux_refuses_them(self, fleet: Fleet, east: FakeKube, mgmt: FakeKube) -> None:
+        assert mgmt
+        fleet.apply(own(f"{{{REPOSITORY}, path: a.yaml}}"))
+        fleet.pump()
+        fleet.files.failure = UnauthorizedError("cannot download it: the server refuses")
+        sweep(fleet)
+        assert outcome(fleet).message.startswith("cannot read GitRepository flux-system/web: ")
+        assert (state(fleet), list(data(east))) == ("Healthy", ["a"])
+
+    def test_the_cluster_where_flux_runs_refuses_them(
+        self, fleet: Fleet, east: FakeKube, mgmt: FakeKube
+    ) -> None:
+        fleet.apply(own(f"{{{REPOSITORY}, path: a.yaml}}"))
+        fleet.pump()
+        mgmt.fail_with(UnauthorizedError("cannot read it: 'mgmt/mgmt' refuses"), "get")
+        sweep(fleet)
+        assert outcome(fleet).reason == "Denied"
+        assert (state(fleet), list(data(east))) == ("Healthy", ["a"])
+
+    def test_a_secret_that_comes_is_a_new_try(self, fleet: Fleet, east: FakeKube) -> None:
+        """At once: nobody waits for the next sweep."""
+        fleet.files.served[URL] = {"web.yaml": config("web")}
+        fleet.apply(own(remote("secretRef: {name: login}")))
+        fleet.pump()
+        assert "cannot find Secret 'fleet/login' that remoteURL" in outcome(fleet).message
+        fleet.apply(LOGIN)
+        fleet.pump()
+        assert list(data(east)) == ["web"]
 
 
 class TestTemplates:
@@ -153,3 +200,20 @@ class TestTemplates:
         assert "policyRefs[0]: 'path' is made of a value of a Secret" in outcome(fleet).message
         assert "swordfish" not in outcome(fleet).message
         assert data(east) == {}
+
+
+def test_a_source_that_goes_removes_nothing(fleet: Fleet, east: FakeKube, mgmt: FakeKube) -> None:
+    """Nor does a revision without manifests, or with one that is none; the next one is deployed."""
+    assert mgmt
+    fleet.apply(own(f"{{{REPOSITORY}, path: a.yaml}}"))
+    fleet.pump()
+    drop(fleet, ObjectKey(GIT, "flux-system", "web"))
+    fleet.pump()
+    assert list(data(east)) == ["a"]
+    for files in ({"README.md": "a"}, {"a.yaml": "<html></html>"}):
+        fetch(fleet, files)
+        again(fleet)
+        assert outcome(fleet).phase == "Failed"
+        assert list(data(east)) == ["a"]
+    fetch(fleet, {"a.yaml": config("b")})
+    assert list(data(east)) == ["b"]
