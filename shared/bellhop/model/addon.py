@@ -245,6 +245,7 @@ class AddonSpec(Model):
         charts = (
             chart_reading(field, each.repository_url)
             for field, each in _numbered("helmCharts", self.helm_charts)
+            if each.helm_chart_action != "Uninstall"
         )
         return (*self._resources(), *filter(None, (*files, *charts)))
 

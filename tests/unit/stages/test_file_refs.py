@@ -202,6 +202,48 @@ class TestTemplates:
         assert data(east) == {}
 
 
+class TestCharts:
+    """Charts in Flux sources."""
+
+    def test_one_is_uninstalled_without_its_source(
+        self, fleet: Fleet, east: FakeKube, mgmt: FakeKube
+    ) -> None:
+        assert mgmt
+        fleet.apply(own("", more=CHART))
+        fleet.pump()
+        drop(fleet, ObjectKey(GIT, "flux-system", "web"))
+        fleet.pump()
+        assert list(data(east)) == ["web-config"]
+        fleet.apply(own("", more=f"{CHART}    helmChartAction: Uninstall\n"))
+        again(fleet)
+        assert (data(east), outcome(fleet).phase) == ({}, "Provisioned")
+
+    def test_a_template_may_not_write_the_kind(
+        self, fleet: Fleet, east: FakeKube, mgmt: FakeKube
+    ) -> None:
+        """No repository is asked for it."""
+        assert mgmt
+        url = "'{{ if true }}gitrepository{{ end }}://flux-system/web/charts/web'"
+        fleet.apply(own("", more=CHART.replace("gitrepository://flux-system/web/charts/web", url)))
+        fleet.pump()
+        assert "begin repositoryURL with gitrepository://" in outcome(fleet).message
+        assert (fleet.repositories.found, data(east)) == ([], {})
+
+    def test_a_profile_names_the_source_that_it_reads(
+        self, fleet: Fleet, east: FakeKube, mgmt: FakeKube
+    ) -> None:
+        """It is that of its own namespace, whatever the address says."""
+        made = repository(FOLDER)
+        mgmt.put({**made, "metadata": {"name": "web", "namespace": "fleet"}})
+        profile = own("", more=CHART).replace("ClusterProfile", "Profile")
+        chart = profile.replace("{name: p}", "{name: p, namespace: fleet}")
+        fleet.apply(chart.replace("releaseNamespace: apps", "releaseNamespace: fleet"))
+        fleet.pump()
+        assert list(data(east)) == ["web-config"]
+        ((revision, _),) = set(fleet.repositories.packed)
+        assert revision.startswith("GitRepository fleet/web ")
+
+
 def test_a_source_that_goes_removes_nothing(fleet: Fleet, east: FakeKube, mgmt: FakeKube) -> None:
     """Nor does a revision without manifests, or with one that is none; the next one is deployed."""
     assert mgmt

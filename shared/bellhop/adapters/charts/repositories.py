@@ -6,6 +6,7 @@ resolved versions are cached for a minute, archives until others need their room
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -66,7 +67,7 @@ class ChartRepositories:
 
     def pack(self, files: Folder, path: str, revision: str) -> Archive:
         """Return the archive of a chart whose folder is at a path of files."""
-        place = path.strip("/")
+        place = posixpath.normpath(path.strip("/")).removeprefix(".")
         key = f"{revision}\n{place}"
         return self._fetches.join(key, lambda: self._packed(files, place, key))
 

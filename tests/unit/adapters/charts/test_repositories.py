@@ -265,7 +265,7 @@ FOLDER = {
 }
 
 
-@pytest.mark.parametrize("path", ["charts/web", "/charts/web/"])
+@pytest.mark.parametrize("path", ["charts/web", "/charts/web/", "./charts/web", "charts/./web"])
 def test_packs_the_folder_of_a_chart(charts: ChartRepositories, path: str) -> None:
     """What is beside it is not of it, and the same revision is packed once."""
     found = charts.pack(FOLDER, path, "GitRepository a/b sha256:1")
@@ -274,6 +274,12 @@ def test_packs_the_folder_of_a_chart(charts: ChartRepositories, path: str) -> No
         names = {each.name.partition("/")[2] for each in archive}
     assert names == {"Chart.yaml", "templates/a.yaml"}
     assert charts.pack({}, path, "GitRepository a/b sha256:1") == found
+
+
+def test_packs_a_whole_source_that_is_a_chart(charts: ChartRepositories) -> None:
+    files = {"Chart.yaml": FOLDER["charts/web/Chart.yaml"]}
+    for number, path in enumerate(("", ".", "./")):
+        assert charts.pack(files, path, f"GitRepository a/b sha256:{number}").chart == "web"
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bellhop.engine.charts.placing import Desired
-from bellhop.errors import DeniedError, TemporaryError, UnauthorizedError, UnreachableError
+from bellhop.errors import InvalidError
 from bellhop.model.file_ref import flux_path
 from bellhop.ports.charts import Archive, Helm
-from bellhop.stages.files import FilesReader
+from bellhop.stages.files import FilesReader, not_of_cluster
 
 
 class Archives:
@@ -22,13 +22,17 @@ class Archives:
             PermanentError: it is not there, or may not be read.
             TemporaryError: nobody tells now.
         """
-        try:
+        with not_of_cluster():
             flux = flux_path(each.place.repository)
-            if flux is None or each.source is None:
+            if flux is None:
                 return helm.repositories.find(each.place)
-            found = self._files.artifact(str(flux), each.source)
-            return helm.repositories.pack(found.files, flux.path, f"{flux} {found.revision}")
-        except UnauthorizedError as error:
-            raise DeniedError(str(error)) from error
-        except UnreachableError as error:
-            raise TemporaryError(str(error), delay=error.delay) from error
+            if each.source is None:
+                raise InvalidError(
+                    f"cannot read {flux} for {each.ref}: a template wrote its kind; begin"
+                    f" repositoryURL with {flux.kind.lower()}://"
+                )
+            # A Profile reads what is in its own namespace, whatever the address says.
+            about = each.source["metadata"]
+            ref = f"{flux.kind} {about['namespace']}/{about['name']}"
+            found = self._files.artifact(ref, each.source)
+            return helm.repositories.pack(found.files, flux.path, f"{ref} {found.revision}")
