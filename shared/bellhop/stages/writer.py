@@ -22,7 +22,7 @@ from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError
 from bellhop.messages import Apply, Instantiate, Publisher, Resolve
 from bellhop.model.kinds import ConfigMap, Secret
-from bellhop.model.record import NO_OBJECT, Content, Profile, Sync, empty
+from bellhop.model.record import NO_OBJECT, Content, Profile, Reading, Sync, empty
 from bellhop.model.rendering import Rendering
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
@@ -337,6 +337,9 @@ def contents_of(held: Profile | Rendering) -> dict[str, Any]:
 _HELD = ("contents", "digest", "generated", "reads", "number", "made_at", "recipe")
 
 
+_OF_FILES = frozenset({"field", "address", "plain"})
+
+
 def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
     """Return a draft with its contents, and the digest of all that it brings."""
     described = [
@@ -354,9 +357,15 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
         ]
         for content in contents
     ]
-    beside = [list(map(dict, draft.generated)), to_builtins(draft.reads)]
+    beside = [list(map(dict, draft.generated)), list(map(_told, draft.reads))]
     told = [described, *beside]
     return replace(draft, contents=contents, digest=digest(told))
+
+
+def _told(reading: Reading) -> dict[str, Any]:
+    """Describe what is read: without files as it always was."""
+    told: dict[str, Any] = to_builtins(reading)
+    return {name: each for name, each in told.items() if each or name not in _OF_FILES}
 
 
 def _special(content: Content) -> tuple[Any, ...]:

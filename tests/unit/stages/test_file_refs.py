@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from bellhop.engine.digest import digest
 from bellhop.errors import UnauthorizedError
 from bellhop.model.gvk import ObjectKey, Resource
+from bellhop.model.record import Profile, Reading
+from bellhop.stages.writer import sealed
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, join, source
@@ -259,3 +262,30 @@ def test_a_source_that_goes_removes_nothing(fleet: Fleet, east: FakeKube, mgmt: 
         assert list(data(east)) == ["a"]
     fetch(fleet, {"a.yaml": config("b")})
     assert list(data(east)) == ["b"]
+
+
+def test_profiles_without_files_are_as_they_were() -> None:
+    """What a profile reads has the digest that it had before there were files."""
+    reading = Reading("a", "v1", "Secret", "n", "b")
+    draft = Profile(
+        name="p",
+        trigger="",
+        cluster="",
+        object="",
+        contents=(),
+        destinations=(),
+        tier=100,
+        leaves_policies=False,
+        continue_on_conflict=False,
+        digest="",
+        reads=(reading,),
+    )
+    told = {
+        "identifier": "a",
+        "api_version": "v1",
+        "kind": "Secret",
+        "namespace": "n",
+        "name": "b",
+        "optional": False,
+    }
+    assert sealed(draft, ()).digest == digest([[], [], [told]])
