@@ -21,7 +21,7 @@ _URL = re.compile(
     re.ASCII,
 )
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_SERVICE = re.compile(rf"(?![0-9])({_LABEL})\.({_LABEL})(?:\.svc(?:\.cluster\.local)?)?\.?")
+_SERVICE = re.compile(rf"(?![0-9])({_LABEL})\.({_LABEL})(?:\.svc(?:\.{_LABEL})*)?\.?")
 _OF_CLUSTERS = re.compile(r".*\.(?:svc|cluster\.local)\.*")
 _PORTS = {"http": 80, "https": 443}
 _MOST_PORT = 65_535

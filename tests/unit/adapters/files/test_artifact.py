@@ -77,6 +77,7 @@ def calls(kube: FakeKube) -> list[str]:
         ("Source-Controller.flux-system.SVC.", "http:source-controller:80"),
         ("source-controller.flux-system.svc.cluster.local", "http:source-controller:80"),
         (HOST, "http:source-controller:80"),
+        ("source-controller.flux-system.svc.corp.internal.", "http:source-controller:80"),
         (f"{HOST}:9090", "http:source-controller:9090"),
     ],
 )
