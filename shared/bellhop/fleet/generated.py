@@ -27,7 +27,7 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
     if profile_kind(profile.name) == ROLE_REQUEST:
         metadata = {"name": profile_place(profile.name)}
         return {"apiVersion": _REQUEST, "kind": ROLE_REQUEST, "metadata": metadata, "spec": {}}
-    refs: dict[tuple[str, bool], dict[str, Any]] = {}
+    refs: dict[tuple[str, bool, FileRef | None], dict[str, Any]] = {}
     charts = [chart_manifest(each.chart) for each in profile.contents if each.chart]
     kustomizations: dict[str, dict[str, Any]] = {}
     for content in profile.contents:
@@ -43,7 +43,7 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
             built = {**ref, **kustomization_manifest(content.kustomization)}
             kustomizations[f"{content.kustomization.field} {content.ref}"] = built
         else:
-            refs[content.ref, content.how.local] = ref
+            refs[content.ref, content.how.local, content.files] = ref
     return {
         "apiVersion": "config.projectsveltos.io/v1beta1",
         "kind": profile_kind(profile.name),

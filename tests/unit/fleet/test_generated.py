@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from bellhop.engine.origin import instance_labels
 from bellhop.fleet.generated import manifest
 from bellhop.model.check import Check, JobSource, MetricQuery, MetricSource
+from bellhop.model.file_ref import FileRef
 from bellhop.model.gvk import GVK
 from bellhop.model.names import label_value_problem
 from bellhop.model.record import Content, Handling, Profile, Reading
@@ -127,3 +128,11 @@ def test_tells_where_checks_ask_metrics_and_which_job_they_run() -> None:
             },
         },
     ]
+
+
+def test_each_path_of_a_source_is_a_ref() -> None:
+    """The source has one name, however many refs name it."""
+    refs = (FileRef(f"policyRefs[{number}]", path) for number, path in enumerate("ab"))
+    made = tuple(Content("GitRepository flux/web", each.path, files=each) for each in refs)
+    found = manifest(replace(profile(), contents=made), "s")["spec"]["policyRefs"]
+    assert [each["path"] for each in found] == ["a", "b"]
