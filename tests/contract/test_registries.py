@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import subprocess
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.adapters.charts.archive import check
+from bellhop.adapters.charts.ignoring import without_ignored
 from bellhop.adapters.charts.repositories import ChartRepositories
 from bellhop.adapters.charts.schemas import problem_of
 from bellhop.adapters.files.downloads import FileDownloads
@@ -274,6 +276,24 @@ def test_helm_reads_what_is_packed_anew(run: Run, helm: Path, tmp_path: Path) ->
     rendered = [HelmCharts(helm).render(Wanted("a", "web", each)) for each in (given, written)]
     assert rendered[0] == rendered[1]
     assert "kind: inner" in rendered[0]
+
+
+@pytest.mark.parametrize(
+    "line", ["a.txt", "/a.txt", "deep/*.txt", "deep/", "deep", "a.txt/", "*.bak", "?.txt", "!*"]
+)
+def test_helm_ignores_the_same_files(run: Run, tmp_path: Path, line: str) -> None:
+    """Helm packs a folder without them, and so is the folder of a Flux source packed."""
+    about = "apiVersion: v2\nname: demo\nversion: 1.0.0\n"
+    paths = ("a.txt", "deep/a.txt", "deep/er/a.txt", "templates/a.yaml.bak", "templates/.a", ".b")
+    files = {**dict.fromkeys(paths, "a: 1\n"), "Chart.yaml": about, ".helmignore": line}
+    for path, text in files.items():
+        (tmp_path / "demo" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "demo" / path).write_text(text)
+    run("package", tmp_path / "demo", "-d", tmp_path)
+    with tarfile.open(tmp_path / "demo-1.0.0.tgz") as packed_by_helm:
+        expected = {each.removeprefix("demo/") for each in packed_by_helm.getnames()}
+    kept = without_ignored({path: text.encode() for path, text in files.items()})
+    assert set(kept) == expected
 
 
 FETCHED = [

@@ -17,6 +17,7 @@ import yaml
 from msgspec import Struct
 
 from bellhop.adapters.charts import schemas
+from bellhop.adapters.charts.ignoring import without_ignored
 from bellhop.engine import tar
 from bellhop.errors import InvalidError, MissingError, TooLargeError
 
@@ -95,7 +96,7 @@ def pack(files: Mapping[str, bytes], place: str, of: str) -> Chart:
     }
     if _ABOUT not in inside:
         raise MissingError(f"cannot take {of}: there is no {_ABOUT} in that folder")
-    return check(_packed("chart", inside), of)
+    return check(_packed("chart", without_ignored(inside)), of)
 
 
 def read(content: bytes) -> Chart:

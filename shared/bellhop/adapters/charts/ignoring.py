@@ -1,0 +1,63 @@
+"""Files of a chart's folder that are not packed, as its `.helmignore` says and Helm reads that.
+
+Helm heeds it only where it packs a folder, which is done here in its place: what is in an archive
+is deployed, and counts towards the megabyte that a release may have.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+
+_FILE = ".helmignore"
+_ALWAYS = "templates/.?*"
+
+
+class _Rule(Struct, frozen=True):
+    """One line: a pattern for names, or with a slash for paths."""
+
+    pattern: str
+    negated: bool
+    folders: bool
+
+    @classmethod
+    def of(cls, line: str) -> _Rule:
+        pattern = line.removeprefix("!")
+        return cls(pattern.removesuffix("/"), pattern != line, pattern.endswith("/"))
+
+    def ignores(self, path: str, *, folder: bool) -> bool:
+        if self.folders and not folder:
+            # So Helm has it: a negated rule ignores whatever it does not match.
+            return self.negated
+        return self._matches(path) != self.negated
+
+    def _matches(self, path: str) -> bool:
+        if "/" not in self.pattern:
+            return fnmatchcase(posixpath.basename(path), self.pattern)
+        parts, patterns = path.split("/"), self.pattern.removeprefix("/").split("/")
+        return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
+
+
+def without_ignored(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files of a chart's folder that are packed."""
+    rules = list(_rules(files.get(_FILE, b"").decode(errors="replace")))
+    return {path: content for path, content in files.items() if not _is_ignored(path, rules)}
+
+
+def _rules(text: str) -> Iterator[_Rule]:
+    for line in (*map(str.strip, text.splitlines()), _ALWAYS):
+        if line and not line.startswith("#"):
+            yield _Rule.of(line)
+
+
+def _is_ignored(path: str, rules: list[_Rule]) -> bool:
+    """Say whether a file is ignored, or a folder that it is in."""
+    ends = [at for at, letter in enumerate(path) if letter == "/"]
+    return any(
+        rule.ignores(part, folder=part != path)
+        for part in (*(path[:end] for end in ends), path)
+        for rule in rules
+    )

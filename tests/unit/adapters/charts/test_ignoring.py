@@ -1,0 +1,44 @@
+"""What `.helmignore` keeps out of a chart, as Helm's own tests and documents have it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bellhop.adapters.charts.ignoring import without_ignored
+
+FILES = (
+    "Chart.yaml",
+    "a.txt",
+    "cargo/a.txt",
+    "cargo/deep/a.txt",
+    "docs/b.txt",
+    "templates/web.yaml",
+    "templates/web.yaml.bak",
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "ignored"),
+    [
+        ("", set()),
+        ("# a.txt", set()),
+        ("a.txt", {"a.txt", "cargo/a.txt", "cargo/deep/a.txt"}),
+        ("/a.txt", {"a.txt"}),
+        ("cargo/*.txt", {"cargo/a.txt"}),
+        ("docs/", {"docs/b.txt"}),
+        ("docs", {"docs/b.txt"}),
+        ("a.txt/", set()),
+        ("  *.bak  ", {"templates/web.yaml.bak"}),
+        ("?.txt", {"a.txt", "cargo/a.txt", "cargo/deep/a.txt", "docs/b.txt"}),
+        ("cargo/[a-c].txt\r\n\ndocs/b.txt", {"cargo/a.txt", "docs/b.txt"}),
+    ],
+)
+def test_a_line_ignores_files(line: str, ignored: set[str]) -> None:
+    files = {**dict.fromkeys(FILES, b""), ".helmignore": line.encode()}
+    assert set(files) - set(without_ignored(files)) == ignored
+
+
+def test_hidden_files_are_no_templates() -> None:
+    """Helm ignores them without being told."""
+    files = dict.fromkeys(("Chart.yaml", ".git", "templates/.web.yaml.swp"), b"")
+    assert list(without_ignored(files)) == ["Chart.yaml", ".git"]
