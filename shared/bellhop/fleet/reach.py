@@ -91,6 +91,9 @@ def elsewhere(declared: ClusterProfile | ClusterSet) -> Iterator[str]:
         named += [("patchesFrom", each.namespace, each.name) for each in spec.patches_from]
         charts = [ref for each in spec.charts() for ref in each.refs]
         named += [("helmCharts", each.namespace, each.name) for each in charts]
+        sources = [each for each in spec.readings() if each.field.startswith("helmCharts")]
+        named += [("helmCharts", each.namespace, each.name) for each in sources]
+        named += [("remoteURL", each.namespace, each.name) for each in spec.login_refs()]
         named += [("checks", each.namespace, each.name) for each in spec.check_refs()]
         refs = (each.resource for each in spec.template_resource_refs)
         named += [("templateResourceRefs", each.namespace, each.name) for each in refs]

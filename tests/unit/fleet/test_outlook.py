@@ -256,6 +256,15 @@ spec:
     releaseNamespace: apps
     valuesFrom: [{kind: ConfigMap, namespace: other, name: v}]
 """
+TEAM_URL = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: Profile
+metadata: {name: own, namespace: fleet}
+spec:
+  clusterSelector: {matchLabels: {env: production}}
+  policyRefs:
+  - remoteURL: {url: 'https://files.example', secretRef: {namespace: other, name: login}}
+"""
 MEASURED = """validateHealths:
   - name: errors
     featureID: Resources
@@ -294,6 +303,25 @@ TEAM_SET = TEAM_SET.replace("ClusterSet", "Set")
             [TEAM_CHART, holder("v", config("a"), namespace="fleet")],
             ["its helmCharts name 'other/v', for which 'fleet/v' is taken"],
             id="another is named by a chart",
+        ),
+        pytest.param(
+            [
+                TEAM_CHART.replace("oci://registry.example.com", "bucket://other"),
+                holder("v", config("a"), namespace="fleet"),
+            ],
+            [
+                "its helmCharts name 'other/v', for which 'fleet/v' is taken",
+                "its helmCharts name 'other/web', for which 'fleet/web' is taken",
+            ],
+            id="another is named as the source of a chart",
+        ),
+        pytest.param(
+            [TEAM_URL],
+            [
+                "its remoteURL name 'other/login', for which 'fleet/login' is taken",
+                "Profile 'fleet/own' names Secret 'fleet/login', which is not there yet",
+            ],
+            id="another is named for a URL",
         ),
         pytest.param(
             [
