@@ -62,7 +62,10 @@ def event_readings(event: Event) -> Iterator[Reading]:
 def _templates(each: Reading) -> dict[str, str]:
     """Return what may be templates, by their fields."""
     if each.address:
-        return {f"{each.field}.remoteURL.url": each.address.url}
+        place = f"{each.field}.remoteURL"
+        secret, namespace = each.address.secret, each.address.namespace
+        names = {f"{place}.secretRef.name": secret, f"{place}.secretRef.namespace": namespace}
+        return {f"{place}.url": each.address.url, **names}
     return {f"{each.field}.namespace": each.namespace, f"{each.field}.name": each.name}
 
 

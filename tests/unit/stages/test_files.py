@@ -137,9 +137,8 @@ stringData: {username: ada, password: pa55, token: t0ken, caFile: PEM}
 """
         )
         fleet.files.served[URL] = {"web.yaml": config("web")}
-        more = (
-            "interval: 90s, insecureSkipTLSVerify: true, plainHTTP: true, secretRef: {name: login}"
-        )
+        more = "interval: 90s, insecureSkipTLSVerify: true, plainHTTP: true"
+        more += ", secretRef: {name: 'login{{ if false }}s{{ end }}'}"
         fleet.apply(own(remote(more)))
         fleet.pump()
         assert list(data(east)) == ["web"]
