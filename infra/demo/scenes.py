@@ -69,8 +69,8 @@ class Scenes:
         self._guard_services()
         self._publish_services()
         self._console.print(
-            "\n[bold]That was Bellhop:[/bold] what rings in one cluster is carried to the right"
-            " rooms, and taken away when it is over."
+            "\n[bold]That was Bellhop:[/bold] a change in one cluster deployed add-ons, there or in"
+            " another one, and its end removed them."
         )
 
     def suggest(self) -> None:
