@@ -15,8 +15,11 @@ import pytest
 
 from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.errors import TemporaryError
+from bellhop.fleet.previewing import now
 from bellhop.messages import Apply
 from bellhop.model.gvk import GVK
+from bellhop.ports.charts import Release, Wanted
 from bellhop.programs.layer import download
 from tests.contract.test_preview_api_server import EAST, kube  # noqa: F401 - a fixture
 from tests.fakes.chart import packed
@@ -110,6 +113,14 @@ def test_what_others_change_or_delete_is_put_back(fleet: Fleet, kube: KubeClient
     assert fleet.records.inventories.get(EAST, "p") == deployed
 
 
+class Halted(HelmCharts):
+    """Previews releases, and deploys none for now."""
+
+    def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
+        del kubeconfig, wanted
+        raise TemporaryError("no release is deployed now")
+
+
 def test_what_is_excluded_stays_as_others_decided(fleet: Fleet, kube: KubeClient) -> None:
     """No ring and no upgrade writes it again; an object that is made again has the chart's."""
     more = """syncMode: ContinuousWithDriftDetection
@@ -123,8 +134,16 @@ def test_what_is_excluded_stays_as_others_decided(fleet: Fleet, kube: KubeClient
     fleet.pump()
     assert fleet.records.inventories.get(EAST, "p") == deployed
 
+    helm = fleet.charts
+    fleet.charts = Halted(download() / "helm")  # type: ignore[assignment]
+    fleet.reread()
     fleet.apply(charts(of=chart(values="greeting: two", version="1.1.0"), more=more))
     fleet.pump()
+    diffs = [each.change.diff for each in now(fleet.installation(), "p")]
+    assert "+  greeting: theirs" in "".join(diffs)
+    fleet.charts = helm
+    fleet.reread()
+    again(fleet)
     assert greeting(kube) == "theirs"
     assert outcome(fleet) == ("Provisioned", "")
     assert kube.merge(CONFIG, "apps", "web-config", {"data": {"greeting": "later"}})

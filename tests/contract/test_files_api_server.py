@@ -80,7 +80,7 @@ def there(kube: KubeClient) -> dict[str, Any]:
 
 
 def fetch(fleet: Fleet, kube: KubeClient, site: Site, files: Mapping[str, str]) -> None:
-    """Have Flux fetch a revision, and its source ring."""
+    """Let Flux fetch a revision, and the forwarder report that."""
     content = tarball(files)
     digest = hashlib.sha256(content).hexdigest()
     path = f"/git/{digest}.tar.gz"

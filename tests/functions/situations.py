@@ -456,7 +456,7 @@ def _lost(post: Post) -> None:
 
 
 def gives_way(post: Post) -> None:
-    """Who waits for an object that a profile no longer has is told."""
+    """A profile that waits for an object gets a message once another one gives it up."""
     key, others = post.matching(), post.others()
     for message in (_instantiate(key), _apply(key)):
         post.work(message, by=others)

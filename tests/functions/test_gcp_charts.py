@@ -45,7 +45,7 @@ def project(pubsub_place: str, storage: Storage) -> Iterator[Project]:
 def test_a_chart_comes_and_goes_with_its_profile(
     stand: Stand, google_sources: Path, source_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Whoever unpacked the sources may have lost the mode of Helm: the function gives it back.
+    """Unpacking the sources may lose the mode of Helm: the function restores it.
 
     It takes seconds: each function starts as a process of its own.
     """

@@ -1,7 +1,7 @@
 """Where the files of an add-on are that no ConfigMap or Secret holds: a Flux source, or a URL.
 
-A profile reads a Flux source as it reads any object of the cluster `mgmt/mgmt`, so that a new
-revision rings. Of a URL it reads a digest.
+A profile reads a Flux source as it reads any object of the cluster `mgmt/mgmt`, whose forwarder
+reports a new revision. Of a URL it reads a digest.
 """
 
 from __future__ import annotations

@@ -294,7 +294,7 @@ def test_values_of_an_event_are_no_template_beside_one_for_deploy_time(
 
 
 def test_nothing_is_deployed_once_the_lease_is_over(fleet: Fleet, east: FakeKube) -> None:
-    """Another worker may be at it: who took so long to find a chart begins anew."""
+    """A worker that took too long to find a chart starts again: another one may have the lease."""
     deployed: list[int] = []
     fleet.repositories.meanwhile = [
         lambda: deployed.append(len(fleet.charts.deployed)),

@@ -73,7 +73,7 @@ def repository(files: dict[str, str] | None, **annotations: str) -> dict[str, An
 
 
 def fetch(fleet: Fleet, files: dict[str, str], **annotations: str) -> None:
-    """Have Flux fetch files, which rings."""
+    """Let Flux fetch files, and the forwarder report that."""
     fleet.files.served[ARTIFACT] = files
     write(fleet, repository(files, **annotations))
     fleet.pump()
@@ -261,7 +261,7 @@ class TestFlux:
     def test_a_new_revision_is_deployed_at_once(
         self, fleet: Fleet, east: FakeKube, mgmt: FakeKube
     ) -> None:
-        """Its source rings, and what the revision lacks goes."""
+        """Objects that the new revision no longer has are removed."""
         first = {"apps/a.yaml": config("a", "v: '1'"), "apps/b.yaml": config("b")}
         fleet.files.served[ARTIFACT] = first
         mgmt.put(repository(first))

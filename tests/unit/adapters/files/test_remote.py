@@ -68,7 +68,7 @@ def files(clock: FakeClock) -> FileDownloads:
     ],
 )
 def test_a_body_is_one_file(files: FileDownloads, path: str, name: str) -> None:
-    """Whoever reads it takes it for YAML or JSON by its ending."""
+    """The ending of its name says that it holds manifests."""
     with Site({path.partition("?")[0] or "/": YAML}) as site:
         found = files.remote(Remote(f"{site.address}{path}"))
     assert found.files == {name: YAML}
@@ -152,7 +152,7 @@ def test_each_status_has_its_sentence(
 
 @pytest.mark.parametrize("body", [b"", tarball({}), tarball({"a.yaml": ""})])
 def test_nothing_is_no_file(files: FileDownloads, body: bytes) -> None:
-    """A server that has lost its files must not have all that they brought removed."""
+    """A server that has lost its files does not have the add-ons removed."""
     with Site({"/a": body}) as site, pytest.raises(InvalidError) as caught:
         files.remote(Remote(f"{site.address}/a"))
     assert str(caught.value) == (

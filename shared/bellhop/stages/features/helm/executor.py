@@ -140,7 +140,7 @@ class Releases:
         changes: list[Change] = []
         for step in (*plan.forth, *plan.back):
             if isinstance(step, Deploy):
-                found = self._wanted(helm, step.wanted, there=_is_known(step.held))
+                found = self._wanted(work, helm, step.wanted, there=_is_known(step.held))
                 changes += self._preview.deploy(helm, work, kubeconfig, step, found)
             else:
                 changes += self._preview.leave(helm, work, kubeconfig, step)
@@ -169,7 +169,9 @@ class Releases:
             cluster.key, version=cluster.credentials, account=work.profile.account
         )
 
-    def _wanted(self, helm: Helm, each: Desired, *, there: bool) -> tuple[Archive, Wanted]:
+    def _wanted(
+        self, work: Work, helm: Helm, each: Desired, *, there: bool
+    ) -> tuple[Archive, Wanted]:
         """Find a chart, and say what Helm is to make of it.
 
         Raises:
@@ -189,7 +191,7 @@ class Releases:
             labels=each.how.labels,
             annotations=each.how.annotations,
         )
-        return archive, wanted
+        return archive, self._keeping(work, each, wanted)
 
     def _keeping(self, work: Work, each: Desired, wanted: Wanted) -> Wanted:
         """Keep what others have decided of a release's objects."""
@@ -216,8 +218,7 @@ class Releases:
             helm, kubeconfig = self._tools(), self._kubeconfig(work)
             taken = self._claims.take(cluster, key, profile, free=step.held is None)
             there = _is_known(step.held) or self._is_there(helm, kubeconfig, step.wanted, taken)
-            archive, wanted = self._wanted(helm, step.wanted, there=there)
-            wanted = self._keeping(work, step.wanted, wanted)
+            archive, wanted = self._wanted(work, helm, step.wanted, there=there)
             self._refuse_late(work)
             begun = True
             self._define(work, helm, wanted)
