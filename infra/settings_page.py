@@ -195,10 +195,10 @@ def told_by(cloud: str) -> dict[str, str]:
     """Return what the modules that read them say of each."""
     readers = LIBRARY / cloud / "resources.py", LIBRARY / "cloud" / "charts.py"
     trees = (ast.parse(each.read_text()) for each in readers)
-    told = "\n".join(ast.get_docstring(each) or "" for each in trees)
+    text = "\n".join(ast.get_docstring(each) or "" for each in trees)
     return {
         name: meaning.strip()
-        for name, meaning in (each.split(None, 1) for each in _MEANING.findall(told))
+        for name, meaning in (each.split(None, 1) for each in _MEANING.findall(text))
     }
 
 

@@ -1,4 +1,4 @@
-"""Helm as the packages have it: the one program whose digest is known, for x86_64 alone.
+"""Helm as the packages have it: the one program whose digest is known, for x86_64 only.
 
 It lies at the same place in the layer for Lambda, which unpacks to /opt, and in the source for
 Google, which lies in /workspace: BELLHOP_HELM names it there.

@@ -2,7 +2,7 @@
 
     main.py             the targets of functions-framework: `handle`, and `hear` of ingest
     functions/ bellhop/ what the stage may load
-    helm/               Helm, for `charts` alone
+    helm/               Helm, for `charts` only
     requirements.txt    what these load of others, by version and hash: Google installs it
 
 Who wants what stays behind otherwise, as it weighs too much, takes `STAGE-LAYER` instead: the same

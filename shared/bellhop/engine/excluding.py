@@ -77,7 +77,7 @@ def _at(there: Any, steps: Sequence[str]) -> Any:
 
 
 def _prune(ours: Sequence[Any], there: Any, steps: Sequence[str]) -> None:
-    """Take a path out of fields that are ours, and the branches that led to it alone."""
+    """Take a path out of fields that are ours, and branches that led only to it."""
     step, rest = steps[0], steps[1:]
     place: Any = int(step) if isinstance(there, list) and step.isdigit() else step
     below, fields = _below(there, ours, place, _at(there, [step]))

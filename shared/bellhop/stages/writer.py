@@ -357,15 +357,15 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
         ]
         for content in contents
     ]
-    beside = [list(map(dict, draft.generated)), list(map(_told, draft.reads))]
+    beside = [list(map(dict, draft.generated)), list(map(_described, draft.reads))]
     told = [described, *beside]
     return replace(draft, contents=contents, digest=digest(told))
 
 
-def _told(reading: Reading) -> dict[str, Any]:
-    """Describe what is read: without files as it always was."""
-    told: dict[str, Any] = to_builtins(reading)
-    return {name: each for name, each in told.items() if each or name not in _OF_FILES}
+def _described(reading: Reading) -> dict[str, Any]:
+    """Describe a reading for the digest: one without files has the fields that it always had."""
+    fields: dict[str, Any] = to_builtins(reading)
+    return {name: each for name, each in fields.items() if each or name not in _OF_FILES}
 
 
 def _special(content: Content) -> tuple[Any, ...]:

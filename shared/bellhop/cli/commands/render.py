@@ -141,6 +141,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     trigger's source is evaluated on the objects, and what it generates is printed: each profile,
     its instantiated ConfigMaps and Secrets, and for each destination what would be applied.
     Helm renders charts, without a cluster and, unless --download is given, without a network.
+    A trigger with files at URLs or in sources of Flux is refused: they are not read.
     """
     if (template is None) == (not paths):
         raise click.UsageError("name a TEMPLATE, or with -f the manifests of a trigger")

@@ -115,12 +115,12 @@ run "deploys_charts_by_a_function_of_their_own" {
 
   assert {
     condition     = aws_lambda_function.stage["charts"].architectures == tolist(["x86_64"]) && aws_lambda_function.stage["charts"].filename == "./tests/packages/charts-x86_64.zip" && aws_lambda_function.stage["deploy"].architectures == tolist(["arm64"])
-    error_message = "There is a Helm for x86_64 alone."
+    error_message = "There is a Helm for x86_64 only."
   }
 
   assert {
     condition     = aws_lambda_layer_version.helm["charts"].filename == "./tests/packages/layer-helm-x86_64.zip" && local.environments.charts.BELLHOP_HELM == "/opt/helm/helm"
-    error_message = "Helm is in a layer, where the function is told."
+    error_message = "Helm is in a layer, where BELLHOP_HELM says."
   }
 
   assert {
