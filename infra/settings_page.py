@@ -19,7 +19,7 @@ import click
 from msgspec.structs import fields
 
 from bellhop.cli.commands.serve import command as serve
-from bellhop.programs.program import HELM
+from bellhop.programs.program import HELM, KUBECTL
 from bellhop.settings import Settings
 from infra.terraform_tables import MODULES, read
 
@@ -188,7 +188,7 @@ def read_by(cloud: str) -> set[str]:
         for each in ast.walk(tree)
         if isinstance(each, ast.Constant) and isinstance(each.value, str)
     ]
-    return {text for text in texts if _VARIABLE.fullmatch(text)} | {HELM.variable}
+    return {text for text in texts if _VARIABLE.fullmatch(text)} | {HELM.variable, KUBECTL.variable}
 
 
 def told_by(cloud: str) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""The entry points of the deploy stage's half that runs Helm."""
+"""The entry points of the deploy stage's half that runs Helm and kubectl."""

@@ -1,4 +1,7 @@
-"""Deploy charts on Lambda, fed by the queue of `charts`; Helm is in a layer."""
+"""Deploy charts and kustomizations on Lambda, fed by the queue of `charts`.
+
+Helm and kubectl are in a layer.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,7 @@ with undisturbed():
     from bellhop.aws.access import access_of, secrets_of
     from bellhop.aws.batch import Batch
     from bellhop.aws.resources import Resources
-    from bellhop.cloud.charts import helm
-    from bellhop.cloud.files import LateDownloads
-    from bellhop.ports.tools import Tools
+    from bellhop.cloud.charts import tools
     from bellhop.records.catalogs import Catalogs
     from bellhop.stages.execute import Execute
     from bellhop.stages.hands import HELPERS, Hands
@@ -21,9 +22,8 @@ def _stage(here: Resources) -> Execute:
     access, catalogs = access_of(here, secrets_of(here)), Catalogs(here.records)
     publisher, settings, log = here.publisher, here.settings, here.log
     metrics, hands = Prometheus(here.reach), Hands(HELPERS)
-    tools = Tools(helm(here), files=LateDownloads(here.reach, here.records.clock))
     return Execute(
-        catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools
+        catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools(here)
     )
 
 

@@ -1,4 +1,7 @@
-"""Deploy charts on Cloud Run functions: Pub/Sub pushes what is for `charts`; Helm lies beside."""
+"""Deploy charts and kustomizations on Cloud Run functions: Pub/Sub pushes what is for `charts`.
+
+Helm and kubectl lie beside.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,10 @@ with undisturbed():
     from cloudevents.http import CloudEvent
 
     from bellhop.adapters.metrics import Prometheus
-    from bellhop.cloud.charts import helm
-    from bellhop.cloud.files import LateDownloads
+    from bellhop.cloud.charts import tools
     from bellhop.gcp.access import access_of, secrets_of
     from bellhop.gcp.push import Push
     from bellhop.gcp.resources import Resources
-    from bellhop.ports.tools import Tools
     from bellhop.records.catalogs import Catalogs
     from bellhop.stages.execute import Execute
     from bellhop.stages.hands import HELPERS, Hands
@@ -24,9 +25,8 @@ def _stage(here: Resources) -> Execute:
     access, catalogs = access_of(here, secrets_of(here)), Catalogs(here.records)
     publisher, settings, log = here.publisher, here.settings, here.log
     metrics, hands = Prometheus(here.reach), Hands(HELPERS)
-    tools = Tools(helm(here), files=LateDownloads(here.reach, here.records.clock))
     return Execute(
-        catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools
+        catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools(here)
     )
 
 

@@ -2,7 +2,7 @@
 
     wheels ─► tree of an architecture ─► compiled ─► a zip for each stage ─┬─► SHA256SUMS last
        └────────────────────────────────────────────► a zip for each layer ┤
-    Helm ─────────────────────────────────────────────────────► its layer ─┘
+    Helm, kubectl ──────────────────────────────────────────► their layer ─┘
 
 The same sources, the same lock and the same Python make the same bytes, wherever and whenever:
 what is compiled names the folder that Lambda unpacks to. Code travels compiled as well, since
@@ -23,7 +23,7 @@ from infra.package.interpreter import find_interpreter
 from infra.package.models import shortened
 from infra.package.modules import Reached, reached
 from infra.package.parts import LAYERS, closed, distributions, kept
-from infra.package.programs import ARCHITECTURE, PLACE, helm
+from infra.package.programs import ARCHITECTURE, PLACES, programs
 from infra.package.wheels import ARCHITECTURES, LOCK, fetch
 from infra.package.zips import filled, zipped
 
@@ -41,22 +41,22 @@ def build(
 ) -> Mapping[str, Path]:
     """Build the zips of stages and layers into a folder; return them by their names.
 
-    Helm's layer comes with the stage `charts`, for the one architecture that there is a Helm for.
+    The layer of Helm and kubectl comes with the stage `charts`, for their one architecture.
 
     Raises:
         InvalidError: a distribution is not locked.
-        MissingError: there is no Python of Lambda's version, or no Helm.
+        MissingError: there is no Python of Lambda's version, or no Helm or kubectl.
         UnreachableError: wheels were not fetched before, and cannot be now.
     """
     wanted = {stage: reached(f"functions.{stage}.aws") for stage in stages}
     beside = {f"layer-{layer}": LAYERS[layer] for layer in layers}
-    program = helm() if CHARTS in wanted else {}
+    beyond = programs() if CHARTS in wanted else {}
     made = {}
     with filled(into) as folder:
         for architecture in architectures:
             zips = chain(_zips(wanted, architecture), _layers(beside, architecture))
-            if program and architecture == ARCHITECTURE:
-                zips = chain(zips, [("layer-helm", zipped(program, {PLACE}))])
+            if beyond and architecture == ARCHITECTURE:
+                zips = chain(zips, [("layer-helm", zipped(beyond, PLACES.values()))])
             for what, content in zips:
                 name = f"{what}-{architecture}.zip"
                 folder.put(name, content)

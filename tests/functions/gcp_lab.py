@@ -28,7 +28,7 @@ from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.frameworks import Answer, Function, Functions
 from infra.lab.google_storage import Storage
-from infra.package.programs import PLACE
+from infra.package.programs import PLACES
 from tests.functions.lab import FEEDS
 from tests.functions.owner import Owner
 from tests.functions.writes import Writes
@@ -192,7 +192,8 @@ class Stand:
         self.project = project
         self.functions = Functions(folder)
         environment = {**project.environment, **project.emulators}
-        environment["BELLHOP_HELM"] = str(sources / CHARTS / PLACE)
+        for program, place in PLACES.items():
+            environment[program.variable] = str(sources / CHARTS / place)
         stages = set(STAGES) - ({CHARTS} - project.topics.keys())
         places = sources / "ingest", installed / "ingest"
         self._ingest, self._hears = Function(*places, STAGES["ingest"], environment), False

@@ -1,4 +1,4 @@
-"""Charts on Google Cloud: the function as functions-framework starts it, with Helm beside it."""
+"""Charts and kustomizations on Google Cloud, by the function as functions-framework starts it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from bellhop.model.gvk import GVK, ObjectKey
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.google_storage import Storage
-from infra.package.programs import PLACE
+from infra.package.programs import PLACES
 from tests.fakes.chart import packed, repository
+from tests.fakes.manifests import config, join
+from tests.fakes.tarballs import packed as packed_folder
 from tests.functions.conftest import SETTINGS
 from tests.functions.gcp_lab import Project, Stand
 
 CONFIG = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "web-config")
+BUILT = ObjectKey(CONFIG.gvk, "default", "built-web")
 CHARTED = """
 apiVersion: config.projectsveltos.io/v1beta1
 kind: ClusterProfile
@@ -32,7 +35,12 @@ spec:
     chartVersion: 1.x
     releaseName: web
     releaseNamespace: default
+  kustomizationRefs: [{{kind: ConfigMap, namespace: default, name: folder}}]
 """
+FOLDER = {
+    "kustomization.yaml": "resources: [config.yaml]\nnamePrefix: built-\n",
+    "config.yaml": config("web", "v: '1'"),
+}
 
 
 @pytest.fixture
@@ -42,23 +50,25 @@ def project(pubsub_place: str, storage: Storage) -> Iterator[Project]:
     one.close()
 
 
-def test_a_chart_comes_and_goes_with_its_profile(
+def test_a_chart_and_a_kustomization_come_and_go_with_their_profile(
     stand: Stand, google_sources: Path, source_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Unpacking the sources may lose the mode of Helm: the function restores it.
+    """Unpacking the sources may lose the modes of programs: the function restores them.
 
     It takes seconds: each function starts as a process of its own.
     """
-    (google_sources / CHARTS / PLACE).chmod(0o644)
+    programs = [google_sources / CHARTS / place for place in PLACES.values()]
+    for program in programs:
+        program.chmod(0o644)
     owner, someone = stand.project.owner(), Someone(source_cluster.kubeconfig())
     owner.register("east", source_cluster.kubeconfig(), env="production")
     with repository(packed(tmp_path)) as site:
         charted = CHARTED.format(address=site.address)
-        owner.apply(charted)
-        stand.wait(lambda: someone.get(CONFIG))
+        owner.apply(join(packed_folder("folder", FOLDER), charted))
+        stand.wait(lambda: someone.get(CONFIG) and someone.get(BUILT))
         owner.withdraw(charted)
-        stand.wait(lambda: someone.get(CONFIG) is None)
+        stand.wait(lambda: not (someone.get(CONFIG) or someone.get(BUILT)))
 
-    assert os.access(google_sources / CHARTS / PLACE, os.X_OK)
+    assert all(os.access(program, os.X_OK) for program in programs)
     assert stand.lines(severity="ERROR") == []
     someone.close()

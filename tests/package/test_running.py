@@ -31,6 +31,7 @@ from tests.fakes.manifests import (
     source,
     trigger,
 )
+from tests.fakes.tarballs import packed as packed_folder
 from tests.functions.lab import Account, User, event
 from tests.package.zipped import Zipped, environment
 
@@ -205,10 +206,15 @@ CHARTED = """
   patches:
   - patch: '[{{"op": "add", "path": "/data/patched", "value": "yes"}}]'
     target: {{kind: ConfigMap}}
+  kustomizationRefs: [{{kind: ConfigMap, namespace: default, name: folder}}]
 """
+FOLDER = {
+    "kustomization.yaml": "resources: [config.yaml]\nnamePrefix: built-\n",
+    "config.yaml": config("web", "v: '1'"),
+}
 
 
-def test_charts_deploys_by_the_helm_of_its_layer(
+def test_charts_deploys_by_the_programs_of_its_layer(
     account: Account,
     source_cluster: Cluster,
     lambdas: Lambdas,
@@ -216,11 +222,12 @@ def test_charts_deploys_by_the_helm_of_its_layer(
     helm_layer: Path,
     tmp_path: Path,
 ) -> None:
-    """Deploy leaves a chart to it; the patch is applied by our code in a process of Helm's.
+    """Deploy leaves charts and kustomizations to it; our code patches in a process of Helm's.
 
     It takes seconds: the functions start cold from their zips, each in a process of its own.
     """
     account.environment["BELLHOP_HELM"] = "/opt/helm/helm"
+    account.environment["BELLHOP_KUBECTL"] = "/opt/kubectl/kubectl"
     user = User(account)
     user.register("east", source_cluster.kubeconfig(), env="production")
     chosen = {stage: packages[stage] for stage in ("deploy", "charts")}
@@ -228,7 +235,8 @@ def test_charts_deploys_by_the_helm_of_its_layer(
     outcomes = user.here.records.outcomes
     with repository(packed(tmp_path)) as site:
         asked = profile(more=CHARTED.format(address=site.address).strip())
-        user.apply(join(asked, holder("own", config("beside"))))
+        beside, folder = holder("own", config("beside")), packed_folder("folder", FOLDER)
+        user.apply(join(asked, beside, folder))
         functions.pump("deploy", "apply", "charts", until=lambda: outcomes.get("fleet/east", "own"))
 
     [found] = outcomes.of("fleet/east")
@@ -238,6 +246,7 @@ def test_charts_deploys_by_the_helm_of_its_layer(
     assert made
     assert made["data"] == {"greeting": "hello", "patched": "yes"}
     assert _there(kube, "beside")
+    assert _there(kube, "built-web")
     kube.close()
 
 

@@ -1,8 +1,9 @@
-"""What deploys charts in a function: the Helm of its package or layer, and a cache in `/tmp`.
+"""What the function `charts` has beyond others: Helm, kubectl, and a cache of archives in `/tmp`.
 
 Terraform sets the environment that is read here:
 
     BELLHOP_HELM        where Helm is, in the function's layer or beside its sources
+    BELLHOP_KUBECTL     where kubectl is, in the function's layer or beside its sources
 """
 
 from __future__ import annotations
@@ -12,24 +13,28 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from bellhop.adapters.kustomize.kustomizations import KubectlKustomizations
+from bellhop.cloud.files import LateDownloads
 from bellhop.cloud.resources import Resources
 from bellhop.fleet import charts
-from bellhop.ports.charts import Helm
-from bellhop.programs.program import HELM
+from bellhop.ports.tools import Tools
+from bellhop.programs.program import HELM, KUBECTL, Program
 
 _MOST_BYTES = 64 << 20
 """Archives in the cache: on Cloud Run `/tmp` is memory."""
 
 
-def helm(here: Resources, environ: Mapping[str, str] = os.environ) -> Helm:
-    """Return what deploys charts in a function."""
-    _make_executable(environ)
-    folder = Path(tempfile.gettempdir()) / "charts"
-    return charts.helm(folder, here.reach, here.settings, here.records.clock, _MOST_BYTES)
+def tools(here: Resources, environ: Mapping[str, str] = os.environ) -> Tools:
+    """Return what the function deploys charts and kustomizations with."""
+    for program in (HELM, KUBECTL):
+        _make_executable(program, environ)
+    folder, clock = Path(tempfile.gettempdir()) / "charts", here.records.clock
+    helm = charts.helm(folder, here.reach, here.settings, clock, _MOST_BYTES)
+    return Tools(helm, KubectlKustomizations(), LateDownloads(here.reach, clock))
 
 
-def _make_executable(environ: Mapping[str, str]) -> None:
-    """Let Helm be run where a builder unpacked it from sources without its mode."""
-    program = Path(environ.get(HELM.variable, ""))
-    if program.is_file() and not os.access(program, os.X_OK):
-        program.chmod(0o755)
+def _make_executable(program: Program, environ: Mapping[str, str]) -> None:
+    """Let a program be run where a builder unpacked it from sources without its mode."""
+    place = Path(environ.get(program.variable, ""))
+    if place.is_file() and not os.access(place, os.X_OK):
+        place.chmod(0o755)

@@ -31,7 +31,7 @@ from bellhop.errors import (
     WaitingError,
 )
 from bellhop.logs import Log
-from bellhop.messages import Apply, Publisher
+from bellhop.messages import CHARTS, Apply, Publisher
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Inventory, Outcome, Profile
 from bellhop.ports.access import Access
@@ -111,6 +111,7 @@ class Execute:
         self._turns = Turns(records, publisher)
         self._granting = Granting(records, publisher)
         self._revoking = Revoking(catalogs)
+        self._builds = tools.kustomizations is not None
         self._features = make_features(
             records, access, publisher, settings, hands=hands, tools=tools
         )
@@ -279,9 +280,11 @@ class Execute:
             return head
 
     def _bring(self, work: Work) -> None:
+        if self._lacks_kubectl(work) and self._hand_over(work, CHARTS):
+            return
         self._elsewhere.note(work)
         plans = [(feature, feature.plan(work)) for feature in self._each(work)]
-        if self._hand_over(work, plans):
+        if any(not plan.idle and self._hand_over(work, each.inbox) for each, plan in plans):
             return
         if work.dry:
             self._preview(work, plans)
@@ -313,18 +316,20 @@ class Execute:
             if not stands:
                 self._checks.tidy(work)
 
-    def _hand_over(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> bool:
-        """Leave what other workers are there for to them; say whether there was any.
+    def _lacks_kubectl(self, work: Work) -> bool:
+        """Say whether this worker cannot plan it, since a plan needs what kustomizations build."""
+        builds = any(each.kustomization for each in work.profile.contents)
+        return not self._builds and work.wanted and builds
+
+    def _hand_over(self, work: Work, inbox: str) -> bool:
+        """Publish the message to the inbox of other workers; say whether there are any.
 
         Where there are none, the feature says what is missing.
         """
-        for feature, plan in plans:
-            inbox = feature.inbox
-            others = inbox not in ("", work.message.of) and self._publisher.reaches(inbox)
-            if others and not plan.idle:
-                self._publisher.publish([replace(work.message, of=inbox)])
-                return True
-        return False
+        others = inbox not in ("", work.message.of) and self._publisher.reaches(inbox)
+        if others:
+            self._publisher.publish([replace(work.message, of=inbox)])
+        return others
 
     def _end(self, work: Work) -> None:
         if work.wanted:

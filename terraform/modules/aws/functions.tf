@@ -17,7 +17,7 @@ locals {
     }
   }
 
-  # There is no Helm for another architecture where packages are built.
+  # Packages have Helm and kubectl for no other architecture.
   architectures = { for stage in keys(local.stages) : stage => contains(local.charts, stage) ? "x86_64" : var.architecture }
 
   # Those that judge objects by rules, of sources and of checks.
@@ -50,7 +50,7 @@ locals {
     ingest   = length(var.ingest_allow) > 0 ? { BELLHOP_INGEST_ALLOW = join(",", var.ingest_allow) } : {}
     evaluate = {}
     deploy   = {}
-    charts   = { BELLHOP_HELM = "/opt/helm/helm" }
+    charts   = { BELLHOP_HELM = "/opt/helm/helm", BELLHOP_KUBECTL = "/opt/kubectl/kubectl" }
     sweep    = { BELLHOP_INGEST_URL = aws_apigatewayv2_api.ingest.api_endpoint, BELLHOP_KMS_KEY = aws_kms_key.this.arn }
     schedule = {}
   }
@@ -72,7 +72,7 @@ resource "aws_lambda_layer_version" "helm" {
   for_each = toset(local.charts)
 
   layer_name               = "${var.name}-helm"
-  description              = "Bellhop ${var.name}: Helm"
+  description              = "Bellhop ${var.name}: Helm and kubectl"
   compatible_architectures = [local.architectures[each.key]]
   compatible_runtimes      = [local.runtime]
   filename                 = "${var.packages}/layer-helm-${local.architectures[each.key]}.zip"

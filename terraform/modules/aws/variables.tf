@@ -38,7 +38,7 @@ variable "cel" {
 }
 
 variable "charts" {
-  description = "Whether profiles may deploy Helm charts: a function `charts` with Helm in a layer, on x86_64 whatever `architecture` says, and its queue."
+  description = "Whether profiles may deploy Helm charts and kustomizations: a function `charts` with Helm and kubectl in a layer, on x86_64 whatever `architecture` says, and its queue."
   type        = bool
   default     = false
 }

@@ -6,7 +6,7 @@ locals {
     sweep    = { memory = 1024, timeout = 300, concurrency = 4, instances = 20, warm = 0 }
     schedule = { memory = 512, timeout = 60, concurrency = 1, instances = 1, warm = 0 }
     }, {
-    # Helm takes a hundred megabytes a message.
+    # Helm or kubectl takes a hundred megabytes a message.
     for each in local.charts : each => { memory = 1024, timeout = 300, concurrency = 4, instances = 20, warm = 0 }
   })
 
@@ -56,7 +56,7 @@ locals {
     ingest   = length(var.ingest_allow) > 0 ? { BELLHOP_INGEST_ALLOW = join(",", var.ingest_allow) } : {}
     evaluate = {}
     deploy   = {}
-    charts   = { BELLHOP_HELM = "/workspace/helm/helm" }
+    charts   = { BELLHOP_HELM = "/workspace/helm/helm", BELLHOP_KUBECTL = "/workspace/kubectl/kubectl" }
     sweep    = merge({ BELLHOP_INGEST_URL = local.ingest_url }, local.secret_region == "" ? {} : { BELLHOP_SECRET_REGION = local.secret_region }, var.kms_key == null ? {} : { BELLHOP_KMS_KEY = var.kms_key })
     schedule = { BELLHOP_GUARD = local.guard }
     events   = {}

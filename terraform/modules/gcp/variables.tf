@@ -32,7 +32,7 @@ variable "cel" {
 }
 
 variable "charts" {
-  description = "Whether profiles may deploy Helm charts: a function `charts` with Helm in its package, and its topic."
+  description = "Whether profiles may deploy Helm charts and kustomizations: a function `charts` with Helm and kubectl in its package, and its topic."
   type        = bool
   default     = false
 }

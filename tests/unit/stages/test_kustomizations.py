@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bellhop.errors import UnreachableError
 from bellhop.fleet.generated import manifest
 from bellhop.fleet.previewing import now
-from bellhop.messages import Apply
+from bellhop.messages import CHARTS, Apply
 from bellhop.model.gvk import GVK, Identity
 from bellhop.model.record import Outcome
 from tests.fakes.charts import FakeCharts
@@ -591,12 +591,77 @@ def test_what_takes_too_long_is_not_the_clusters_fault(
 
 @pytest.mark.usefixtures("east")
 def test_without_a_program_the_feature_says_what_is_missing(fleet: Fleet) -> None:
-    """As in a function of a cloud, which has none yet."""
+    """As in a cloud without the function `charts`, and in one of an older version."""
     fleet.kustomizations = None  # type: ignore[assignment]
     fleet.reread()
     fleet.apply(join(packed("kust", files()), kustomized()))
     fleet.pump()
-    assert "cannot build kustomizations: nothing here can; put what" in said(fleet)
+    assert "cannot build kustomizations: they are switched off here; deploy" in said(fleet)
+
+
+@pytest.fixture
+def apart(fleet: Fleet, builds: CountingKustomizations) -> None:
+    """Only the workers of `charts` have kubectl, as in a cloud."""
+    fleet.kustomizations = None  # type: ignore[assignment]
+    fleet.reread()
+    others = {name: each for name, each in fleet.inboxes.items() if name != CHARTS}
+    fleet.kustomizations = builds  # type: ignore[assignment]
+    fleet.reread()
+    fleet.inboxes |= others
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_worker_without_kubectl_leaves_the_profile_to_one_that_has_it(
+    fleet: Fleet, east: FakeKube, builds: CountingKustomizations
+) -> None:
+    """From what comes first to what goes last, and all else that the profile has."""
+    beside = "policyRefs: [{kind: ConfigMap, namespace: default, name: beside}]"
+    plain = holder("beside", config("plain", "v: '0'", namespace="apps"))
+    fleet.apply(join(plain, packed("kust", files()), kustomized(more=beside)))
+    fleet.pump()
+    assert data(east) == {"apps/plain": "0", "apps/web": "1"}
+    assert phases(fleet) == {"Resources": "Provisioned", "Kustomize": "Provisioned"}
+
+    fleet.apply(packed("kust", files("v: '2'")))
+    fleet.pump()
+    assert data(east) == {"apps/plain": "0", "apps/web": "2"}
+    assert builds.built == ["base", "base"]
+
+    fleet.apply(join(plain, kustomized(more=beside, refs="[]")))
+    fleet.pump()
+    assert data(east) == {"apps/plain": "0"}
+    assert said(fleet) == ""
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_worker_without_kubectl_leaves_dry_runs_and_drift_to_one_that_has_it(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Both need what kustomizations build before it is known what there is to do."""
+    fleet.apply(join(packed("kust", files()), kustomized(more="syncMode: DryRun")))
+    fleet.pump()
+    kept = fleet.records.previews.get("fleet/east", "p")
+    assert kept
+    assert [each.action for each in kept.value.changes] == ["Create"]
+
+    fleet.apply(kustomized(more="syncMode: ContinuousWithDriftDetection"))
+    fleet.pump()
+    key = Identity("", "ConfigMap", "apps", "web")
+    east.put({**east.objects(CONFIG)[0], "data": {"v": "theirs"}})
+    fleet.publisher.publish([Apply("", "", "p", "fleet/east", touched=str(key))])
+    fleet.pump()
+    assert data(east) == {"apps/web": "1"}
+
+
+@pytest.mark.usefixtures("apart", "east")
+def test_a_worker_without_kubectl_looks_first_whether_the_profile_may_begin(
+    fleet: Fleet, builds: CountingKustomizations
+) -> None:
+    """A profile that waits for another one starts no other worker."""
+    fleet.apply(join(packed("kust", files()), kustomized(more="dependsOn: [other]")))
+    fleet.pump()
+    assert "other" in said(fleet)
+    assert builds.built == []
 
 
 def test_a_dry_run_and_a_preview_tell_what_would_change(fleet: Fleet, east: FakeKube) -> None:

@@ -119,8 +119,8 @@ run "deploys_charts_by_a_function_of_their_own" {
   }
 
   assert {
-    condition     = aws_lambda_layer_version.helm["charts"].filename == "./tests/packages/layer-helm-x86_64.zip" && local.environments.charts.BELLHOP_HELM == "/opt/helm/helm"
-    error_message = "Helm is in a layer, where BELLHOP_HELM says."
+    condition     = aws_lambda_layer_version.helm["charts"].filename == "./tests/packages/layer-helm-x86_64.zip" && local.environments.charts.BELLHOP_HELM == "/opt/helm/helm" && local.environments.charts.BELLHOP_KUBECTL == "/opt/kubectl/kubectl"
+    error_message = "Helm and kubectl are in a layer, where BELLHOP_HELM and BELLHOP_KUBECTL say."
   }
 
   assert {

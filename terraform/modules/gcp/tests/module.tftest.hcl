@@ -162,8 +162,8 @@ run "deploys_charts_by_a_function_of_their_own" {
   }
 
   assert {
-    condition     = google_storage_bucket_object.source["charts"].source == "./tests/packages/charts.zip" && google_cloudfunctions2_function.stage["charts"].service_config[0].environment_variables.BELLHOP_HELM == "/workspace/helm/helm"
-    error_message = "Helm is in the source, where BELLHOP_HELM says."
+    condition     = google_storage_bucket_object.source["charts"].source == "./tests/packages/charts.zip" && google_cloudfunctions2_function.stage["charts"].service_config[0].environment_variables.BELLHOP_HELM == "/workspace/helm/helm" && google_cloudfunctions2_function.stage["charts"].service_config[0].environment_variables.BELLHOP_KUBECTL == "/workspace/kubectl/kubectl"
+    error_message = "Helm and kubectl are in the source, where BELLHOP_HELM and BELLHOP_KUBECTL say."
   }
 
   assert {

@@ -81,8 +81,8 @@ class Building:
     def _build(self, wanted: Kustomization, how: Build, files: Found | None) -> str:
         if self._kustomizations is None:
             raise MissingError(
-                "cannot build kustomizations: nothing here can; put what `kubectl kustomize` writes"
-                " into a ConfigMap, and name that in policyRefs"
+                "cannot build kustomizations: they are switched off here; deploy the function"
+                " `charts` with Terraform's variable of that name"
             )
         from bellhop.engine.tarball import unpack  # noqa: PLC0415 - as above
 
