@@ -23,6 +23,7 @@ from bellhop.errors import (
     BellhopError,
     MissingError,
     PausedError,
+    PermanentError,
     StaleError,
     TemporaryError,
     UnauthorizedError,
@@ -283,13 +284,15 @@ class Execute:
         if self._lacks_kubectl(work) and self._hand_over(work, CHARTS):
             return
         self._elsewhere.note(work)
-        plans = [(feature, feature.plan(work)) for feature in self._each(work)]
+        plans = self._plans(work)
         if any(not plan.idle and self._hand_over(work, each.inbox) for each, plan in plans):
             return
+        idle = all(plan.idle for _, plan in plans)
+        if idle or work.dry:
+            _refuse_unplanned(work)
         if work.dry:
             self._preview(work, plans)
             return
-        idle = all(plan.idle for _, plan in plans)
         stands = idle and self._checks.have_passed(work)
         if not stands:
             self._pauses.refuse(work)
@@ -299,6 +302,23 @@ class Execute:
         self._watching.keep(work)
         self._conclude(work, stands=stands)
 
+    def _plans(self, work: Work) -> list[tuple[Feature[Any], Plan]]:
+        """Plan the features in order, up to one that cannot be planned now.
+
+        Raises:
+            BellhopError: nothing can be planned, or what is wrong concerns all features.
+        """
+        plans: list[tuple[Feature[Any], Plan]] = []
+        for feature in self._each(work):
+            try:
+                plans.append((feature, feature.plan(work)))
+            except BellhopError as error:
+                if not plans or not _is_of_one(error):
+                    raise
+                work.unplanned = feature.name, error
+                break
+        return plans
+
     def _conclude(self, work: Work, *, stands: bool) -> None:
         """Record how it ended; by `stands` the checks have passed already."""
         if work.failed:
@@ -307,6 +327,8 @@ class Execute:
             self._publisher.publish([replace(work.message, contested="", touched="")])
         elif work.lacking:
             raise together(work.lacking)
+        elif work.unplanned:
+            _refuse_unplanned(work)
         elif work.contests:
             self._endings.slow(work)
         else:
@@ -363,8 +385,10 @@ class Execute:
             checks(work)
 
     def _each(self, work: Work) -> Iterator[Feature[Any]]:
-        """Yield the features in order, and note at which one the work is."""
+        """Yield the features in order that can be planned, and note at which one the work is."""
         for feature in self._features:
+            if work.unplanned and work.unplanned[0] == feature.name:
+                break
             work.at = feature.name if feature.name in work.features else ""
             yield feature
         work.at = ""
@@ -417,6 +441,19 @@ class Execute:
         except (StaleError, WaitingError):
             work.held = dict(work.before)
             raise
+
+
+def _is_of_one(error: BellhopError) -> bool:
+    """Say whether what keeps a feature from being planned says nothing about the others."""
+    permanent = isinstance(error, PermanentError) and not isinstance(error, UnauthorizedError)
+    return permanent or type(error) is TemporaryError
+
+
+def _refuse_unplanned(work: Work) -> None:
+    """Raise why a feature cannot be planned, if one cannot."""
+    if work.unplanned:
+        work.at, error = work.unplanned
+        raise error
 
 
 def _tell_changed(work: Work, note: Note) -> None:

@@ -25,6 +25,9 @@ from bellhop.records import Records
 from bellhop.stages.files import FilesReader, not_of_cluster
 from bellhop.stages.titles import Titles
 
+TEMPLATES = ""
+"""The field of what templates read, in which no files of add-ons are named."""
+
 
 class Resources:
     """Objects by identifier, for one profile in one cluster."""
@@ -36,20 +39,20 @@ class Resources:
         titles: Titles,
         limits: Limits,
         files: FilesReader,
-        fields: tuple[str, ...],
     ) -> None:
-        """Of what has files of add-ons read those that are named in some fields."""
         self._files = files
-        self._fields = fields
         self._records = records
         self._access = access
         self._titles = titles
         self._limits = limits
 
-    def reader(self, profile: Profile) -> Callable[[Cluster], dict[str, dict[str, Any]]]:
+    def reader(
+        self, profile: Profile, *fields: str
+    ) -> Callable[[Cluster], dict[str, dict[str, Any]]]:
         """Return what reads for a cluster what a profile refers to where it is rendered for that.
 
-        What is the same for several clusters is read once.
+        It reads what some fields name as files of add-ons, and for the field `TEMPLATES` what
+        templates read. What is the same for several clusters is read once.
 
         Raises:
             NotAllowedError: something has no namespace, and the profile reads its own alone.
@@ -57,9 +60,7 @@ class Resources:
             TemporaryError: the cluster `mgmt/mgmt` does not answer.
         """
         read = cache(partial(self._read, profile))
-        reads = [
-            each for each in profile.reads if not each.field or each.field.startswith(self._fields)
-        ]
+        reads = [each for each in profile.reads if each.field.partition("[")[0] in fields]
         return lambda cluster: referred(reads, cluster_object(cluster), read, self._limits)
 
     def _read(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:

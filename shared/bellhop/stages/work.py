@@ -69,7 +69,8 @@ class Work:
     What is Local is brought for the `guests`; what of it one of them cannot have is told in
     `lacking`, with the reason. It has `got_on` once there is less to do.
     The objects that are `desired` are found out once, for all features that bring any, each with
-    which one does; with why what is built for one is `unbuilt`.
+    which one does; with why what is built for one is `unbuilt`. A feature that is `unplanned`
+    is named with the reason; those before it are carried out.
     It `reads_elsewhere` if templates read an object of `mgmt/mgmt`; None until that is looked up.
     """
 
@@ -102,6 +103,7 @@ class Work:
     reads_elsewhere: bool | None = None
     desired: tuple[Any, ...] | None = None
     unbuilt: BellhopError | None = None
+    unplanned: tuple[str, BellhopError] | None = None
 
     @cached_property
     def wanted(self) -> bool:

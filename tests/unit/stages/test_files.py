@@ -18,7 +18,7 @@ from bellhop.model.remote import Remote
 from tests.fakes.files import digest_of
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
-from tests.fakes.manifests import config, join, source
+from tests.fakes.manifests import config, holder, join, source
 from tests.fakes.read import drop, management, write
 from tests.unit.adapters.kustomize.conftest import kubectl  # noqa: F401 - a fixture
 
@@ -55,6 +55,14 @@ spec:
   {field}: [{refs}]
   {more}
 """
+
+
+PLAIN = "{kind: ConfigMap, namespace: default, name: plain}"
+
+
+def plain(name: str) -> str:
+    """Return the ConfigMap that `PLAIN` names, with another one to deploy."""
+    return holder("plain", config(name))
 
 
 def remote(more: str = "", url: str = URL) -> str:
@@ -337,11 +345,32 @@ class TestFlux:
         assert fleet.repositories.found == []
 
         drop(fleet, ObjectKey(GIT, "flux-system", "web"))
-        fleet.apply(own("", more=f"helmCharts:{chart}"))
+        fleet.apply(join(plain("b"), own(PLAIN, more=f"helmCharts:{chart}")))
         again(fleet)
         phases = {each.feature: each.phase for each in outcome(fleet).features}
         assert phases == {"Resources": "Provisioned", "Helm": "FailedNonRetriable"}
         assert "that helmCharts[0] names" in outcome(fleet).message
+        assert sorted(data(east)) == ["b", "web-config"]
+
+    @pytest.mark.usefixtures("kubectl", "mgmt")
+    def test_a_kustomization_whose_source_is_missing_fails_alone(
+        self, fleet: Fleet, east: FakeKube
+    ) -> None:
+        """Manifests of the profile are deployed meanwhile, and the source is waited for."""
+        refs = f"kustomizationRefs: [{{{REPOSITORY}, path: over}}]"
+        fleet.apply(join(plain("b"), own(PLAIN, more=refs)))
+        fleet.pump()
+        assert list(data(east)) == ["b"]
+        phases = {each.feature: each.phase for each in outcome(fleet).features}
+        assert phases == {"Resources": "Provisioned", "Kustomize": "FailedNonRetriable"}
+        assert "that kustomizationRefs[0] names" in outcome(fleet).message
+
+        files = {"over/kustomization.yaml": "resources: [a.yaml]", "over/a.yaml": config("a")}
+        fleet.files.served[ARTIFACT] = files
+        write(fleet, repository(files))
+        fleet.pump()
+        assert sorted(data(east)) == ["a", "b"]
+        assert outcome(fleet).phase == "Provisioned"
 
     def test_the_account_of_a_profile_reads_it(
         self, fleet: Fleet, east: FakeKube, mgmt: FakeKube

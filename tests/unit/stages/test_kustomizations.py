@@ -420,6 +420,43 @@ def test_each_feature_has_its_own_status(fleet: Fleet) -> None:
     assert "none.yaml" in found["Kustomize"][1]
 
 
+def test_one_that_cannot_be_built_fails_alone(fleet: Fleet, east: FakeKube) -> None:
+    """Manifests of the profile are deployed; nothing is removed that it may be about to bring."""
+    refs = "kustomizationRefs: [{kind: ConfigMap, name: kust, namespace: default, path: base}]"
+    wrong = packed("kust", {"base/kustomization.yaml": "resources: [none.yaml]\n"})
+    plain, moving = config("plain", "v: '1'"), config("web", "v: '0'", namespace="apps")
+    fleet.apply(join(holder("own", plain, moving), profile()))
+    fleet.pump()
+    changed = holder("own", config("plain", "v: '2'"))
+    fleet.apply(join(wrong, changed, profile(more=refs)))
+    fleet.pump()
+    assert data(east) == {"default/plain": "2", "apps/web": "0"}
+    found = phases(fleet, "own")
+    assert (found["Resources"], found["Kustomize"]) == ("Provisioned", outcome(fleet, "own").phase)
+    assert "none.yaml" in said(fleet, "own")
+
+    fleet.apply(packed("kust", files()))
+    again(fleet)
+    assert data(east) == {"default/plain": "2", "apps/web": "1"}
+    assert reasons(east) == {"plain": "Resources", "web": "Kustomize"}
+    assert outcome(fleet, "own").phase == "Provisioned"
+
+
+def test_one_that_cannot_be_built_takes_nothing_away(fleet: Fleet, east: FakeKube) -> None:
+    """What it brought before stays, until it says what it brings now, or the profile goes."""
+    fleet.apply(join(packed("kust", files()), kustomized()))
+    fleet.pump()
+    fleet.apply(packed("kust", {"base/kustomization.yaml": "resources: [none.yaml]\n"}))
+    fleet.pump()
+    assert data(east) == {"apps/web": "1"}
+    assert "none.yaml" in said(fleet)
+
+    fleet.declare.delete([("ClusterProfile", "", "p")])
+    fleet.release()
+    again(fleet)
+    assert data(east) == {}
+
+
 @pytest.mark.usefixtures("east")
 def test_what_of_a_profile_was_not_begun_is_held_as_before(fleet: Fleet) -> None:
     """A chart is not deployed anew since a manifest before it is refused."""

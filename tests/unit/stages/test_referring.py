@@ -315,9 +315,9 @@ def test_what_changes_while_it_is_applied_is_applied_anew(fleet: Fleet, east: Fa
     resources = fleet.stages["deploy"]._execute._features[0]._wants._resources
     real, left = resources.reader, ["2"]
 
-    def slow(profile: Profile) -> Any:
+    def slow(profile: Profile, *fields: str) -> Any:
         def of(cluster: Cluster) -> Any:
-            found = real(profile)(cluster)
+            found = real(profile, *fields)(cluster)
             if left:
                 fleet.records.manifests.put("ConfigMap", "default", "read", changed(left.pop()))
             return found

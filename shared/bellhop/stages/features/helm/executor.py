@@ -83,7 +83,7 @@ class Releases:
         titles = Titles(records, publisher)
         files = FilesReader(records, access, titles, tools.files, limits)
         self._archives = Archives(files)
-        resources = Resources(records, access, titles, limits, files, ("helmCharts",))
+        resources = Resources(records, access, titles, limits, files)
         self._wants = Wants(resources, limits)
         self._preview = Preview(self._claims)
         self._drift = Drift(access, records.clock)

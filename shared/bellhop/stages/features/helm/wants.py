@@ -8,7 +8,7 @@ from bellhop.engine.charts.placing import Desired, desired
 from bellhop.errors import InvalidError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import Identity
-from bellhop.stages.reading import Resources
+from bellhop.stages.reading import TEMPLATES, Resources
 from bellhop.stages.work import Work
 
 
@@ -30,7 +30,7 @@ class Wants:
         ]
         if not charts or work.only_hosts:
             return ()
-        given = self._resources.reader(work.profile)(work.cluster)
+        given = self._resources.reader(work.profile, TEMPLATES, "helmCharts")(work.cluster)
         root = cluster_object(work.cluster)
         found: dict[Identity, Desired] = {}
         for content in charts:

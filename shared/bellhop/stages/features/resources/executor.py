@@ -76,8 +76,7 @@ class Executor:
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         titles = Titles(records, publisher)
         files = FilesReader(records, access, titles, tools.files, limits)
-        fields = ("policyRefs", "kustomizationRefs")
-        resources = Resources(records, access, titles, limits, files, fields)
+        resources = Resources(records, access, titles, limits, files)
         patience = settings.visibility / _PART
         building = Building(tools.kustomizations, limits, records.clock)
         self._wants = Wants(access, resources, files, building, limits, records.clock, patience)
@@ -115,8 +114,9 @@ class Executor:
                 continues=work.profile.continue_on_conflict,
             )
             work.lacking += made.rivals
-            # Nobody knows what of what is held is there for a cluster that lacks something.
-            return replace(made, back=()) if work.lacking else made
+            # Nobody knows what of what is held is there for a cluster that lacks something, or is
+            # what a kustomization is to bring from now on.
+            return replace(made, back=()) if work.lacking or work.unbuilt else made
         untouched = work.profile.leaves_unchanged
         releases = untouched or work.profile.leaves_policies
         return plan((), _own(work.held), feature=self.name, releases=releases, untouched=untouched)

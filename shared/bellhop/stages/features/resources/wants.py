@@ -19,7 +19,7 @@ from bellhop.engine.digest import digest
 from bellhop.engine.granting import with_bindings
 from bellhop.engine.instantiate import deploy_time
 from bellhop.engine.naming import profile_kind
-from bellhop.errors import BellhopError, PermanentError, TooLargeError
+from bellhop.errors import BellhopError, PermanentError, TemporaryError, TooLargeError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.identity import ROLE_REQUEST
@@ -31,7 +31,7 @@ from bellhop.stages.features.resources.building import Building
 from bellhop.stages.features.resources.planning import Desired, desired, disputed
 from bellhop.stages.files import FilesReader
 from bellhop.stages.hosting import told
-from bellhop.stages.reading import Resources
+from bellhop.stages.reading import TEMPLATES, Resources
 from bellhop.stages.work import Work
 
 MOST_HOSTED = 32 * 1024 * 1024
@@ -39,11 +39,14 @@ MOST_HOSTED = 32 * 1024 * 1024
 
 
 class _Given(Struct, frozen=True):
-    """What templates are given for one cluster, or why that is not there: `wrong`."""
+    """What templates are given for one cluster, or why that is not there: `wrong`.
+
+    Of what is the cluster's own, only kustomizations lack what is not there.
+    """
 
     cluster: Cluster
     resources: dict[str, dict[str, Any]]
-    wrong: PermanentError | None = None
+    wrong: BellhopError | None = None
 
 
 class Wants:
@@ -92,8 +95,15 @@ class Wants:
 
         Those for which there is no time are no guests of this work any more.
         """
-        of = self._resources.reader(work.profile)
-        own = [] if work.only_hosts else [_Given(work.cluster, of(work.cluster))]
+        of = self._resources.reader(work.profile, TEMPLATES, "policyRefs")
+        built_of = self._resources.reader(work.profile, "kustomizationRefs")
+        own: list[_Given] = []
+        if not work.only_hosts:
+            given = _Given(work.cluster, of(work.cluster))
+            try:
+                own.append(replace(given, resources=given.resources | built_of(work.cluster)))
+            except BellhopError as error:
+                own.append(replace(given, wrong=error))
         hosted: list[_Given] = []
         for guest in work.guests:
             if until and self._clock.now() > until:
@@ -101,7 +111,7 @@ class Wants:
                 work.guests = work.guests[: len(hosted)]
                 break
             try:
-                hosted.append(_Given(guest, of(guest)))
+                hosted.append(_Given(guest, of(guest) | built_of(guest)))
             except PermanentError as error:
                 hosted.append(_Given(guest, {}, error))
         return own, hosted
@@ -121,6 +131,8 @@ class Wants:
     def _kustomized(self, work: Work, given: _Given) -> tuple[Desired, ...]:
         """Return what kustomizations build for a cluster."""
         try:
+            if given.wrong:
+                raise given.wrong
             own = _own(work.profile, given.cluster, "Kustomize")
             contents = self._rendered(work.profile, given, own)
         except BellhopError as error:
@@ -221,9 +233,11 @@ class Wants:
         if not work.read or not work.profile.reads:
             return False
         try:
-            return _digest(*self._given(work)) != work.read
+            own, hosted = self._given(work)
         except BellhopError:
             return False
+        unread = any(isinstance(each.wrong, TemporaryError) for each in own)
+        return not unread and _digest(own, hosted) != work.read
 
 
 def _for(profile: Profile, cluster: Cluster, *, local: bool) -> Iterator[Content]:
