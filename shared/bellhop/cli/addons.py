@@ -9,6 +9,7 @@ from bellhop.cli.output import Row
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.releases import origin
 from bellhop.fleet.titled import Titled
+from bellhop.model.file_ref import ref_parts
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Held
 
@@ -82,11 +83,9 @@ def _held(here: Installation, wanted: Wanted) -> Iterator[tuple[str, str, Identi
 
 
 def _named(ref: str) -> tuple[str, str, str]:
-    """Read `ClusterProfile/NAME`, `Profile/NAMESPACE/NAME`, or `ConfigMap NAMESPACE/NAME`."""
-    kind, space, place = ref.partition(" ")
-    if not space:
-        kind, _, place = ref.partition("/")
-        namespace, _, name = place.rpartition("/")
-        return kind, namespace, name
-    namespace, _, name = place.partition("/")
+    """Read `ClusterProfile/NAME`, `Profile/NAMESPACE/NAME`, or what a ref is called."""
+    if " " in ref or "://" in ref:
+        return ref_parts(ref)
+    kind, _, place = ref.partition("/")
+    namespace, _, name = place.rpartition("/")
     return kind, namespace, name

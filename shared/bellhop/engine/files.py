@@ -16,7 +16,7 @@ from bellhop.engine.referring import with_event, within
 from bellhop.engine.render import render_held
 from bellhop.errors import InvalidError, MissingError
 from bellhop.gotemplate import Limits
-from bellhop.model.file_ref import REMOTE, shown_url
+from bellhop.model.file_ref import ref_parts, shown_url
 from bellhop.model.held_text import HeldText
 from bellhop.model.record import Content, Reading
 
@@ -76,7 +76,7 @@ def ref_of(event: Event, ref: PolicyRef) -> str:
     for each in event.trigger.readings:
         if each.address and each.field == field:
             url = event.fields.text(each.address.url, f"{field}.remoteURL.url")
-            return f"{REMOTE} /{shown_url(url)}"
+            return shown_url(url)
     name = event.fields.text(ref.name, f"{field}.name")
     namespace = event.fields.text(ref.namespace, f"{field}.namespace") or event.namespace
     return f"{ref.kind} {namespace}/{name}"
@@ -118,15 +118,14 @@ def _contents(
     annotations: Mapping[str, str],
     limits: Limits,
 ) -> tuple[Content, ...]:
-    kind, _, place = content.ref.partition(" ")
-    namespace, _, name = place.partition("/")
+    kind, namespace, name = ref_parts(content.ref)
     texts = dict(_texts(files, path, content.ref))
     if sum(map(len, texts.values())) > _MOST_BYTES:
         raise InvalidError(
             f"cannot deploy {content.ref}: its manifests have more than {_MOST_BYTES >> 20} MiB;"
             " name a folder of them by path"
         )
-    holder = Files(kind, place, texts, annotations)
+    holder = Files(kind, f"{namespace}/{name}" if namespace else name, texts, annotations)
     ref = Ref(kind, namespace, name, optional=False, how=content.how)
     made = contents([(ref, holder)], None, always=False, limits=limits)
     return tuple(

@@ -18,6 +18,7 @@ from bellhop.engine.manifests import Text, read_manifests, render_manifests
 from bellhop.engine.render import ANNOTATION, Dialect, TemplateText, dialect_of
 from bellhop.errors import InvalidError, MissingError, TemplateError
 from bellhop.gotemplate import Limits
+from bellhop.model.file_ref import ref_name
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, PolicyRef, Secret
 from bellhop.model.marks import LUA, SUBRESOURCES, WITHHELD
@@ -62,7 +63,7 @@ class Ref(Struct, frozen=True):
         return hash((self.kind, self.namespace, self.name, self.optional))
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
+        return ref_name(self.kind, self.namespace, self.name)
 
 
 def variables(

@@ -11,7 +11,7 @@ from bellhop.fleet.generated_kustomizations import kustomization_manifest
 from bellhop.model.account import labels_of
 from bellhop.model.allow import ANNOTATION as ALLOW
 from bellhop.model.check import JobSource, MetricSource
-from bellhop.model.file_ref import FileRef
+from bellhop.model.file_ref import FileRef, ref_parts
 from bellhop.model.identity import ROLE_REQUEST
 from bellhop.model.record import PLAIN, Exclusion, Handling, PatchText, Profile, Target
 
@@ -33,10 +33,9 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
     for content in profile.contents:
         if content.chart:
             continue
-        kind, _, place = content.ref.partition(" ")
-        parts = place.partition("/")
+        kind, namespace, name = ref_parts(content.ref)
         own = _handling(content.how)
-        ref = {"kind": kind, "namespace": parts[0], "name": parts[2], **own}
+        ref = {"kind": kind, "namespace": namespace, "name": name, **own}
         if content.files:
             ref = _whence(profile, content.files, ref)
         if content.kustomization:

@@ -75,6 +75,20 @@ def artifact_of(source: Mapping[str, Any]) -> tuple[str, str]:
     return str(artifact.get("url") or ""), str(digest or "")
 
 
+def ref_name(kind: str, namespace: str, name: str) -> str:
+    """Return what a ref is called in text and records; a URL by itself."""
+    return name if kind == REMOTE else f"{kind} {namespace}/{name}"
+
+
+def ref_parts(ref: str) -> tuple[str, str, str]:
+    """Return kind, namespace and name of a ref by what it is called."""
+    kind, _, place = ref.partition(" ")
+    if "://" in kind:
+        return REMOTE, "", ref
+    namespace, _, name = place.partition("/")
+    return kind, namespace, name
+
+
 def shown_url(url: str) -> str:
     """Return a URL as everybody may see it: without what may be secret."""
     try:

@@ -2,7 +2,16 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from bellhop.model.file_ref import FLUX, FLUX_KINDS, REMOTE, Address, FileRef, flux_path, shown_url
+from bellhop.model.file_ref import (
+    FLUX,
+    FLUX_KINDS,
+    REMOTE,
+    Address,
+    FileRef,
+    flux_path,
+    ref_name,
+    shown_url,
+)
 from bellhop.model.names import is_template, seconds_of
 from bellhop.model.record import PLAIN, Handling, Reading
 
@@ -28,7 +37,7 @@ class PolicyRef(NamedTuple):
     files: FileRef | None = None
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
+        return ref_name(self.kind, self.namespace, self.name)
 
     @property
     def templated(self) -> bool:

@@ -20,7 +20,7 @@ from bellhop.errors import (
     UnreachableError,
 )
 from bellhop.gotemplate import Limits
-from bellhop.model.file_ref import REMOTE, Address, artifact_of
+from bellhop.model.file_ref import REMOTE, Address, artifact_of, ref_name
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.record import Content, Profile, Reading
 from bellhop.model.remote import Remote
@@ -109,7 +109,7 @@ class FilesReader:
         source = resources.get(field)
         if reading is None or source is None:
             return None
-        ref = f"{reading.kind} {reading.namespace}/{reading.name}"
+        ref = ref_name(reading.kind, reading.namespace, reading.name)
         if reading.address:
             digest, files = self._download(reading.address)
             return Found(ref, digest, files, {})

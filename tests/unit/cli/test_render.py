@@ -609,5 +609,5 @@ def test_files_that_are_elsewhere_are_told(bellhop: Bellhop, services: str, tmp_
     )
 
     assert result.exit_code == 1
-    assert "cannot render RemoteURL /https://files.example/web.yaml" in result.stderr
+    assert "cannot render https://files.example/web.yaml" in result.stderr
     assert "syncMode: DryRun" in result.stderr

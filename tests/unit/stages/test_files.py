@@ -213,6 +213,8 @@ stringData: {username: ada, password: pa55, token: t0ken, caFile: PEM}
         fleet.apply(own(f"{{path: '{path}', {remote()[1:-1]}}}"))
         fleet.pump()
         assert told in outcome(fleet).message
+        assert URL in outcome(fleet).message
+        assert "RemoteURL" not in outcome(fleet).message
         assert data(east) == {}
 
     def test_a_path_chooses_among_files(self, fleet: Fleet, east: FakeKube) -> None:

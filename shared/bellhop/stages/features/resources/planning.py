@@ -17,6 +17,7 @@ from bellhop.engine.naming import profile_kind
 from bellhop.engine.ordering import moved, phases, rank
 from bellhop.engine.secrecy import holds_values
 from bellhop.errors import ConflictError
+from bellhop.model.file_ref import ref_parts
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.identity import MANAGER, REASON
 from bellhop.model.marks import ADOPT, ADOPTED, MADE_BY, OWNER, WRITTEN_BY_SVELTOS
@@ -335,8 +336,7 @@ def decorate(each: Desired, profile: str, tier: int, adopted: str = "") -> dict[
     """
     manifest = dict(each.manifest)
     metadata = dict(manifest.get("metadata") or {})
-    kind, _, place = each.ref.partition(" ")
-    namespace, _, name = place.partition("/")
+    kind, namespace, name = ref_parts(each.ref)
     metadata["namespace"] = each.key.namespace
     if not each.key.namespace:
         del metadata["namespace"]
