@@ -8,8 +8,8 @@ MUTANTS = [
     Mutant(
         "stages/execute.py",
         "        self._elsewhere.note(work)\n"
-        "        plans = [(feature, feature.plan(work)) for feature in self._each(work)]\n",
-        "        plans = [(feature, feature.plan(work)) for feature in self._each(work)]\n"
+        "        plans = self._plans(work)\n",
+        "        plans = self._plans(work)\n"
         "        self._elsewhere.note(work)\n",
         "What is missing when it is read for the first time is followed by nobody.",
     ),

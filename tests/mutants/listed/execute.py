@@ -898,8 +898,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/reading.py",
-        "for each in profile.reads if not each.field or each.field.startswith(self._fields)\n",
-        "for each in profile.reads\n",
+        "for each in profile.reads if each.field.partition(\"[\")[0] in fields]\n",
+        "for each in profile.reads]\n",
         "A chart's source that is missing keeps manifests from being deployed.",
     ),
     Mutant(

@@ -38,7 +38,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/executor.py",
-        "replace(made, back=()) if work.lacking else made",
+        "replace(made, back=()) if work.lacking or work.unbuilt else made",
         "made",
         "What is Local for a cluster goes when it cannot be rendered for that.",
     ),
