@@ -268,7 +268,7 @@ class Cloud:
             for statement in _listed(document["Statement"]):
                 for resource in _listed(statement["Resource"]):
                     actions[_plain(resource, name)] += _listed(statement["Action"])
-            found[role.removeprefix(f"{name}-")] = {
+            found[role.removeprefix(f"{name}-{REGION}-")] = {
                 resource: sorted(each) for resource, each in actions.items()
             }
         return found
@@ -331,7 +331,8 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _plain(arn: str, name: str) -> str:
-    """Write a resource as `SERVICE NAME`, whatever account and region it is in."""
+    """Write a resource as `SERVICE NAME`, whatever account, region and generation it is of."""
     told = re.sub(r"^arn:aws:(\w+):[\w-]*:\d*:", r"\1 ", arn).replace(name, "NAME")
     told = told.replace(ACCOUNT, "ACCOUNT").replace(REGION, "REGION")
-    return re.sub(r"(?<=NAME-sealing-key-)\w{6}$", "DRAWN", told)
+    told = re.sub(r"(?<=secret:NAME)/[0-9a-f]{8}/", "/", told)
+    return re.sub(r"(?<=NAME-sealing-key-)[0-9a-f]{8}-\w{6}$", "DRAWN", told)

@@ -347,7 +347,8 @@ def test_is_not_destroyed_while_a_cluster_is_registered(
     fleet.register(source_cluster, "env=fv", forward=False)
 
     secrets = fleet.cloud.client("secretsmanager")
-    kept = secrets.describe_secret(SecretId="bellhop-production/kubeconfig/fleet/source")
+    name = f"{fleet.cloud.bellhop['secrets']}/kubeconfig/fleet/source"
+    kept = secrets.describe_secret(SecretId=name)
     assert kept["KmsKeyId"] == fleet.cloud.bellhop["kms_key"]
 
     told = " ".join(stack.run("destroy", "-auto-approve", expect=(1,)).split())

@@ -77,13 +77,12 @@ def open_resources(
         InvalidError: a variable is missing or cannot be used, or the key is none.
         TemporaryError: the key cannot be read now.
     """
-    settings = read(environment)
-    store = DynamoStore(services, given(environment, "BELLHOP_TABLE"), clock=SystemClock())
+    settings, table = read(environment), given(environment, "BELLHOP_TABLE")
+    store = DynamoStore(services, table, clock=SystemClock())
     blobs = S3Blobs(services, given(environment, "BELLHOP_BUCKET"))
     key = _key(services, given(environment, "BELLHOP_KEY_SECRET"))
     records = cloud.records_over(store, blobs, key, settings)
-    secrets = given(environment, "BELLHOP_SECRETS")
-    metrics = Metrics(secrets, log)
+    metrics = Metrics(table, log)
     if tells:
         cloud.tell(records, settings, log, metrics.count)
     queues = {
@@ -102,7 +101,7 @@ def open_resources(
         queues=queues,
         publisher=Publisher(queues),
         services=services,
-        secrets=secrets,
+        secrets=given(environment, "BELLHOP_SECRETS"),
         ingest_url=environment.get("BELLHOP_INGEST_URL", ""),
         log=log,
         metrics=metrics,

@@ -1,10 +1,10 @@
-# With all that can be said: CEL, settings, sizes, a network for private API servers, EKS clusters, who
-# may send, events of AWS that count, and who is told of alarms.
+# With all that can be said: CEL, settings, sizes, a network for private API servers, EKS clusters, what
+# roles may do at most, who may use the CLI, who may send, events of AWS that count, and who is told of alarms.
 module "bellhop" {
   source = "../../modules/aws"
 
   name         = "bellhop-production"
-  labels       = { team = "platform", environment = "production" }
+  tags         = { team = "platform", environment = "production" }
   packages     = var.packages
   architecture = var.architecture
 
@@ -28,6 +28,10 @@ module "bellhop" {
   }
 
   eks_clusters = ["arn:aws:eks:${var.region}:${data.aws_caller_identity.here.account_id}:cluster/*"]
+
+  role_path            = "/bellhop/"
+  permissions_boundary = aws_iam_policy.boundary.arn
+  operators            = ["arn:aws:iam::${data.aws_caller_identity.here.account_id}:role/platform-*"]
 
   ingest_allow = ["203.0.113.0/24"]
   ingest_rate  = 1000

@@ -129,7 +129,7 @@ data "aws_iam_policy_document" "stage" {
     content {
       sid       = title(trimsuffix(statement.key, "/*"))
       actions   = [for each in statement.value : "secretsmanager:${each}"]
-      resources = ["arn:${local.partition}:secretsmanager:${local.region}:${local.account}:secret:${var.name}/${statement.key}"]
+      resources = ["arn:${local.partition}:secretsmanager:${local.region}:${local.account}:secret:${local.secrets}/${statement.key}"]
     }
   }
 
@@ -140,6 +140,23 @@ data "aws_iam_policy_document" "stage" {
       sid       = "Clusters"
       actions   = ["eks:DescribeCluster"]
       resources = var.eks_clusters
+    }
+  }
+
+  # The policy of the module's own key names these roles; your key's policy may leave it to IAM.
+  dynamic "statement" {
+    for_each = var.kms_key_arn[*]
+
+    content {
+      sid       = "Key"
+      actions   = local.key_actions
+      resources = [statement.value]
+
+      condition {
+        test     = "StringEquals"
+        variable = "kms:ViaService"
+        values   = local.key_services
+      }
     }
   }
 
@@ -161,10 +178,12 @@ data "aws_iam_policy_document" "stage" {
 resource "aws_iam_role" "stage" {
   for_each = local.rights
 
-  name               = "${var.name}-${each.key}"
-  description        = "Bellhop ${var.name}: ${each.key}"
-  assume_role_policy = data.aws_iam_policy_document.trust.json
-  tags               = local.labels
+  name                 = "${local.global_name}-${each.key}"
+  path                 = var.role_path
+  description          = "Bellhop ${var.name}: ${each.key}"
+  assume_role_policy   = data.aws_iam_policy_document.trust.json
+  permissions_boundary = var.permissions_boundary
+  tags                 = local.labels
 }
 
 resource "aws_iam_role_policy" "stage" {

@@ -30,7 +30,7 @@ resource "aws_s3_bucket_server_side_encryption_configuration" "blobs" {
 
     apply_server_side_encryption_by_default {
       sse_algorithm     = "aws:kms"
-      kms_master_key_id = aws_kms_key.this.arn
+      kms_master_key_id = local.kms_key
     }
   }
 }

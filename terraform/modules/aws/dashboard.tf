@@ -15,7 +15,7 @@ locals {
 resource "aws_cloudwatch_dashboard" "this" {
   count = var.dashboard ? 1 : 0
 
-  dashboard_name = var.name
+  dashboard_name = local.global_name
   dashboard_body = jsonencode({
     widgets = [for place, title in keys(local.graphs) : {
       type   = "metric"

@@ -40,7 +40,7 @@ locals {
       BELLHOP_TABLE      = aws_dynamodb_table.records.name
       BELLHOP_BUCKET     = aws_s3_bucket.blobs.bucket
       BELLHOP_QUEUES     = jsonencode({ for inbox, queue in aws_sqs_queue.inbox : inbox => queue.url })
-      BELLHOP_SECRETS    = var.name
+      BELLHOP_SECRETS    = local.secrets
       BELLHOP_KEY_SECRET = aws_secretsmanager_secret.sealing_key.name
     },
   )
@@ -51,7 +51,7 @@ locals {
     evaluate = {}
     deploy   = {}
     charts   = { BELLHOP_HELM = "/opt/helm/helm", BELLHOP_KUBECTL = "/opt/kubectl/kubectl" }
-    sweep    = { BELLHOP_INGEST_URL = aws_apigatewayv2_api.ingest.api_endpoint, BELLHOP_KMS_KEY = aws_kms_key.this.arn }
+    sweep    = { BELLHOP_INGEST_URL = local.ingest_url, BELLHOP_KMS_KEY = local.kms_key }
     schedule = {}
   }
 }

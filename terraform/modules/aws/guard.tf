@@ -11,6 +11,7 @@ resource "aws_lambda_invocation" "guard" {
   input           = jsonencode({ destroy_with_clusters = var.destroy_with_clusters })
 
   depends_on = [
+    aws_apigatewayv2_api_mapping.ingest,
     aws_apigatewayv2_route.ingest,
     aws_apigatewayv2_stage.ingest,
     aws_cloudwatch_dashboard.this,

@@ -1,6 +1,10 @@
 # An HTTP API, and no function URL: what lets everybody call a function's URL lets everybody invoke
 # the function too, with an event that says any address, unless a condition is written that this
 # provider does not know before version 6.29.
+locals {
+  ingest_url = var.domain_name == null ? aws_apigatewayv2_api.ingest.api_endpoint : "https://${var.domain_name}"
+}
+
 resource "aws_apigatewayv2_api" "ingest" {
   name          = "${var.name}-ingest"
   description   = "Where clusters send their events to Bellhop ${var.name}"
@@ -40,4 +44,26 @@ resource "aws_lambda_permission" "ingest" {
   qualifier     = aws_lambda_alias.live["ingest"].name
   principal     = "apigateway.amazonaws.com"
   source_arn    = "${aws_apigatewayv2_api.ingest.execution_arn}/*"
+}
+
+# The API answers under its own address, too: clusters registered before know that one.
+resource "aws_apigatewayv2_domain_name" "ingest" {
+  count = var.domain_name == null ? 0 : 1
+
+  domain_name = var.domain_name
+  tags        = local.labels
+
+  domain_name_configuration {
+    certificate_arn = var.certificate_arn
+    endpoint_type   = "REGIONAL"
+    security_policy = "TLS_1_2"
+  }
+}
+
+resource "aws_apigatewayv2_api_mapping" "ingest" {
+  count = var.domain_name == null ? 0 : 1
+
+  api_id      = aws_apigatewayv2_api.ingest.id
+  domain_name = aws_apigatewayv2_domain_name.ingest[0].id
+  stage       = aws_apigatewayv2_stage.ingest.name
 }

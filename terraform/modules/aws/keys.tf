@@ -1,5 +1,13 @@
-# One key seals table, bucket, secrets and logs. Who may use those services may use the key, through
-# them alone: no role names it, and no right to decrypt is worth anything elsewhere.
+# One key seals table, bucket, secrets and logs. Its policy names the functions' roles and the
+# operators, who use it through those services alone: a right to decrypt is worth nothing elsewhere.
+# The account administers it, so that nobody can lock the account out of its own key.
+locals {
+  kms_key = var.kms_key_arn == null ? aws_kms_key.this[0].arn : var.kms_key_arn
+
+  key_actions  = ["kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"]
+  key_services = [for each in ["dynamodb", "s3", "secretsmanager"] : "${each}.${local.region}.amazonaws.com"]
+}
+
 data "aws_iam_policy_document" "key" {
   statement {
     sid       = "Administer"
@@ -14,7 +22,7 @@ data "aws_iam_policy_document" "key" {
 
   statement {
     sid       = "UseThroughServices"
-    actions   = ["kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"]
+    actions   = local.key_actions
     resources = ["*"]
 
     principals {
@@ -22,16 +30,18 @@ data "aws_iam_policy_document" "key" {
       identifiers = ["*"]
     }
 
+    # A policy that named them as principals could not be written before they are there, and would
+    # take no `*`.
     condition {
-      test     = "StringEquals"
-      variable = "kms:CallerAccount"
-      values   = [local.account]
+      test     = "ArnLike"
+      variable = "aws:PrincipalArn"
+      values   = concat([for role in aws_iam_role.stage : role.arn], tolist(var.operators))
     }
 
     condition {
       test     = "StringEquals"
       variable = "kms:ViaService"
-      values   = [for each in ["dynamodb", "s3", "secretsmanager"] : "${each}.${local.region}.amazonaws.com"]
+      values   = local.key_services
     }
   }
 
@@ -48,12 +58,14 @@ data "aws_iam_policy_document" "key" {
     condition {
       test     = "ArnLike"
       variable = "kms:EncryptionContext:aws:logs:arn"
-      values   = ["arn:${local.partition}:logs:${local.region}:${local.account}:log-group:/aws/lambda/${var.name}-*"]
+      values   = [for stage in keys(local.functions) : "arn:${local.partition}:logs:${local.region}:${local.account}:log-group:/aws/lambda/${var.name}-${stage}"]
     }
   }
 }
 
 resource "aws_kms_key" "this" {
+  count = var.kms_key_arn == null ? 1 : 0
+
   description             = "Bellhop ${var.name}"
   enable_key_rotation     = true
   deletion_window_in_days = var.recovery_days
@@ -62,6 +74,8 @@ resource "aws_kms_key" "this" {
 }
 
 resource "aws_kms_alias" "this" {
+  count = var.kms_key_arn == null ? 1 : 0
+
   name          = "alias/${var.name}"
-  target_key_id = aws_kms_key.this.key_id
+  target_key_id = aws_kms_key.this[0].key_id
 }

@@ -3,6 +3,6 @@ resource "aws_cloudwatch_log_group" "stage" {
 
   name              = "/aws/lambda/${var.name}-${each.key}"
   retention_in_days = var.log_retention_days
-  kms_key_id        = aws_kms_key.this.arn
+  kms_key_id        = local.kms_key
   tags              = local.labels
 }

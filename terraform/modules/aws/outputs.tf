@@ -7,25 +7,24 @@ output "bellhop" {
     table      = aws_dynamodb_table.records.name
     bucket     = aws_s3_bucket.blobs.bucket
     queues     = { for inbox, queue in aws_sqs_queue.inbox : inbox => queue.url }
-    secrets    = var.name
+    secrets    = local.secrets
     key_secret = aws_secretsmanager_secret.sealing_key.name
-    kms_key    = aws_kms_key.this.arn
-    ingest_url = aws_apigatewayv2_api.ingest.api_endpoint
+    kms_key    = local.kms_key
+    ingest_url = local.ingest_url
     log_groups = { for stage, group in aws_cloudwatch_log_group.stage : stage => group.name }
     roles      = { for stage, role in aws_iam_role.stage : stage => role.arn }
   }
 }
 
+output "domain_target" {
+  description = "Where the DNS record of `domain_name` leads: an alias of this `name` in this hosted `zone_id`, or a CNAME of the name; null without a domain."
+  value = one([for each in aws_apigatewayv2_domain_name.ingest[*].domain_name_configuration[0] : {
+    name    = each.target_domain_name
+    zone_id = each.hosted_zone_id
+  }])
+}
+
 output "policies" {
   description = "Policies for people, in JSON: `operator` for all commands, `read_only` for those that look."
-  value = {
-    for name, file in { operator = "operator", read_only = "read-only" } : name => templatefile("${path.module}/policies/${file}.json.tftpl", {
-      partition  = local.partition
-      region     = local.region
-      account    = local.account
-      name       = var.name
-      bucket     = aws_s3_bucket.blobs.bucket
-      key_secret = aws_secretsmanager_secret.sealing_key.name
-    })
-  }
+  value       = local.policies
 }

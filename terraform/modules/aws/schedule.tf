@@ -23,9 +23,11 @@ data "aws_iam_policy_document" "scheduler" {
 }
 
 resource "aws_iam_role" "scheduler" {
-  name               = "${var.name}-scheduler"
-  assume_role_policy = data.aws_iam_policy_document.scheduler_trust.json
-  tags               = local.labels
+  name                 = "${local.global_name}-scheduler"
+  path                 = var.role_path
+  assume_role_policy   = data.aws_iam_policy_document.scheduler_trust.json
+  permissions_boundary = var.permissions_boundary
+  tags                 = local.labels
 }
 
 resource "aws_iam_role_policy" "scheduler" {

@@ -1,3 +1,15 @@
+# What each installation draws for names that a destroy leaves taken: the sealing key can be had back
+# for days, and so can secrets of clusters. The next installation of the name has other ones.
+resource "terraform_data" "generation" {
+}
+
+locals {
+  generation = substr(terraform_data.generation.id, 0, 8)
+
+  # How the names of clusters' secrets begin.
+  secrets = "${var.name}/${local.generation}"
+}
+
 # The sealing key is drawn by AWS, written once, and never in the state or in a plan.
 ephemeral "aws_secretsmanager_random_password" "sealing_key" {
   password_length = 64
@@ -5,9 +17,9 @@ ephemeral "aws_secretsmanager_random_password" "sealing_key" {
 
 # Its name does not begin as those of clusters' secrets do, so that no list of them has it.
 resource "aws_secretsmanager_secret" "sealing_key" {
-  name                    = "${var.name}-sealing-key"
+  name                    = "${var.name}-sealing-key-${local.generation}"
   description             = "Seals records of Bellhop ${var.name}: without it they are lost."
-  kms_key_id              = aws_kms_key.this.arn
+  kms_key_id              = local.kms_key
   recovery_window_in_days = var.recovery_days
   tags                    = local.labels
 }

@@ -27,6 +27,6 @@ resource "aws_dynamodb_table" "records" {
 
   server_side_encryption {
     enabled     = true
-    kms_key_arn = aws_kms_key.this.arn
+    kms_key_arn = local.kms_key
   }
 }

@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Name of the installation; all that is made begins with it."
+  description = "Name of the installation, which no other has in this region of the account; all that is made begins with it."
   type        = string
   default     = "bellhop"
 
@@ -9,8 +9,8 @@ variable "name" {
   }
 }
 
-variable "labels" {
-  description = "Labels, which AWS calls tags, of all that is made."
+variable "tags" {
+  description = "Tags of all that is made."
   type        = map(string)
   default     = {}
 }
@@ -106,6 +106,67 @@ variable "eks_clusters" {
   }
 }
 
+variable "role_path" {
+  description = "Path of the roles in IAM, such as `/bellhop/`."
+  type        = string
+  default     = "/"
+
+  validation {
+    condition     = can(regex("^/([!-~]{1,510}/)?$", var.role_path))
+    error_message = "A path begins and ends with a slash."
+  }
+}
+
+variable "permissions_boundary" {
+  description = "ARN of a policy that bounds what the roles may do at most; null for none."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.permissions_boundary == null || can(regex("^arn:[a-z-]+:iam::(\\d{12}|aws):policy/.+$", var.permissions_boundary))
+    error_message = "It is the ARN of a policy, arn:aws:iam::ACCOUNT:policy/NAME."
+  }
+}
+
+variable "operators" {
+  description = "ARNs of the roles and users of people who use the CLI, whether they change things or look; `*` may stand in them. The policy of the KMS key names them, and the output `policies` has what else they need."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for each in var.operators : can(regex("^arn:[a-z-]+:iam::\\d{12}:(role|user)/.+$", each))])
+    error_message = "Each is the ARN of a role or a user, arn:aws:iam::ACCOUNT:role/NAME."
+  }
+}
+
+variable "kms_key_arn" {
+  description = "ARN of a KMS key of yours that seals table, bucket, secrets and logs, known before the plan; null for a key that the module makes. The module's README says what the policy of yours has to allow."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.kms_key_arn == null || can(regex("^arn:[a-z-]+:kms:[^:]+:\\d{12}:key/.+$", var.kms_key_arn))
+    error_message = "It is the ARN of a key, arn:aws:kms:REGION:ACCOUNT:key/ID."
+  }
+}
+
+variable "domain_name" {
+  description = "Name by which clusters reach ingest, such as `bellhop.example.com`; null for the API's own. Its DNS record is yours: see the output `domain_target`."
+  type        = string
+  default     = null
+}
+
+variable "certificate_arn" {
+  description = "ARN of the certificate of `domain_name`, in ACM and in the installation's region."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = (var.certificate_arn == null) == (var.domain_name == null)
+    error_message = "A domain needs its certificate, and a certificate its domain."
+  }
+}
+
 variable "ingest_allow" {
   description = "Address ranges, in CIDR notation, from which clusters may send events; empty for any."
   type        = set(string)
@@ -166,7 +227,7 @@ variable "log_retention_days" {
 }
 
 variable "recovery_days" {
-  description = "For how long the sealing key and the KMS key can be had back after a destroy, in days; meanwhile no other installation of the same name can be made."
+  description = "For how long the sealing key and the KMS key can be had back after a destroy, in days."
   type        = number
   default     = 30
 

@@ -5,7 +5,7 @@ terraform {
   required_providers {
     aws = {
       source  = "hashicorp/aws"
-      version = "~> 5.100"
+      version = ">= 5.100, < 7.0"
     }
   }
 }
@@ -20,6 +20,10 @@ locals {
   version   = "0.1.0"
   account   = data.aws_caller_identity.here.account_id
   partition = data.aws_partition.here.partition
-  region    = data.aws_region.here.name
-  labels    = merge(var.labels, { bellhop = var.name })
+  # Version 6 deprecates `name`, and version 5 has no `region`.
+  region = data.aws_region.here.id
+  labels = merge(var.tags, { bellhop = var.name })
+
+  # IAM and dashboards have one set of names for all regions of an account.
+  global_name = "${var.name}-${local.region}"
 }

@@ -277,23 +277,176 @@ run "refuses_a_pattern_of_a_rule" {
 run "prints_policies_for_people" {
   command = plan
 
-  assert {
-    condition = output.policies == {
-      for name, file in { operator = "operator", read_only = "read-only" } : name => templatefile("policies/${file}.json.tftpl", {
-        partition  = "aws"
-        region     = "eu-west-1"
-        account    = "123456789012"
-        name       = "bellhop"
-        bucket     = "bellhop-123456789012-eu-west-1"
-        key_secret = "bellhop-sealing-key"
-      })
-    }
-    error_message = "They name what is the installation's; whoever tests the templates tests what is printed."
+  override_resource {
+    target          = terraform_data.generation
+    override_during = plan
+    values          = { id = "1f2e3d4c-0000-0000-0000-000000000000" }
+  }
+
+  override_resource {
+    target          = aws_dynamodb_table.records
+    override_during = plan
+    values          = { arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/bellhop" }
+  }
+
+  override_resource {
+    target          = aws_s3_bucket.blobs
+    override_during = plan
+    values          = { arn = "arn:aws:s3:::bellhop-123456789012-eu-west-1" }
+  }
+
+  override_resource {
+    target          = aws_secretsmanager_secret.sealing_key
+    override_during = plan
+    values          = { arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:bellhop-sealing-key-1f2e3d4c-abcdef" }
+  }
+
+  override_resource {
+    target          = aws_sqs_queue.inbox
+    override_during = plan
+    values          = { arn = "arn:aws:sqs:eu-west-1:123456789012:inbox" }
+  }
+
+  override_resource {
+    target          = aws_sqs_queue.dead
+    override_during = plan
+    values          = { arn = "arn:aws:sqs:eu-west-1:123456789012:dead" }
+  }
+
+  override_resource {
+    target          = aws_cloudwatch_log_group.stage
+    override_during = plan
+    values          = { arn = "arn:aws:logs:eu-west-1:123456789012:log-group:group" }
   }
 
   assert {
-    condition     = alltrue([for each in output.policies : length(jsondecode(each).Statement) > 5])
-    error_message = "They are policies."
+    condition = toset(flatten([for policy in output.policies : jsondecode(policy).Statement[*].Resource])) == toset([
+      "*",
+      "arn:aws:dynamodb:eu-west-1:123456789012:table/bellhop",
+      "arn:aws:eks:*:123456789012:cluster/*",
+      "arn:aws:logs:eu-west-1:123456789012:log-group:group:*",
+      "arn:aws:s3:::bellhop-123456789012-eu-west-1",
+      "arn:aws:s3:::bellhop-123456789012-eu-west-1/blobs/*",
+      "arn:aws:secretsmanager:eu-west-1:123456789012:secret:bellhop-sealing-key-1f2e3d4c-abcdef",
+      "arn:aws:secretsmanager:eu-west-1:123456789012:secret:bellhop/1f2e3d4c/*",
+      "arn:aws:sqs:eu-west-1:123456789012:dead",
+      "arn:aws:sqs:eu-west-1:123456789012:inbox",
+    ])
+    error_message = "They name the installation's resources one by one, and no pattern that another name fits."
+  }
+
+  assert {
+    condition     = output.bellhop.secrets == "bellhop/1f2e3d4c" && output.bellhop.key_secret == "bellhop-sealing-key-1f2e3d4c"
+    error_message = "What a destroy leaves has a generation in its name."
+  }
+}
+
+run "names_roles_and_dashboards_by_region" {
+  command = plan
+
+  variables {
+    name                 = "abcdefghijklmnopqrstuvwx"
+    charts               = true
+    role_path            = "/platform/"
+    permissions_boundary = "arn:aws:iam::123456789012:policy/boundary"
+  }
+
+  assert {
+    condition     = aws_iam_role.stage["deploy"].name == "abcdefghijklmnopqrstuvwx-eu-west-1-deploy" && aws_cloudwatch_dashboard.this[0].dashboard_name == "abcdefghijklmnopqrstuvwx-eu-west-1"
+    error_message = "Another region has room for the same name."
+  }
+
+  # The longest name of a region, us-isof-south-1, has six letters more than this one.
+  assert {
+    condition     = alltrue([for role in concat(values(aws_iam_role.stage), [aws_iam_role.scheduler]) : length(role.name) + 6 <= 64])
+    error_message = "IAM takes 64 characters."
+  }
+
+  assert {
+    condition     = alltrue([for role in concat(values(aws_iam_role.stage), [aws_iam_role.scheduler]) : role.path == "/platform/" && role.permissions_boundary == "arn:aws:iam::123456789012:policy/boundary"])
+    error_message = "All roles have the path and the boundary."
+  }
+}
+
+run "seals_with_a_key_of_yours" {
+  command = plan
+
+  variables {
+    kms_key_arn = "arn:aws:kms:eu-west-1:123456789012:key/1"
+  }
+
+  assert {
+    condition     = length(aws_kms_key.this) + length(aws_kms_alias.this) == 0 && output.bellhop.kms_key == "arn:aws:kms:eu-west-1:123456789012:key/1"
+    error_message = "There is no key but yours."
+  }
+
+  assert {
+    condition     = aws_dynamodb_table.records.server_side_encryption[0].kms_key_arn == var.kms_key_arn && aws_secretsmanager_secret.sealing_key.kms_key_id == var.kms_key_arn && alltrue([for group in aws_cloudwatch_log_group.stage : group.kms_key_id == var.kms_key_arn])
+    error_message = "It seals all that there is."
+  }
+
+  assert {
+    condition     = local.key_statement[0].Resource == ["arn:aws:kms:eu-west-1:123456789012:key/1"]
+    error_message = "Policies for people have the key."
+  }
+}
+
+run "answers_under_a_domain" {
+  command = plan
+
+  variables {
+    domain_name     = "bellhop.example.com"
+    certificate_arn = "arn:aws:acm:eu-west-1:123456789012:certificate/1"
+  }
+
+  assert {
+    condition     = output.bellhop.ingest_url == "https://bellhop.example.com" && aws_apigatewayv2_api_mapping.ingest[0].stage == "$default" && local.environments.sweep.BELLHOP_INGEST_URL == "https://bellhop.example.com"
+    error_message = "Clusters are told the domain."
+  }
+}
+
+run "refuses_a_domain_without_a_certificate" {
+  command         = plan
+  expect_failures = [var.certificate_arn]
+
+  variables {
+    domain_name = "bellhop.example.com"
+  }
+}
+
+run "refuses_what_is_no_key" {
+  command         = plan
+  expect_failures = [var.kms_key_arn]
+
+  variables {
+    kms_key_arn = "alias/mine"
+  }
+}
+
+run "refuses_who_is_no_operator" {
+  command         = plan
+  expect_failures = [var.operators]
+
+  variables {
+    operators = ["platform"]
+  }
+}
+
+run "refuses_a_path" {
+  command         = plan
+  expect_failures = [var.role_path]
+
+  variables {
+    role_path = "platform"
+  }
+}
+
+run "refuses_a_boundary" {
+  command         = plan
+  expect_failures = [var.permissions_boundary]
+
+  variables {
+    permissions_boundary = "boundary"
   }
 }
 

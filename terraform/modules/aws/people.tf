@@ -1,0 +1,35 @@
+# Policies for people name each resource by its ARN: a pattern such as `bellhop-*` would name those of
+# an installation `bellhop-production`, too.
+locals {
+  policies = {
+    for name, file in { operator = "operator", read_only = "read-only" } : name => jsonencode({
+      Version = "2012-10-17"
+      Statement = concat(
+        jsondecode(templatefile("${path.module}/policies/${file}.json.tftpl", {
+          table        = aws_dynamodb_table.records.arn
+          bucket       = aws_s3_bucket.blobs.arn
+          sealing_key  = aws_secretsmanager_secret.sealing_key.arn
+          secrets      = "arn:${local.partition}:secretsmanager:${local.region}:${local.account}:secret:${local.secrets}/*"
+          eks_clusters = "arn:${local.partition}:eks:*:${local.account}:cluster/*"
+          queues       = jsonencode(concat(local.inbox_arns, local.dead_arns))
+          inboxes      = jsonencode(local.inbox_arns)
+          dead_letters = jsonencode(local.dead_arns)
+          log_groups   = jsonencode([for group in aws_cloudwatch_log_group.stage : "${group.arn}:*"])
+        })).Statement,
+        local.key_statement,
+      )
+    })
+  }
+
+  inbox_arns = [for queue in aws_sqs_queue.inbox : queue.arn]
+  dead_arns  = [for queue in aws_sqs_queue.dead : queue.arn]
+
+  # As in the functions' roles: your key's policy may leave it to IAM.
+  key_statement = [for key in var.kms_key_arn[*] : {
+    Sid       = "Key"
+    Effect    = "Allow"
+    Action    = local.key_actions
+    Resource  = [key]
+    Condition = { StringEquals = { "kms:ViaService" = local.key_services } }
+  }]
+}
