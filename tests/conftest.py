@@ -34,7 +34,7 @@ _AWS = ("AWS_",)
 _GOOGLE = ("GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", *EMULATORS)
 
 
-_LONG = ("tests/terraform/test_deployed.py",)
+_LONG = ("tests/terraform/test_deployed.py", "tests/terraform/test_regions.py")
 """Files that take more minutes than any other, the longest first."""
 
 _REST = re.compile(

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from moto.apigatewayv2 import models as apis
 from moto.awslambda import models as functions
 from moto.core.utils import unix_time_millis
 from moto.eks import models as eks
@@ -28,6 +29,7 @@ _Marker: Any = buckets.FakeDeleteMarker
 _Functions: Any = functions.LambdaBackend
 _Secrets: Any = secrets.SecretsManagerBackend
 _EksCluster: Any = eks.Cluster
+_DomainName: Any = apis.DomainName
 
 
 def teach() -> None:
@@ -38,6 +40,7 @@ def teach() -> None:
     _take_loopback_for_encrypted()
     _keep_eks_on_loopback()
     _hold_what_is_being_deleted()
+    _finish_domains()
 
 
 def pass_visibility(longer: float) -> None:
@@ -174,3 +177,18 @@ def _hold_what_is_being_deleted() -> None:
         return put(self, secret_id, **given)
 
     _Secrets.put_secret_value = put_secret_value
+
+
+def _finish_domains() -> None:
+    """AWS says when a domain is there, and where its DNS record has to lead."""
+    make = _DomainName.__init__
+
+    def init(self: Any, *given: Any, **named: Any) -> None:
+        make(self, *given, **named)
+        self.mutual_tls_authentication = self.mutual_tls_authentication or None
+        for each in self.domain_name_configurations:
+            each["domainNameStatus"] = "AVAILABLE"
+            each["apiGatewayDomainName"] = f"d-{self.domain_name}"
+            each["hostedZoneId"] = "Z1"
+
+    _DomainName.__init__ = init

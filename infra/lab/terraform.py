@@ -84,11 +84,12 @@ class Stack:
         endpoint: str,
         variables: Mapping[str, object],
         settings: Mapping[str, float] | None = None,
+        region: str = REGION,
     ) -> None:
         self._terraform = find_terraform()
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".terraform*", "*.tfstate*"))
         self.place = folder / "examples" / example
-        (self.place / "provider_override.tf").write_text(_provider(endpoint))
+        (self.place / "provider_override.tf").write_text(_provider(endpoint, region))
         if settings:
             module = {"module": {"bellhop": {"settings": dict(settings)}}}
             (self.place / "settings_override.tf.json").write_text(json.dumps(module))
@@ -172,11 +173,11 @@ provider_installation {{
 """
 
 
-def _provider(endpoint: str) -> str:
+def _provider(endpoint: str, region: str) -> str:
     endpoints = "\n".join(f'    {each} = "{endpoint}"' for each in _SERVICES)
     return f"""\
 provider "aws" {{
-  region                      = "{REGION}"
+  region                      = "{region}"
   access_key                  = "{ACCESS_KEY}"
   secret_key                  = "{SECRET_KEY}"
   skip_credentials_validation = true
