@@ -1,10 +1,10 @@
-# An HTTP API, and no function URL: what lets everybody call a function's URL lets everybody invoke
-# the function too, with an event that says any address, unless a condition is written that this
-# provider does not know before version 6.29.
 locals {
   ingest_url = var.domain_name == null ? aws_apigatewayv2_api.ingest.api_endpoint : "https://${var.domain_name}"
 }
 
+# An HTTP API, and no function URL: what lets everybody call a function's URL lets everybody invoke
+# the function too, with an event that says any address, unless a condition is written that this
+# provider does not know before version 6.29.
 resource "aws_apigatewayv2_api" "ingest" {
   name          = "${var.name}-ingest"
   description   = "Where clusters send their events to Bellhop ${var.name}"
