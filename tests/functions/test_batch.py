@@ -14,6 +14,7 @@ from bellhop.errors import PermanentError, TemporaryError
 from bellhop.messages import Evaluate, Resolve
 from bellhop.model.record import Entry
 from bellhop.ports.queue import Message
+from infra.lab.moto import Moto
 from tests.functions.lab import TIMEOUT, VISIBILITY, Account, Context, Lambda
 
 INBOX = "deploy"
@@ -221,3 +222,24 @@ def test_inboxes_of_one_function_are_told_apart(stand: Stand) -> None:
         assert len(stand.functions.feed(inbox, handler)) == 1
 
     assert seen == ["evaluate", "review", "evaluate"]
+
+
+def test_a_message_that_goes_on_failing_is_recorded_until_it_ends(moto: Moto) -> None:
+    """SQS shows its age no more after three receives: the schedule reads the record instead.
+
+    It takes seconds: pauses of a second pass between its tries.
+    """
+    account = Account(moto, attempts=6, retry_first=0.1, retry_longest=0.1)
+    stand = Stand(account)
+    began: list[Any] = []
+
+    def oldest() -> Any:
+        return stand.here.records.retries.oldest()
+
+    stand.publish("poison")
+    stand.feed_until(lambda: began.append(oldest()) or began[-1])
+    stand.feed_until(stand.dead)
+
+    assert stand.stage.seen == ["poison"] * 6
+    assert oldest() is None
+    account.close()

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from bellhop.adapters.aws.queue import SqsQueue, of_record
 from bellhop.aws.resources import Resources, from_environment
+from bellhop.cloud import retries
 from bellhop.cloud.ready import Ready
 from bellhop.errors import BellhopError
 from bellhop.logs import Log
@@ -58,7 +59,7 @@ class Batch:
         for name, records in _by_inbox(given, here).items():
             deliveries = _in_turn([of_record(each) for each in records])
             inbox = Inbox(name, stage, here.settings, here.log)
-            worked = _while(inbox.work(deliveries), context, enough)
+            worked = _while(retries.record(inbox.work(deliveries), here), context, enough)
             failed += _Desk(name, here).settle(deliveries, worked)
         here.end()
         return _failed(failed)

@@ -19,7 +19,12 @@ NAMESPACE = "Bellhop"
 DIMENSION = "installation"
 
 TOOK = "Milliseconds"
-UNITS = {**dict.fromkeys(COUNTED.values(), "Count"), TOOK: "Milliseconds"}
+PENDING = "OldestPending"
+UNITS = {
+    **dict.fromkeys(COUNTED.values(), "Count"),
+    TOOK: "Milliseconds",
+    PENDING: "Seconds",
+}
 """Every metric, with its unit in CloudWatch's words."""
 
 
@@ -34,6 +39,7 @@ class Metrics:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
+        self._measured: dict[str, float] = {}
         self._begun = seconds()
 
     def begin(self) -> None:
@@ -46,13 +52,20 @@ class Metrics:
             with self._lock:
                 self._counts[name] += int(entry.context.get("objects", 1))
 
+    def measure(self, name: str, value: float) -> None:
+        """Publish a value with the invocation's line."""
+        with self._lock:
+            self._measured[name] = value
+
     def tell(self) -> None:
         """Write the line of an invocation in which something happened."""
         with self._lock:
             counts, self._counts = dict(self._counts), Counter()
-        if not counts:
+            found, self._measured = self._measured, {}
+        if counts:
+            found |= {**counts, TOOK: round((self._seconds() - self._begun) * 1000, 1)}
+        if not found:
             return
-        found = {**counts, TOOK: round((self._seconds() - self._begun) * 1000, 1)}
         metrics = [{"Name": name, "Unit": UNITS[name]} for name in found]
         described = {"Namespace": NAMESPACE, "Dimensions": [[DIMENSION]], "Metrics": metrics}
         about = {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [described]}

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import timedelta
 
 from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import SqsQueue
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.aws.store import DynamoStore
 from bellhop.adapters.local.clock import SystemClock
-from bellhop.aws.metrics import Metrics
+from bellhop.aws.metrics import PENDING, Metrics
 from bellhop.cloud import resources as cloud
 from bellhop.cloud.environment import (
     by_inbox,
@@ -47,6 +48,10 @@ class Resources(cloud.Resources, frozen=True, kw_only=True):
     def begin(self) -> None:
         """Begin an event."""
         self.metrics.begin()
+
+    def report_pending(self, age: timedelta) -> None:
+        """Publish how old the oldest pending work is."""
+        self.metrics.measure(PENDING, round(age.total_seconds()))
 
     def end(self) -> None:
         """Write what is at hand when an event is done: nobody may be there to do it later."""

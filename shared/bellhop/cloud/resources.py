@@ -47,6 +47,11 @@ class Resources(Struct, frozen=True, kw_only=True):
     def begin(self) -> None:
         """Begin an event."""
 
+    def report_pending(self, age: timedelta) -> None:
+        """Log how old the oldest pending work is."""
+        seconds = round(age.total_seconds())
+        self.log.info("Measured the oldest pending work", pendingSeconds=seconds)
+
     def end(self) -> None:
         """Write what is at hand when an event is done: nobody may be there to do it later."""
         if lost := self.records.ledger.flush():

@@ -36,6 +36,7 @@ class Status(Struct, frozen=True):
     """All of it; `worked_at` is when who does the work wrote last, None if it never did.
 
     `version` is that of who works, as far as it is known; `clock` tells of its clock's last jump.
+    The oldest `pending` work waits since that time, as the last tick of functions has it.
     """
 
     running: bool | None
@@ -49,6 +50,7 @@ class Status(Struct, frozen=True):
     triggers: int
     paused: Sequence[str]
     queues: Mapping[str, Backlog]
+    pending: datetime | None
     dead: int
     failures: Sequence[Failure]
 
@@ -73,6 +75,7 @@ def status(here: Installation) -> Status:
             *(f"profile {name}" for name, each in catalog.profiles.items() if each.paused),
         ],
         queues=backlogs(here),
+        pending=pulse.pending if pulse else None,
         dead=sum(map(len, letters.values())),
         failures=list(failures(here, unanswered, letters)),
     )

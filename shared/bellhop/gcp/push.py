@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from werkzeug.exceptions import BadRequest, ServiceUnavailable
 
+from bellhop.cloud import retries
 from bellhop.cloud.ready import Ready
 from bellhop.errors import BellhopError, InvalidError, TemporaryError
 from bellhop.gcp.resources import Resources, from_environment
@@ -72,7 +73,7 @@ class Push:
         inbox = Inbox(name, stage, here.settings, here.log)
 
         def work(delivery: Delivery) -> Result:
-            [(_, result)] = inbox.work([delivery])
+            [(_, result)] = retries.record(inbox.work([delivery]), here)
             return result
 
         became = queue.pushed(event.data, work)

@@ -362,7 +362,7 @@ class Pulse(Struct, frozen=True):
     """When who does the work began, and when it last wrote that it is there; of which `version`.
 
     Its clock `jumped` last by so many seconds, ahead or back, at a time; all jumps since it began
-    together are `off`.
+    together are `off`. The oldest work that was `pending` then waits since that time.
     """
 
     since: datetime
@@ -371,6 +371,7 @@ class Pulse(Struct, frozen=True):
     jumped_at: datetime | None = None
     jumped: float = 0.0
     off: float = 0.0
+    pending: datetime | None = None
 
 
 class Heard(Struct, frozen=True):

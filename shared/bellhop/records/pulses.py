@@ -41,7 +41,13 @@ class Pulses:
             return False
         return now - pulse.jumped_at < DOUBT
 
-    def tick(self, before: Pulse | None, now: datetime, version: str) -> None:
-        """Write the pulse for who remembers nothing between two ticks; of two at once one stays."""
+    def tick(
+        self, before: Pulse | None, now: datetime, version: str, pending: datetime | None
+    ) -> None:
+        """Write the pulse for who remembers nothing between two ticks; of two at once one stays.
+
+        The oldest pending work waits since `pending`.
+        """
         goes_on = before is not None and now - before.at < GAP
-        self.put(Pulse(before.since if before and goes_on else now, now, version))
+        since = before.since if before and goes_on else now
+        self.put(Pulse(since, now, version, pending=pending))

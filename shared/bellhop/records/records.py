@@ -41,6 +41,7 @@ from bellhop.records.readers import Readers
 from bellhop.records.refusals import RefusalCounts
 from bellhop.records.removals import HeldRemovals
 from bellhop.records.renderings import Renderings
+from bellhop.records.retries import Retries
 from bellhop.records.rotas import Rotas
 from bellhop.records.sealing import Sealer
 from bellhop.records.selections import Selections
@@ -120,7 +121,7 @@ class Records:
         self.conditions = Conditions(store)
         self.previews = Previews(self._payloads)
         self.ledger = Ledger(store, ledger)
-        self.timers = Timers(store, clock)
+        self.timers, self.retries = Timers(store, clock), Retries(store, clock)
         self.moves, self.installations = Moves(store), Installations(store)
 
     def opened(self, partition: str, sort: str) -> Sealed | None:

@@ -12,6 +12,7 @@ timer, which fires within the hour, or when that fires.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from bellhop import messages
 from bellhop.engine.pacing import PROBE_PAUSE, RENEWAL_PAUSE, spread, sweep_timer
@@ -31,6 +32,13 @@ HOUSE = "keep"
 _KEEPING = timedelta(hours=1)
 
 
+class Ticked(NamedTuple):
+    """How many messages a tick published, and the time of the earliest timer that was due."""
+
+    published: int
+    earliest: datetime | None
+
+
 class Schedule:
     """Fires timers whose time has come."""
 
@@ -42,8 +50,8 @@ class Schedule:
         self._settings = settings
         self._log = log
 
-    def tick(self) -> int:
-        """Publish what is due; return how many messages that were."""
+    def tick(self) -> Ticked:
+        """Publish what is due."""
         now = self._records.clock.now()
         house = self._records.timers.get(HOUSE)
         if house is None:
@@ -51,7 +59,13 @@ class Schedule:
             self._records.timers.set(HOUSE, now, Keep().message().body)
         elif house.value.is_ahead(now):
             self.pull_in()
-        return sum(self._fire(due, now) for due in self._records.timers.due(now, limit=_MOST))
+        published, earliest = 0, None
+        for due in self._records.timers.due(now, limit=_MOST):
+            if due.counts and due.timer:
+                at = due.timer.value.at
+                earliest = min(earliest or at, at)
+            published += self._fire(due, now)
+        return Ticked(published, earliest)
 
     def pull_in(self) -> None:
         """Set timers again that a clock set which was ahead."""

@@ -106,6 +106,18 @@ def test_counts_no_misses_where_nothing_rings(bellhop: Bellhop, here: Installati
     assert told["clusters"][0]["countedSince"]
 
 
+@pytest.mark.usefixtures("served")
+def test_says_how_long_the_oldest_work_waits(bellhop: Bellhop, here: Installation) -> None:
+    """As the last tick of functions found it; without any the line is not there."""
+    now = fleet.now()
+    here.records.pulses.put(Pulse(now - HOUR, now))
+    assert "oldest pending" not in bellhop("status").stdout
+    here.records.pulses.put(Pulse(now - HOUR, now, pending=now - 2 * HOUR))
+
+    assert "oldest pending  for 2h, late or retried\n" in bellhop("status").stdout
+    assert json.loads(bellhop("status", "-o", "json").stdout)["oldestPending"]
+
+
 def _rounded(lines: list[list[str]]) -> list[list[str]]:
     # A second may pass before the command looks.
     return [[{"31s": "30s", "2m": "120s"}.get(word, word) for word in line] for line in lines]

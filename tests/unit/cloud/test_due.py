@@ -24,6 +24,7 @@ def test_pulls_in_what_a_clock_set_that_was_ahead(tmp_path: Path) -> None:
         publisher=fleet.publisher,
         settings=fleet.settings,
         log=Log(io.StringIO()),
+        report_pending=lambda _: None,
     )
     due = Due(here)
     due.tick()

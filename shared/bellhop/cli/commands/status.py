@@ -89,6 +89,8 @@ def _tell(found: Status, now: datetime, form: str) -> None:
         say(f"clock           {found.clock}")
     say(f"declared        {declared}")
     say(f"queues          {_queues(found, now)}")
+    if found.pending:
+        say(f"oldest pending  for {age(found.pending, now)}, late or retried")
     say(f"dead letters    {found.dead or 'none'}")
     if found.paused:
         say(f"paused          {_paused(found.paused)}")
@@ -172,6 +174,7 @@ def _whole(found: Status) -> dict[str, Any]:
             name: {"waiting": each.waiting, "held": each.held, "since": each.since}
             for name, each in found.queues.items()
         },
+        "oldestPending": found.pending,
         "deadLetters": found.dead,
         "clusters": [
             {

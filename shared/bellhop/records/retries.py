@@ -1,0 +1,68 @@
+"""Messages that failed several times: since when each waits.
+
+No queue shows that. SQS leaves a message out of its oldest age after three receives, and a message
+that is published again for its next attempt begins at zero. A message is recorded by its content,
+which all its attempts share.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from bellhop.errors import StaleError
+from bellhop.ports.clock import Clock
+from bellhop.ports.queue import Message, written
+from bellhop.ports.store import ABSENT, Store
+from bellhop.records.table import Table
+
+FEW = 3
+"""Attempts of which nothing is recorded: most failures pass before."""
+
+_PARTITION = "retries"
+_READ = 100
+"""Messages that are read for the oldest: more of them began to fail together."""
+
+_EXPIRES = timedelta(hours=6)
+"""Forgets a message whose end nobody recorded, as where SQS itself dead-letters it."""
+
+
+class Retry(Struct, frozen=True):
+    """Since when a message fails."""
+
+    since: datetime
+
+
+class Retries:
+    """Retried messages of all inboxes."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._table = Table(store, Retry)
+
+    def add(self, message: Message) -> None:
+        """Record that a message fails; the first record counts."""
+        now = self._clock.now()
+        with suppress(StaleError):
+            self._table.put(
+                *(_PARTITION, _digest(message), Retry(now)),
+                expect=ABSENT,
+                expires_at=now + _EXPIRES,
+            )
+
+    def remove(self, message: Message) -> None:
+        """Record that a message is done or dead-lettered."""
+        self._store.delete(_PARTITION, _digest(message))
+
+    def oldest(self) -> datetime | None:
+        """Return since when the oldest retried message fails; None if there is none."""
+        items = self._table.items(_PARTITION, limit=_READ)
+        return min((self._table.read(item.value).since for item in items), default=None)
+
+
+def _digest(message: Message) -> str:
+    return hashlib.sha256(written(message).encode()).hexdigest()[:32]

@@ -1,0 +1,155 @@
+"""Retried messages are recorded, so that the schedule can report the oldest."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bellhop.aws.metrics import Metrics
+from bellhop.cloud import retries
+from bellhop.cloud.due import Due
+from bellhop.errors import UnreachableError
+from bellhop.logs import Log
+from bellhop.messages import Resolve
+from bellhop.ports.queue import Again, Delivery, Done, GivenUp, Result
+from bellhop.records.retries import Retries
+from bellhop.stages.inbox import WAITS
+from tests.fakes.fleet import Fleet
+
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+AGAIN = Again(SECOND, "the store is busy")
+
+
+class Unreachable:
+    """A store that answers no write."""
+
+    def put(self, *_: object, **__: object) -> None:
+        raise UnreachableError("the store does not answer")
+
+
+class Stand:
+    """One installation of a cloud, on a clock of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.fleet = Fleet(folder)
+        self.reported: list[timedelta] = []
+        self.here: Any = SimpleNamespace(
+            records=self.fleet.records,
+            publisher=self.fleet.publisher,
+            settings=self.fleet.settings,
+            log=Log(io.StringIO()),
+            report_pending=self.reported.append,
+        )
+        self.due = Due(self.here)
+
+    def attempt(self, number: int, result: Result, name: str = "shop") -> None:
+        """Have a worker try a message for the nth time."""
+        worked = [(Delivery(Resolve(name).message(), "id", "receipt", number), result)]
+
+        assert list(retries.record(worked, self.here)) == worked
+
+    def tick(self) -> timedelta | None:
+        """Return what the schedule reports now, and holds in its pulse."""
+        self.reported.clear()
+        self.due.tick()
+        pulse = self.fleet.records.pulses.get()
+        assert pulse is not None
+        assert bool(self.reported) == bool(pulse.pending)
+        return self.reported[0] if self.reported else None
+
+
+@pytest.fixture
+def stand(tmp_path: Path) -> Iterator[Stand]:
+    one = Stand(tmp_path)
+    one.tick()
+    yield one
+    one.fleet.close()
+
+
+def test_reports_the_oldest_retried_message(stand: Stand) -> None:
+    """Each further attempt leaves its age as it is; its end takes it away."""
+    stand.attempt(4, AGAIN)
+    stand.fleet.clock.advance(5 * MINUTE)
+    stand.attempt(5, AGAIN)
+    stand.attempt(4, AGAIN, "later")
+
+    assert stand.tick() == 5 * MINUTE
+    stand.attempt(6, Done())
+    stand.fleet.clock.advance(3 * MINUTE)
+    assert stand.tick() == 3 * MINUTE
+    stand.attempt(5, GivenUp("unreadable"), "later")
+    assert stand.tick() is None
+
+
+@pytest.mark.parametrize(
+    ("number", "result"),
+    [
+        pytest.param(3, AGAIN, id="a few attempts"),
+        pytest.param(12, AGAIN, id="the last attempt"),
+        pytest.param(5, WAITS, id="a message that nobody tried"),
+        pytest.param(5, Done(), id="a message that was never recorded"),
+    ],
+)
+def test_records_nothing_of(stand: Stand, number: int, result: Result) -> None:
+    """Writes are for messages that wait: not for a failure that passes, nor for dead letters."""
+    stand.attempt(number, result)
+    stand.fleet.clock.advance(5 * MINUTE)
+
+    assert stand.tick() is None
+
+
+def test_forgets_a_message_whose_end_nobody_recorded(stand: Stand) -> None:
+    """SQS may dead-letter it without a worker: the alarm ends all the same."""
+    stand.attempt(4, AGAIN)
+    stand.fleet.clock.advance(timedelta(hours=7))
+    stand.tick()
+
+    assert stand.tick() is None
+
+
+def test_a_store_that_fails_keeps_no_result_back(stand: Stand) -> None:
+    """The measure is worth less than the message."""
+    store: Any = Unreachable()
+    stand.here.records = SimpleNamespace(retries=Retries(store, stand.fleet.clock))
+
+    stand.attempt(4, AGAIN)
+
+
+def test_reports_a_timer_that_fires_late(stand: Stand) -> None:
+    """A schedule that ticks seldom, or has too much to publish, is seen by it."""
+    now = stand.fleet.clock.now()
+    stand.fleet.records.timers.set("late", now + MINUTE, Resolve("shop").message().body)
+    stand.fleet.clock.advance(5 * MINUTE)
+
+    assert stand.tick() == 4 * MINUTE
+    assert stand.tick() is None
+
+
+def test_reports_nothing_of_what_is_on_time(stand: Stand) -> None:
+    """Ticks are a minute apart, and an idle installation pays for no metric."""
+    now = stand.fleet.clock.now()
+    stand.fleet.records.timers.set("soon", now + SECOND, Resolve("shop").message().body)
+    stand.fleet.clock.advance(MINUTE)
+
+    assert stand.tick() is None
+
+
+def test_a_measured_value_is_a_metric_without_a_duration() -> None:
+    """A tick in which nothing else happened does not count among the invocations' durations."""
+    output = io.StringIO()
+    metrics = Metrics("prod", Log(output))
+    metrics.measure("OldestPending", 300)
+    metrics.tell()
+    metrics.tell()
+
+    [line] = output.getvalue().splitlines()
+    assert '"OldestPending":300' in line.replace(" ", "")
+    assert '"Unit":"Seconds"' in line.replace(" ", "")
+    assert "Milliseconds" not in line
