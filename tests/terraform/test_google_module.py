@@ -28,14 +28,18 @@ SCHEMA = json.loads(PLACE.read_text())
 LABELLED = ("labels", "user_labels")
 
 ELSEWHERE = {
+    "access_log": "Cloud Run logs each request, whatever is asked",
     "architecture": "Cloud Run has one",
     "eks_clusters": "GKE has gke_clusters",
     "ingest_rate": "no gateway counts requests: instances and what each takes at once bound them",
+    "snap_start": "Cloud Run keeps no snapshots: `warm` keeps instances",
+    "tracing": "Cloud Run traces requests, whatever is asked",
 }
 """Variables that AWS alone has."""
 
 HERE = {
     "gke_clusters": "EKS has eks_clusters",
+    "ingest_invokers": "Cloud Run has a check of its own before a service",
     "ingest_from": "Cloud Run can take calls from a load balancer or a network alone",
     "secret_replication": "Secrets Manager keeps a secret in its region alone",
     "kms_key": "a ring of keys can never be deleted, so that the module cannot make one",
@@ -310,7 +314,9 @@ def test_watches_for_lines_that_are_written() -> None:
     code = "\n".join(path.read_text() for path in (ROOT.parent / "shared").rglob("*.py"))
     lines = re.findall(r'jsonPayload\.(?:message|what)=\\"(.+?)\\"', alarms)
 
-    assert len(lines) == 2
+    assert len(lines) == 3
+    assert re.findall(r"jsonPayload\.(\w+)>", alarms) == ["pendingSeconds"]
+    assert "pendingSeconds=" in code
     assert [each for each in lines if f'"{each}"' not in code] == []
 
 

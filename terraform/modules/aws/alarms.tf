@@ -1,51 +1,85 @@
 locals {
   queue_metric    = { namespace = "AWS/SQS", dimension = "QueueName" }
   function_metric = { namespace = "AWS/Lambda", dimension = "FunctionName" }
+  own_metric      = { namespace = "Bellhop", dimension = "installation" }
+
+  # An alarm is quiet where nothing is measured, and looks at five minutes.
+  above = { comparison = "GreaterThanThreshold", missing = "notBreaching", periods = 1 }
 
   # Each alarm looks at one number: the sum, or the largest, of a metric of several.
   alarms = {
-    dead-letters = merge(local.queue_metric, {
+    dead-letters = merge(local.above, local.queue_metric, {
       description = "Messages that Bellhop gave up: see `bellhop dead-letters list`, and events of AWS that it never took: see the queue NAME-events-dead."
       metric      = "ApproximateNumberOfMessagesVisible"
       of          = concat([for queue in aws_sqs_queue.dead : queue.name], aws_sqs_queue.events_dead[*].name)
       stat        = "Maximum"
       expression  = "SUM(METRICS())"
-      over        = 0
+      threshold   = 0
     })
-    oldest-message = merge(local.queue_metric, {
+    oldest-message = merge(local.above, local.queue_metric, {
       description = "A message waits for long: see `bellhop status` and `bellhop show failures`."
       metric      = "ApproximateAgeOfOldestMessage"
       of          = concat([for queue in aws_sqs_queue.inbox : queue.name], aws_sqs_queue.events[*].name)
       stat        = "Maximum"
       expression  = "MAX(METRICS())"
-      over        = var.oldest_message_minutes * 60
+      threshold   = var.oldest_message_minutes * 60
     })
-    errors = merge(local.function_metric, {
+    # SQS leaves out of the age above what was received three times.
+    oldest-pending = merge(local.above, local.own_metric, {
+      description = "A timer fires late, or a message fails for long: see `bellhop status` and `bellhop logs`."
+      metric      = "OldestPending"
+      of          = [var.name]
+      stat        = "Maximum"
+      expression  = "MAX(METRICS())"
+      threshold   = var.oldest_message_minutes * 60
+    })
+    errors = merge(local.above, local.function_metric, {
       description = "A function failed as a whole: see `bellhop logs`."
       metric      = "Errors"
       of          = [for function in aws_lambda_function.stage : function.function_name]
       stat        = "Sum"
       expression  = "SUM(METRICS())"
-      over        = 0
+      threshold   = 0
     })
-    throttles = merge(local.function_metric, {
+    throttles = merge(local.above, local.function_metric, {
       description = "Lambda has no room for a function: raise the account's concurrency, or the function's."
       metric      = "Throttles"
       of          = [for function in aws_lambda_function.stage : function.function_name]
       stat        = "Sum"
       expression  = "SUM(METRICS())"
-      over        = 0
+      threshold   = 0
     })
-    misses = {
-      namespace   = "Bellhop"
-      dimension   = "installation"
+    # A dead man's switch: a schedule that nobody invokes reports no trouble of its own.
+    silent = merge(local.function_metric, {
+      description = "The schedule was not invoked for ten minutes: nothing is retried or swept. See the EventBridge schedule NAME-tick."
+      metric      = "Invocations"
+      of          = [aws_lambda_function.stage["schedule"].function_name]
+      stat        = "Sum"
+      expression  = "SUM(METRICS())"
+      comparison  = "LessThanThreshold"
+      threshold   = 1
+      missing     = "breaching"
+      periods     = 2
+    })
+    # Ingest itself answers 503 where the store is busy, and senders repeat the request.
+    ingest-errors = merge(local.above, {
+      namespace   = "AWS/ApiGateway"
+      dimension   = "ApiId"
+      description = "Ingest failed more than ten times in five minutes: see `bellhop logs --stage ingest`, and the log group of the API."
+      metric      = "5xx"
+      of          = [aws_apigatewayv2_api.ingest.id]
+      stat        = "Sum"
+      expression  = "SUM(METRICS())"
+      threshold   = 10
+    })
+    misses = merge(local.above, local.own_metric, {
       description = "A sweep found what no event had told of: see `bellhop doctor`."
       metric      = "Misses"
       of          = [var.name]
       stat        = "Sum"
       expression  = "SUM(METRICS())"
-      over        = 0
-    }
+      threshold   = 0
+    })
   }
 }
 
@@ -54,10 +88,10 @@ resource "aws_cloudwatch_metric_alarm" "this" {
 
   alarm_name          = "${var.name}-${each.key}"
   alarm_description   = each.value.description
-  comparison_operator = "GreaterThanThreshold"
-  threshold           = each.value.over
-  evaluation_periods  = 1
-  treat_missing_data  = "notBreaching"
+  comparison_operator = each.value.comparison
+  threshold           = each.value.threshold
+  evaluation_periods  = each.value.periods
+  treat_missing_data  = each.value.missing
   alarm_actions       = var.notifications
   ok_actions          = var.notifications
   tags                = local.labels

@@ -104,6 +104,22 @@ resource "aws_lambda_function" "stage" {
     variables = merge(local.environment, local.environments[each.key])
   }
 
+  dynamic "tracing_config" {
+    for_each = var.tracing ? [1] : []
+
+    content {
+      mode = "Active"
+    }
+  }
+
+  dynamic "snap_start" {
+    for_each = contains(var.snap_start, each.key) ? [1] : []
+
+    content {
+      apply_on = "PublishedVersions"
+    }
+  }
+
   dynamic "vpc_config" {
     for_each = var.network != null && contains(local.reaching, each.key) ? [var.network] : []
 

@@ -35,6 +35,25 @@ resource "aws_apigatewayv2_stage" "ingest" {
     throttling_rate_limit  = var.ingest_rate
     throttling_burst_limit = var.ingest_rate
   }
+
+  # No path, query or header: the path of an API server's webhook is a secret, as its token is.
+  dynamic "access_log_settings" {
+    for_each = aws_cloudwatch_log_group.ingest
+
+    content {
+      destination_arn = access_log_settings.value.arn
+      format = jsonencode({
+        requestId        = "$context.requestId"
+        time             = "$context.requestTime"
+        ip               = "$context.identity.sourceIp"
+        method           = "$context.httpMethod"
+        status           = "$context.status"
+        responseBytes    = "$context.responseLength"
+        latency          = "$context.responseLatency"
+        integrationError = "$context.integrationErrorMessage"
+      })
+    }
+  }
 }
 
 resource "aws_lambda_permission" "ingest" {

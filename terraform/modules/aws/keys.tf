@@ -58,7 +58,10 @@ data "aws_iam_policy_document" "key" {
     condition {
       test     = "ArnLike"
       variable = "kms:EncryptionContext:aws:logs:arn"
-      values   = [for stage in keys(local.functions) : "arn:${local.partition}:logs:${local.region}:${local.account}:log-group:/aws/lambda/${var.name}-${stage}"]
+      values = [
+        for group in concat([for stage in keys(local.functions) : "lambda/${var.name}-${stage}"], ["vendedlogs/apis/${var.name}-ingest"]) :
+        "arn:${local.partition}:logs:${local.region}:${local.account}:log-group:/aws/${group}"
+      ]
     }
   }
 }

@@ -6,3 +6,30 @@ resource "aws_cloudwatch_log_group" "stage" {
   kms_key_id        = local.kms_key
   tags              = local.labels
 }
+
+# What the API says of each request, those among them that never reach the function. CloudWatch
+# Logs needs no line in its resource policy, which is short, for groups of such names.
+resource "aws_cloudwatch_log_group" "ingest" {
+  count = var.access_log ? 1 : 0
+
+  name              = "/aws/vendedlogs/apis/${var.name}-ingest"
+  retention_in_days = var.log_retention_days
+  kms_key_id        = local.kms_key
+  tags              = local.labels
+}
+
+# X-Ray takes traces from whoever may write them, and has no resource to name.
+data "aws_iam_policy_document" "tracing" {
+  statement {
+    actions   = ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
+    resources = ["*"]
+  }
+}
+
+resource "aws_iam_role_policy" "tracing" {
+  for_each = var.tracing ? local.functions : {}
+
+  name   = "tracing"
+  role   = aws_iam_role.stage[each.key].id
+  policy = data.aws_iam_policy_document.tracing.json
+}

@@ -86,6 +86,17 @@ variable "functions" {
   }
 }
 
+variable "snap_start" {
+  description = "Stages whose functions begin from a snapshot (Lambda SnapStart), which AWS bills by the hour for each published version."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = length(setsubtract(var.snap_start, keys(local.stages))) == 0
+    error_message = "There is no such stage: ${join(", ", setsubtract(var.snap_start, keys(local.stages)))}."
+  }
+}
+
 variable "network" {
   description = "Subnets and security groups for the functions that call API servers, where those are private; null for none. The subnets need a way to AWS' services: see below."
   type = object({
@@ -226,6 +237,18 @@ variable "log_retention_days" {
   }
 }
 
+variable "access_log" {
+  description = "Whether the API that clusters send to logs each request: address, status and time, no path, query or header."
+  type        = bool
+  default     = true
+}
+
+variable "tracing" {
+  description = "Whether X-Ray traces the functions."
+  type        = bool
+  default     = false
+}
+
 variable "recovery_days" {
   description = "For how long the sealing key and the KMS key can be had back after a destroy, in days."
   type        = number
@@ -250,7 +273,7 @@ variable "destroy_with_clusters" {
 }
 
 variable "alarms" {
-  description = "Whether to watch for dead letters, old messages, errors, throttles and missed events."
+  description = "Whether to watch for dead letters, old messages, errors, throttles, missed events and a schedule that is not invoked."
   type        = bool
   default     = true
 }
@@ -262,7 +285,7 @@ variable "notifications" {
 }
 
 variable "oldest_message_minutes" {
-  description = "How old the oldest message may be before an alarm tells of it, in minutes."
+  description = "How old the oldest message, and the oldest pending work, may be before an alarm tells of it, in minutes."
   type        = number
   default     = 30
 

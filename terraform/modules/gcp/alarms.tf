@@ -5,9 +5,14 @@ locals {
       description = "Messages that Bellhop gave up: see `bellhop dead-letters list`."
       line        = "jsonPayload.message=\"Moved a message to the dead letters\""
     }
+    # Cloud Run's own line of a request that was answered 5xx would count the same failure again.
     errors = {
       description = "A function failed as a whole: see `bellhop logs`."
-      line        = "severity>=ERROR"
+      line        = "severity>=ERROR AND NOT log_id(\"run.googleapis.com/requests\")"
+    }
+    oldest-pending = {
+      description = "A timer fires late, or a message fails for long: see `bellhop status` and `bellhop logs`."
+      line        = "jsonPayload.message=\"Measured the oldest pending work\" AND jsonPayload.pendingSeconds>${var.oldest_message_minutes * 60}"
     }
     misses = {
       description = "A sweep found what no event had told of: see `bellhop doctor`."
@@ -24,6 +29,15 @@ locals {
       reducer     = "REDUCE_MAX"
       over        = var.oldest_message_minutes * 60
     }
+    # Ingest itself answers 503 where the store is busy, and senders repeat the request.
+    ingest-errors = {
+      description = "Ingest failed more than ten times in five minutes: see `bellhop logs --stage ingest`."
+      metric      = "run.googleapis.com/request_count"
+      of          = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=\"${var.name}-ingest\" AND metric.labels.response_code_class=\"5xx\""
+      aligner     = "ALIGN_SUM"
+      reducer     = "REDUCE_SUM"
+      over        = 10
+    }
     throttles = {
       description = "Cloud Run has no room for a function: raise the function's instances, or the project's."
       metric      = "run.googleapis.com/request_count"
@@ -34,12 +48,26 @@ locals {
     }
   }
 
+  # A dead man's switch: a schedule that nobody calls reports no trouble of its own. Cloud Monitoring
+  # misses only what it has seen once: the first tick after an apply arms it.
+  missed = {
+    silent = {
+      description = "The schedule was not called for ten minutes: nothing is retried or swept. See the job NAME-tick of Cloud Scheduler."
+      metric      = "run.googleapis.com/request_count"
+      of          = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=\"${var.name}-schedule\""
+      aligner     = "ALIGN_SUM"
+      reducer     = "REDUCE_SUM"
+    }
+  }
+
+  alarms = merge(local.told, local.counted, local.missed)
+
   services      = [for stage in keys(local.deployed) : "${var.name}-${stage}"]
   subscriptions = flatten([for inbox in keys(local.inboxes) : ["${var.name}-${inbox}", "${var.name}-${inbox}-dead"]])
 }
 
 resource "google_monitoring_alert_policy" "this" {
-  for_each = var.alarms ? merge(local.told, local.counted) : {}
+  for_each = var.alarms ? local.alarms : {}
 
   project               = local.with.monitoring
   display_name          = "${var.name}-${each.key}"
@@ -76,6 +104,21 @@ resource "google_monitoring_alert_policy" "this" {
           alignment_period     = "300s"
           per_series_aligner   = condition_threshold.value.aligner
           cross_series_reducer = condition_threshold.value.reducer
+        }
+      }
+    }
+
+    dynamic "condition_absent" {
+      for_each = contains(keys(local.missed), each.key) ? [local.missed[each.key]] : []
+
+      content {
+        filter   = "metric.type=\"${condition_absent.value.metric}\" AND ${condition_absent.value.of}"
+        duration = "600s"
+
+        aggregations {
+          alignment_period     = "60s"
+          per_series_aligner   = condition_absent.value.aligner
+          cross_series_reducer = condition_absent.value.reducer
         }
       }
     }

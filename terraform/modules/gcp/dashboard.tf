@@ -6,7 +6,7 @@ locals {
     "3 Waiting"        = { metric = "pubsub.googleapis.com/subscription/num_undelivered_messages", of = local.inbox_queues, aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = "resource.label.subscription_id" }
     "4 Oldest message" = { metric = "pubsub.googleapis.com/subscription/oldest_unacked_message_age", of = local.inbox_queues, aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = "resource.label.subscription_id" }
     "5 Dead letters"   = { metric = "pubsub.googleapis.com/subscription/num_undelivered_messages", of = local.dead_queues, aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = "resource.label.subscription_id" }
-    "6 Errors"         = { metric = "logging.googleapis.com/log_entry_count", of = "${local.revisions} AND metric.labels.severity=\"ERROR\"", aligner = "ALIGN_SUM", reducer = "REDUCE_SUM", by = "resource.label.service_name" }
+    "6 Errors"         = { metric = "logging.googleapis.com/log_entry_count", of = "${local.revisions} AND metric.labels.severity=\"ERROR\" AND metric.labels.log!=\"run.googleapis.com/requests\"", aligner = "ALIGN_SUM", reducer = "REDUCE_SUM", by = "resource.label.service_name" }
     "7 Time"           = { metric = "run.googleapis.com/request_latencies", of = local.revisions, aligner = "ALIGN_PERCENTILE_99", reducer = "REDUCE_MAX", by = "resource.label.service_name" }
     "8 At once"        = { metric = "run.googleapis.com/container/instance_count", of = local.revisions, aligner = "ALIGN_MAX", reducer = "REDUCE_SUM", by = "resource.label.service_name" }
   }

@@ -163,6 +163,26 @@ resource "google_artifact_registry_repository" "images" {
   description   = "What the functions of Bellhop ${var.name} run"
   format        = "DOCKER"
   labels        = local.labels
+
+  # Each build leaves an image. What a function runs is the newest of its package, and is kept.
+  cleanup_policies {
+    id     = "keep-newest"
+    action = "KEEP"
+
+    most_recent_versions {
+      keep_count = 3
+    }
+  }
+
+  cleanup_policies {
+    id     = "delete-old"
+    action = "DELETE"
+
+    condition {
+      tag_state  = "ANY"
+      older_than = "604800s"
+    }
+  }
 }
 
 # Who builds them, with what Google asks for that, and nothing of what they may do. It reads sources

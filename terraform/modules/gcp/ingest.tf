@@ -7,9 +7,11 @@ locals {
 
 # Anybody may call it: what counts is the token that each cluster's senders show.
 resource "google_cloud_run_v2_service_iam_member" "ingest" {
+  for_each = var.ingest_invokers
+
   project  = local.project
   location = local.region
   name     = google_cloudfunctions2_function.stage["ingest"].name
   role     = "roles/run.invoker"
-  member   = "allUsers"
+  member   = each.key
 }

@@ -168,6 +168,17 @@ variable "ingest_from" {
   }
 }
 
+variable "ingest_invokers" {
+  description = "Who may call ingest by Cloud Run's own check, before its token is looked at; empty where the organization refuses `allUsers`: see below."
+  type        = set(string)
+  default     = ["allUsers"]
+
+  validation {
+    condition     = alltrue([for each in var.ingest_invokers : can(regex("^(allUsers|[a-zA-Z]+:.+)$", each))])
+    error_message = "Each is allUsers, or a principal such as serviceAccount:NAME@PROJECT.iam.gserviceaccount.com."
+  }
+}
+
 variable "event_rules" {
   description = "By a name of your choice: which events of Google, by the attributes that Eventarc's `matching` asks for (`type` always; in a value `*` stands for a part of a path) in a `location`, the installation's if none is said, count as CloudEvents of which registered `cluster`."
   type = map(object({
@@ -228,7 +239,7 @@ variable "destroy_with_clusters" {
 }
 
 variable "alarms" {
-  description = "Whether to watch for dead letters, old messages, errors, throttles and missed events."
+  description = "Whether to watch for dead letters, old messages, errors, throttles, missed events and a schedule that is not called."
   type        = bool
   default     = true
 }
@@ -240,7 +251,7 @@ variable "notifications" {
 }
 
 variable "oldest_message_minutes" {
-  description = "How old the oldest message may be before an alarm tells of it, in minutes."
+  description = "How old the oldest message, and the oldest pending work, may be before an alarm tells of it, in minutes."
   type        = number
   default     = 30
 

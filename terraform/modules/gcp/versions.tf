@@ -27,7 +27,11 @@ resource "google_project_service" "this" {
   for_each = toset(concat([
     "artifactregistry", "cloudbuild", "cloudfunctions", "cloudscheduler", "firestore", "iam",
     "logging", "monitoring", "pubsub", "run", "secretmanager", "storage",
-  ], length(var.event_rules) > 0 ? ["eventarc"] : []))
+    ],
+    length(var.event_rules) > 0 ? ["eventarc"] : [],
+    # Google counts a call by the project of who calls.
+    length(var.gke_clusters) > 0 ? ["connectgateway", "container", "gkehub"] : [],
+  ))
 
   project            = local.project
   service            = "${each.key}.googleapis.com"

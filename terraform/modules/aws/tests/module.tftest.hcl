@@ -38,8 +38,120 @@ run "needs_packages_alone" {
   }
 
   assert {
-    condition     = length(aws_cloudwatch_metric_alarm.this) == 5 && length(aws_cloudwatch_dashboard.this) == 1
+    condition     = keys(aws_cloudwatch_metric_alarm.this) == ["dead-letters", "errors", "ingest-errors", "misses", "oldest-message", "oldest-pending", "silent", "throttles"] && length(aws_cloudwatch_dashboard.this) == 1
     error_message = "There are alarms and a dashboard."
+  }
+}
+
+run "alarms_when_nobody_invokes_the_schedule" {
+  command = plan
+
+  assert {
+    condition     = [for name, each in aws_cloudwatch_metric_alarm.this : name if each.treat_missing_data == "breaching"] == ["silent"]
+    error_message = "Only what is silent breaches by being so."
+  }
+
+  assert {
+    condition     = aws_cloudwatch_metric_alarm.this["silent"].comparison_operator == "LessThanThreshold" && aws_cloudwatch_metric_alarm.this["silent"].threshold == 1 && aws_cloudwatch_metric_alarm.this["silent"].evaluation_periods == 2
+    error_message = "Ten minutes without an invocation breach."
+  }
+
+  assert {
+    condition     = [for each in aws_cloudwatch_metric_alarm.this["silent"].metric_query : one(each.metric).dimensions.FunctionName if length(each.metric) > 0] == ["bellhop-schedule"]
+    error_message = "It is the schedule that must be invoked."
+  }
+}
+
+run "reads_as_many_metrics_as_are_counted" {
+  command = plan
+
+  # What the alarms cost: tests/benchmarks/clouds/module.py counts these from the text.
+  assert {
+    condition     = sum([for each in aws_cloudwatch_metric_alarm.this : length(each.metric_query) - 1]) == 2 * length(aws_sqs_queue.inbox) + 2 * length(aws_lambda_function.stage) + 4
+    error_message = "Queues and functions are each read by two alarms, and four alarms read one metric."
+  }
+}
+
+run "alarms_when_work_waits_by_the_records" {
+  command = plan
+
+  variables {
+    oldest_message_minutes = 10
+  }
+
+  assert {
+    condition     = [for each in aws_cloudwatch_metric_alarm.this["oldest-pending"].metric_query : "${one(each.metric).namespace} ${one(each.metric).metric_name}" if length(each.metric) > 0] == ["Bellhop OldestPending"] && aws_cloudwatch_metric_alarm.this["oldest-pending"].threshold == 600
+    error_message = "Queues leave out what was received three times."
+  }
+}
+
+run "logs_requests_without_secrets" {
+  command = plan
+
+  override_resource {
+    target          = aws_cloudwatch_log_group.ingest
+    override_during = plan
+    values          = { arn = "arn:aws:logs:eu-west-1:123456789012:log-group:/aws/vendedlogs/apis/bellhop-ingest" }
+  }
+
+  assert {
+    condition     = aws_cloudwatch_log_group.ingest[0].retention_in_days == 30 && length(aws_apigatewayv2_stage.ingest.access_log_settings) == 1
+    error_message = "The API logs each request."
+  }
+
+  assert {
+    condition     = toset(values(jsondecode(one(aws_apigatewayv2_stage.ingest.access_log_settings).format))) == toset(["$context.httpMethod", "$context.identity.sourceIp", "$context.integrationErrorMessage", "$context.requestId", "$context.requestTime", "$context.responseLatency", "$context.responseLength", "$context.status"])
+    error_message = "A line has neither path, query nor header: a webhook's path is a secret."
+  }
+}
+
+run "logs_no_requests_if_not_wanted" {
+  command = plan
+
+  variables {
+    access_log = false
+  }
+
+  assert {
+    condition     = length(aws_cloudwatch_log_group.ingest) + length(aws_apigatewayv2_stage.ingest.access_log_settings) == 0
+    error_message = "The access log can be left out."
+  }
+}
+
+run "traces_and_snapshots_nothing_unless_asked" {
+  command = plan
+
+  assert {
+    condition     = alltrue([for each in aws_lambda_function.stage : length(each.snap_start) == 0]) && length(aws_iam_role_policy.tracing) == 0
+    error_message = "Both cost, and are off."
+  }
+}
+
+run "traces_all_and_snapshots_some" {
+  command = plan
+
+  variables {
+    tracing    = true
+    snap_start = ["deploy", "ingest"]
+  }
+
+  assert {
+    condition     = alltrue([for each in aws_lambda_function.stage : one(each.tracing_config).mode == "Active"]) && keys(aws_iam_role_policy.tracing) == keys(aws_lambda_function.stage)
+    error_message = "Each function is traced, and may write its traces."
+  }
+
+  assert {
+    condition     = { for stage, each in aws_lambda_function.stage : stage => one(each.snap_start).apply_on if length(each.snap_start) > 0 } == { deploy = "PublishedVersions", ingest = "PublishedVersions" }
+    error_message = "Published versions, which aliases name, have a snapshot."
+  }
+}
+
+run "refuses_a_snapshot_of_a_stage_that_is_not_there" {
+  command         = plan
+  expect_failures = [var.snap_start]
+
+  variables {
+    snap_start = ["charts"]
   }
 }
 

@@ -93,8 +93,28 @@ run "needs_packages_alone" {
   }
 
   assert {
-    condition     = length(google_monitoring_alert_policy.this) == 5 && length(google_monitoring_dashboard.this) == 1
+    condition     = keys(google_monitoring_alert_policy.this) == ["dead-letters", "errors", "ingest-errors", "misses", "oldest-message", "oldest-pending", "silent", "throttles"] && length(google_monitoring_dashboard.this) == 1
     error_message = "There are alarms and a dashboard."
+  }
+
+  assert {
+    condition     = [for name, each in google_monitoring_alert_policy.this : name if length(each.conditions[0].condition_absent) > 0] == ["silent"] && google_monitoring_alert_policy.this["silent"].conditions[0].condition_absent[0].duration == "600s"
+    error_message = "Ten minutes without a call of the schedule alarm."
+  }
+
+  assert {
+    condition     = strcontains(google_monitoring_alert_policy.this["errors"].conditions[0].condition_matched_log[0].filter, "NOT log_id(\"run.googleapis.com/requests\")")
+    error_message = "A request that failed counts by the function's own line alone."
+  }
+
+  assert {
+    condition     = { for each in google_artifact_registry_repository.images.cleanup_policies : each.id => each.action } == { delete-old = "DELETE", keep-newest = "KEEP" }
+    error_message = "Old images are deleted, and never what a function runs."
+  }
+
+  assert {
+    condition     = alltrue([for each in ["connectgateway", "container", "gkehub"] : !contains(keys(google_project_service.this), each)])
+    error_message = "Who has no GKE clusters needs no service of theirs."
   }
 
   assert {
@@ -262,7 +282,7 @@ run "hears_what_rules_name" {
   }
 
   assert {
-    condition     = google_cloud_run_v2_service_iam_member.ingest.name == "bellhop-ingest"
+    condition     = google_cloud_run_v2_service_iam_member.ingest["allUsers"].name == "bellhop-ingest"
     error_message = "What anybody may call is the function that asks for tokens."
   }
 
@@ -311,6 +331,11 @@ run "follows_what_is_said" {
   assert {
     condition     = google_storage_bucket_object.source["evaluate"].source == "./tests/packages/evaluate-cel.zip" && google_storage_bucket_object.source["deploy"].source == "./tests/packages/deploy-cel.zip" && google_storage_bucket_object.source["sweep"].source == "./tests/packages/sweep.zip"
     error_message = "Only deploy and evaluate judge by rules in CEL."
+  }
+
+  assert {
+    condition     = alltrue([for each in ["connectgateway", "container", "gkehub"] : contains(keys(google_project_service.this), each)])
+    error_message = "What is asked of GKE is asked in this project's name."
   }
 
   assert {
@@ -410,6 +435,7 @@ run "leaves_out_what_is_not_wanted" {
     alarms                = false
     dashboard             = false
     ingest_from           = "balancer"
+    ingest_invokers       = []
     destroy_with_clusters = true
   }
 
@@ -429,8 +455,22 @@ run "leaves_out_what_is_not_wanted" {
   }
 
   assert {
+    condition     = length(google_cloud_run_v2_service_iam_member.ingest) == 0
+    error_message = "An organization may refuse that everybody is granted something."
+  }
+
+  assert {
     condition     = google_storage_bucket.guard.force_destroy
     error_message = "Who applied that it may be destroyed has been asked already."
+  }
+}
+
+run "refuses_who_is_no_principal" {
+  command         = plan
+  expect_failures = [var.ingest_invokers]
+
+  variables {
+    ingest_invokers = ["everybody"]
   }
 }
 
