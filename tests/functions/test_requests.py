@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from bellhop.messages import INBOXES
 from infra.lab.cluster import Cluster
 from infra.lab.google_storage import Storage
 from infra.lab.moto import Moto
 from tests.benchmarks.clouds.aws_play import AwsPlay
 from tests.benchmarks.clouds.bill import COUNTS, PAGE, Count, counted, fill, tables
 from tests.benchmarks.clouds.gcp_play import GooglePlay, carried
+from tests.benchmarks.clouds.module import AWS, GOOGLE, Module
 from tests.benchmarks.clouds.play import Play, measure
 from tests.benchmarks.requests import BILLS
 
@@ -34,6 +36,21 @@ def test_the_page_has_the_tables_of_what_was_counted(cloud: str) -> None:
 
     made = tables(BILLS[cloud], counted()[cloud])
     assert page == fill(page, made), f"{PAGE.name} is not what {COUNTS.name} says"
+
+
+@pytest.mark.parametrize("module", [AWS, GOOGLE], ids=["aws", "gcp"])
+def test_the_modules_are_read_as_they_are(module: Module) -> None:
+    """Queues, functions and alarms are priced by their number, which changes with the module."""
+    assert module.inboxes == len(INBOXES)
+    assert module.memory.keys() == {"ingest", "schedule", *INBOXES.values()}
+    assert module.alarms.keys() == AWS.alarms.keys()
+
+
+def test_each_metric_of_an_alarm_is_counted() -> None:
+    """AWS bills the metrics that an alarm reads: `terraform test` holds the same sum."""
+    queues, functions = AWS.inboxes, len(AWS.memory)
+
+    assert sum(AWS.alarms.values()) == 2 * queues + 2 * functions + 4
 
 
 @pytest.mark.timed

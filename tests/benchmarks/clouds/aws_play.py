@@ -92,7 +92,7 @@ class AwsPlay(Play):
         """Have the schedule look."""
         self.functions.tick(event("scheduler"), Context())
 
-    def feed(self, noting: Callable[[Callable[[], Any]], Any]) -> bool:
+    def feed(self, noting: Callable[[str, Callable[[], Any]], Any]) -> bool:
         """Feed each function with a batch of what waits for it."""
         if not self._waiting():
             return False
@@ -100,7 +100,9 @@ class AwsPlay(Play):
             handler = self.functions.handlers[stage]
             self.functions.feed(
                 inbox,
-                lambda taken, context, to=handler: noting(lambda: to(taken, context)),
+                lambda taken, context, stage=stage, to=handler: noting(
+                    stage, lambda: to(taken, context)
+                ),
             )
         return True
 

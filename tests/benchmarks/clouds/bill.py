@@ -27,7 +27,9 @@ CALL = 15
 CALLS = 2
 """Such calls for each object that is applied: a look, and the apply."""
 
-INBOXES = 8
+APPLIES = "deploy"
+"""The function that makes those calls."""
+
 TICKS = HOURS * 60
 SWEEPS = HOURS * 12
 
@@ -53,13 +55,14 @@ class Count:
     """What an event, a sweep or a tick asks for, in all functions together.
 
     `asked` are requests by `service:operation`, `units` what the cloud takes money for beside
-    them; `batches` are invocations fed by a queue. `processor` is in ms of a whole one.
+    them; `batches` are invocations fed by a queue. `stages` has for each function its
+    `invocations`, its `processor` in ms of a whole one, and its requests by service.
     """
 
     asked: Mapping[str, float]
     invocations: float
     batches: float
-    processor: float
+    stages: Mapping[str, Mapping[str, float]]
     applied: int = 0
     units: Mapping[str, float] = field(default_factory=dict)
 
@@ -72,10 +75,10 @@ class Count:
             and (not operations or name.partition(":")[2] in operations)
         )
 
-    def waits(self, takes: Mapping[str, float]) -> float:
-        """Estimate for how many ms functions wait, by what a service's requests take."""
-        asked = sum(self.by(service) * each for service, each in takes.items())
-        return asked + self.applied * CALLS * CALL
+    def waits(self, stage: str, takes: Mapping[str, float]) -> float:
+        """Estimate for how many ms a function waits, by what a service's requests take."""
+        asked = sum(self.stages[stage].get(service, 0) * each for service, each in takes.items())
+        return asked + (self.applied * CALLS * CALL if stage == APPLIES else 0)
 
 
 class Bill(Protocol):
@@ -99,6 +102,10 @@ class Bill(Protocol):
 
     def cluster(self, counts: Counts) -> dict[str, float]:
         """Return what each of its clusters costs."""
+        ...
+
+    def extras(self) -> dict[str, float]:
+        """Return what costs more a month where it is asked for, or where something happens."""
         ...
 
     def management(self) -> float:
@@ -144,6 +151,7 @@ def _idle(bill: Bill, counts: Counts) -> str:
     rows += [[name, "", _usd(usd)] for name, usd in each.items()]
     fixed, one = sum(house.values()), sum(each.values())
     rows.append(["**together**", f"**{_usd(fixed)}**", f"**{_usd(one)}**"])
+    rows += [[name, _usd(usd), ""] for name, usd in bill.extras().items()]
     rows.append(["a small management cluster, with nothing on it", _usd(bill.management()), ""])
     return _table(["A month in which nothing happens", "Installation", "Each cluster"], rows)
 

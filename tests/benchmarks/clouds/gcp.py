@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from tests.benchmarks.clouds.bill import HOURS, MILLION, SWEEPS, TICKS, Count, Counts, Price, whole
+from tests.benchmarks.clouds.module import GOOGLE
 
 GIB = 2**30
 
@@ -26,9 +28,6 @@ CONTROL = Price("GKE, a cluster's management", 0.10, "hour")
 NODE = Price("Compute Engine, an e2-medium of 2 CPUs and 4 GiB", 0.0335, "hour")
 DISK = Price("Compute Engine, a GB of balanced disk", 0.10, "month")
 
-MEMORY = 1.0
-"""GiB of a function, beside one processor."""
-
 TAKES = {"firestore": 10, "publisher": 20, "subscriber": 20, "secretmanager": 30, "storage": 30}
 """Milliseconds that a request is waited for, assumed."""
 
@@ -38,7 +37,7 @@ ROUNDED = 0.1
 LINE = 900
 """Bytes of a line of the log, with labels; an event has one for each step and destination."""
 
-ALARMS = 5
+ALARMS = len(GOOGLE.alarms)
 
 READS, QUERIES = ("batch_get_documents",), ("run_query",)
 
@@ -71,8 +70,6 @@ class GoogleBill:
 
     def costs(self, count: Count) -> dict[str, float]:
         """Return what one costs, by service, in USD."""
-        each = (count.waits(TAKES) + count.processor) / 1000 / count.invocations
-        seconds = count.invocations * math.ceil(each / ROUNDED) * ROUNDED
         units = count.units
         return {
             "Firestore": READ.of(units["read"])
@@ -80,8 +77,7 @@ class GoogleBill:
             + DELETE.of(units["deleted"]),
             "Pub/Sub": CARRIED.of(units["bytes"]),
             "Cloud Run": REQUEST.of(count.invocations)
-            + SECOND.of(seconds)
-            + MEMORY_SECOND.of(seconds * MEMORY),
+            + sum(map(partial(_works, count), count.stages)),
             "Secret Manager": SECRET_READ.of(count.by("secretmanager")),
             "Cloud Storage": BLOB_READ.of(count.by("storage", "GET"))
             + BLOB_WRITE.of(count.by("storage", "POST")),
@@ -104,9 +100,21 @@ class GoogleBill:
             "its kubeconfig": SECRET.of(1),
         }
 
+    def extras(self) -> dict[str, float]:
+        """Return what costs more: nothing, since a network of Google's costs what passes."""
+        return {}
+
     def management(self) -> float:
         """Return what a small management cluster costs a month."""
         return CONTROL.of(HOURS) + 2 * NODE.of(HOURS) + 2 * DISK.of(20)
 
     def _sum(self, count: Count) -> float:
         return sum(self.costs(count).values())
+
+
+def _works(count: Count, stage: str) -> float:
+    """Return what the time of a stage's instances costs: a processor, and its memory."""
+    spent = count.stages[stage]
+    each = (count.waits(stage, TAKES) + spent["processor"]) / 1000 / spent["invocations"]
+    seconds = spent["invocations"] * math.ceil(each / ROUNDED) * ROUNDED
+    return SECOND.of(seconds) + MEMORY_SECOND.of(seconds * GOOGLE.memory[stage] / 1024)

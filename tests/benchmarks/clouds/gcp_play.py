@@ -124,7 +124,7 @@ class GooglePlay(Play):
         """Have the schedule look."""
         assert self.functions.tick()[1] == 200
 
-    def feed(self, noting: Callable[[Callable[[], Any]], Any]) -> bool:
+    def feed(self, noting: Callable[[str, Callable[[], Any]], Any]) -> bool:
         """Push to each function what waits for it, one message after the other."""
         found = 0
         for inbox, stage in INBOXES.items():
@@ -132,7 +132,7 @@ class GooglePlay(Play):
             for each in self._pull(inbox):
                 about = each.message
                 event = pushed(topic, about.message_id, about.data, dict(about.attributes))
-                noting(lambda event=event, stage=stage: self.functions.pushes[stage](event))
+                noting(stage, lambda event=event, stage=stage: self.functions.pushes[stage](event))
                 found += 1
         return bool(found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -22,6 +22,10 @@ from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, s
 from tests.functions.owner import Owner
 
 SOURCE = "origin"
+INVOCATIONS, PROCESSOR = "invocations", "processor"
+Spent = defaultdict[str, Counter[str]]
+"""What each stage asked for, by `service:operation`, with its invocations and its microseconds."""
+
 _LONGEST = 1200.0
 
 
@@ -49,10 +53,10 @@ class Play(ABC):
         """Have the schedule look."""
 
     @abstractmethod
-    def feed(self, noting: Callable[[Callable[[], Any]], Any]) -> bool:
+    def feed(self, noting: Callable[[str, Callable[[], Any]], Any]) -> bool:
         """Feed each function with what waits for it; say if there may be more.
 
-        Each invocation is called by `noting`.
+        Each invocation of a stage is called by `noting`.
         """
 
     @abstractmethod
@@ -116,14 +120,13 @@ class Play(ABC):
         """Ask for the house to be kept, as a timer does each hour."""
         self.user.here.publisher.publish([Keep()])
 
-    def drain(self) -> Counter[str]:
-        """Feed the functions until nothing waits; count their batches, and what they asked."""
-        found: Counter[str] = Counter()
+    def drain(self) -> Spent:
+        """Feed the functions until nothing waits; return what each asked for."""
+        found: Spent = defaultdict(Counter)
 
-        def noting(invoke: Callable[[], Any]) -> Any:
-            found["batches"] += 1
+        def noting(stage: str, invoke: Callable[[], Any]) -> Any:
             answers: list[Any] = []
-            self._noting(found, lambda: answers.append(invoke()))
+            self._noting(found[stage], lambda: answers.append(invoke()))
             return answers[0]
 
         until = time.monotonic() + _LONGEST
@@ -131,30 +134,39 @@ class Play(ABC):
             assert time.monotonic() < until, "the messages never end"
         return found
 
-    def count(self, *steps: Callable[[], None], applied: int = 0) -> Count:
-        """Count what steps ask for, each an invocation, and all that follows from them."""
+    def count(self, stage: str, step: Callable[[], None], applied: int = 0) -> Count:
+        """Count what a step asks for, an invocation of a stage, and all that follows from it."""
         units = self.units()
-        found: Counter[str] = Counter()
-        for step in steps:
-            self._noting(found, step)
-        found += self.drain()
-        batches = found.pop("batches", 0)
-        processor = found.pop("processor", 0) / 1000
+        begun: Counter[str] = Counter()
+        self._noting(begun, step)
+        found = self.drain()
+        batches = sum(each[INVOCATIONS] for each in found.values())
+        found[stage] += begun
+        asked = sum(found.values(), Counter[str]())
         used = self.units()
         return Count(
-            asked=dict(sorted(found.items())),
+            asked={name: asked[name] for name in sorted(asked) if ":" in name},
             units={name: used[name] - units[name] for name in sorted(used)},
-            invocations=batches + len(steps),
+            invocations=asked[INVOCATIONS],
             batches=batches,
-            processor=round(processor),
+            stages={name: _by_service(each) for name, each in sorted(found.items())},
             applied=applied,
         )
 
     def _noting(self, found: Counter[str], step: Callable[[], None]) -> None:
         before, begun = self.asked(), time.process_time()
         step()
-        found["processor"] += round((time.process_time() - begun) * 1_000_000)
+        found[PROCESSOR] += round((time.process_time() - begun) * 1_000_000)
+        found[INVOCATIONS] += 1
         found.update(self.asked() - before)
+
+
+def _by_service(found: Counter[str]) -> dict[str, float]:
+    """Add up a stage's requests by service, and round its processor time to ms."""
+    services: Counter[str] = Counter()
+    for name, count in found.items():
+        services[name.partition(":")[0]] += count
+    return {**dict(sorted(services.items())), PROCESSOR: round(found[PROCESSOR] / 1000)}
 
 
 def measure(play: Play, kubeconfig: Mapping[str, Any], *destinations: int) -> dict[str, Count]:
@@ -183,28 +195,28 @@ def measure(play: Play, kubeconfig: Mapping[str, Any], *destinations: int) -> di
             for name in ("warm", "event"):
                 # The first one makes everything warm.
                 stored = changed(f"{name}-{many}")
-                counted = play.count(lambda at=stored: play.ring(at), applied=many)
+                counted = play.count("ingest", lambda at=stored: play.ring(at), applied=many)
             found[f"an event, {many} destination{'s' * (many > 1)}"] = counted
             if many == destinations[0]:
                 play.wake()
                 stored = changed("cold")
                 found["the same, all functions cold"] = play.count(
-                    lambda at=stored: play.ring(at), applied=many
+                    "ingest", lambda at=stored: play.ring(at), applied=many
                 )
         found["a sweep"] = _again(play, play.sweep)
         found["a tick"] = _again(play, play.tick)
         found["an hour's house-keeping"] = kept
         play.destine(1)
         going = changed("going")
-        play.count(lambda: play.ring(going))
+        play.count("ingest", lambda: play.ring(going))
         vanish(going)
         found["an object goes, 1 destination"] = play.count(
-            lambda: play.tell_gone(going), applied=1
+            "ingest", lambda: play.tell_gone(going), applied=1
         )
     return found
 
 
 def _again(play: Play, step: Callable[[], None]) -> Count:
     """Count what is done for the second time: the first one has to begin."""
-    play.count(step)
-    return play.count(step)
+    play.count("schedule", step)
+    return play.count("schedule", step)

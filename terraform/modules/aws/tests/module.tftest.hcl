@@ -67,7 +67,7 @@ run "reads_as_many_metrics_as_are_counted" {
 
   # What the alarms cost: tests/benchmarks/clouds/module.py counts these from the text.
   assert {
-    condition     = sum([for each in aws_cloudwatch_metric_alarm.this : length(each.metric_query) - 1]) == 2 * length(aws_sqs_queue.inbox) + 2 * length(aws_lambda_function.stage) + 4
+    condition     = sum([for each in local.alarms : length(each.of)]) == 2 * length(aws_sqs_queue.inbox) + 2 * length(aws_lambda_function.stage) + 4
     error_message = "Queues and functions are each read by two alarms, and four alarms read one metric."
   }
 }
