@@ -239,7 +239,7 @@ variable "destroy_with_clusters" {
 }
 
 variable "alarms" {
-  description = "Whether to watch for dead letters, old messages, errors, throttles, missed events and a schedule that is not called."
+  description = "Whether to watch for dead letters, old messages, errors, throttles, missed events and a schedule that does not tick."
   type        = bool
   default     = true
 }
