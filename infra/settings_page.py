@@ -176,7 +176,8 @@ def set_by(cloud: str) -> dict[str, Sequence[str]]:
     found = {name: ["all"] for name in _names(text[: own.start()] + text[own.end() :])}
     for stage, told in re.findall(r"^    (\w+) += (.*)$", own[1], re.MULTILINE):
         for name in _names(told):
-            found.setdefault(name, []).append(stage)
+            if found.setdefault(name, []) != ["all"]:
+                found[name].append(stage)
     return dict(found)
 
 

@@ -5,7 +5,8 @@ Here a request is read for its action and its resource, as AWS' Service Authoriz
 them, and held against the policies that moto keeps for the role. Who reads an object of S3 that is
 not there is asked for the right to list, as S3 does. What is not known here is denied; so is a
 policy with more than Allow, Action and Resource. Other keys are an account's own, and may do
-anything. No condition is judged, and none of KMS' rights is: moto seals nothing.
+anything. Of conditions the one for partitions of a table is judged, and no other; none of KMS'
+rights is: moto seals nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from moto.secretsmanager.models import secretsmanager_backends
 from moto.sts.models import sts_backends
 
 from infra.lab.lambdas import ACCOUNT
+from infra.lab.moto import LEADING, PARTITIONS
 
 _SCOPE = re.compile(r"Credential=([^,/]+)/\d+/([^/]+)/([^/]+)/aws4_request")
 _INVOKED = re.compile(r"/functions/(.+)/invocations$")
@@ -36,16 +38,17 @@ _BATCHES = {
 _PREFIXES = {"monitoring": "cloudwatch"}
 """How actions of a service begin, where that is not its name in signatures."""
 
-_KNOWN = frozenset({"Action", "Effect", "Resource", "Sid"})
+_KNOWN = frozenset({"Action", "Condition", "Effect", "Resource", "Sid"})
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What somebody asks for, with a role's credentials."""
+    """What somebody asks for, with a role's credentials; in which partition, if of a table."""
 
     role: str
     action: str
     resource: str
+    partition: str = ""
 
 
 class Access:
@@ -114,9 +117,11 @@ def _read(environ: Mapping[str, Any], body: bytes) -> Asked | None:
         return Asked(role, *_of_s3(environ))
     operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
     given = json.loads(body) if operation and body else {}
+    partition = ""
     match service:
         case "dynamodb":
             resource = f"arn:aws:dynamodb:{place}:table/{given.get('TableName')}"
+            partition = _partition(given)
         case "sqs":
             operation = _BATCHES.get(operation, operation)
             resource = f"arn:aws:sqs:{place}:{given.get('QueueUrl', '').rpartition('/')[2]}"
@@ -134,7 +139,14 @@ def _read(environ: Mapping[str, Any], body: bytes) -> Asked | None:
             operation, resource = "GetCallerIdentity", "*"
         case _:
             resource = "*"
-    return Asked(role, f"{_PREFIXES.get(service, service)}:{operation}", resource)
+    return Asked(role, f"{_PREFIXES.get(service, service)}:{operation}", resource, partition)
+
+
+def _partition(given: Mapping[str, Any]) -> str:
+    """Return the partition that a request to DynamoDB reads or writes; none of a scan."""
+    values = given.get("ExpressionAttributeValues", {})
+    key = given.get("Key") or given.get("Item") or {"partition": values.get(":partition", {})}
+    return str(key["partition"].get("S", ""))
 
 
 def _of_s3(environ: Mapping[str, Any]) -> tuple[str, str]:
@@ -187,9 +199,18 @@ def _statements(role: str) -> Iterable[Mapping[str, Any]]:
 def _allowed(statement: Mapping[str, Any], asked: Asked) -> bool:
     if statement.keys() - _KNOWN or statement["Effect"] != "Allow":
         return False
-    return any(fnmatchcase(asked.action, each) for each in _all(statement["Action"])) and any(
-        fnmatchcase(asked.resource, each) for each in _all(statement["Resource"])
+    partitions = statement.get("Condition", {PARTITIONS: {LEADING: ["*"]}})
+    if partitions.keys() != {PARTITIONS} or partitions[PARTITIONS].keys() != {LEADING}:
+        return False
+    return (
+        _any(asked.action, statement["Action"])
+        and _any(asked.resource, statement["Resource"])
+        and _any(asked.partition, partitions[PARTITIONS][LEADING])
     )
+
+
+def _any(text: str, patterns: str | list[str]) -> bool:
+    return any(fnmatchcase(text, each) for each in _all(patterns))
 
 
 def _all(value: str | list[str]) -> list[str]:

@@ -91,6 +91,7 @@ def outputs(account: Account) -> dict[str, Any]:
         "queues": json.loads(given["BELLHOP_QUEUES"]),
         "secrets": given["BELLHOP_SECRETS"],
         "key_secret": given["BELLHOP_KEY_SECRET"],
+        "ingest_key_secret": given["BELLHOP_INGEST_KEY_SECRET"],
         "ingest_url": NOWHERE,
         "log_groups": {stage: f"/aws/lambda/{account.name}-{stage}" for stage in STAGES},
         "version": "0.1.0",
@@ -125,6 +126,7 @@ def google_outputs(project: Project) -> dict[str, Any]:
         "topics": project.topics,
         "secrets": given["BELLHOP_SECRETS"],
         "key_secret": given["BELLHOP_KEY_SECRET"],
+        "ingest_key_secret": given["BELLHOP_INGEST_KEY_SECRET"],
         "ingest_url": NOWHERE,
         "services": {stage: f"lab-{stage}" for stage in STAGES},
         "accounts": {

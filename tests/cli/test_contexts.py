@@ -33,6 +33,7 @@ GOOGLE = {
     "secret_region": "europe-west1",
     "kms_key": "projects/lab-7/locations/europe-west1/keyRings/ring/cryptoKeys/key",
     "key_secret": "prod-sealing-key",
+    "ingest_key_secret": "prod-ingest-key",
     "ingest_url": "https://prod-ingest.example",
     "services": {"ingest": "prod-ingest"},
     "accounts": {"ingest": "prod-ingest@lab-7.iam.gserviceaccount.com"},
@@ -154,8 +155,8 @@ def test_changes_lists_shows_and_removes(prod: House, told: dict[str, Any]) -> N
         pytest.param('{"bellhop": {"value": {"kind": "gcp"}}}', "of kind 'aws'", id="another"),
         pytest.param(
             '{"kind": "aws", "queues": [], "roles": {"a": 1}}',
-            "region, table, bucket, secrets, key_secret, roles, queues of the output 'bellhop'"
-            " cannot be used",
+            "region, table, bucket, secrets, key_secret, ingest_key_secret, roles, queues of the"
+            " output 'bellhop' cannot be used",
             id="half",
         ),
         pytest.param("x" * 1_100_000, "more than 1048576 bytes", id="huge"),

@@ -54,6 +54,7 @@ def policy(name: str, house: House) -> Mapping[str, Any]:
         table=f"arn:aws:dynamodb:{own}:table/{place['table']}",
         bucket=f"arn:aws:s3:::{place['bucket']}",
         sealing_key=f"arn:aws:secretsmanager:{own}:secret:{place['key_secret']}-??????",
+        ingest_key=f"arn:aws:secretsmanager:{own}:secret:{place['ingest_key_secret']}-??????",
         secrets=f"arn:aws:secretsmanager:{own}:secret:{place['secrets']}/*",
         eks_clusters="arn:aws:eks:*:123456789012:cluster/*",
         queues=json.dumps(inboxes + dead),

@@ -50,7 +50,10 @@ STAGES = {
 }
 """The stages, and how their functions are called."""
 
-KEY = base64.b64encode(bytes(range(32)))
+KEYS = {
+    "sealing-key": base64.b64encode(bytes(range(32))),
+    "ingest-key": base64.b64encode(bytes(range(32, 64))),
+}
 NAME = "lab"
 DEADLINE = 10
 """Seconds that Pub/Sub waits for an answer."""
@@ -89,6 +92,7 @@ class Project:
             "BELLHOP_TOPICS": json.dumps(self.topics),
             "BELLHOP_SECRETS": NAME,
             "BELLHOP_KEY_SECRET": f"{NAME}-sealing-key",
+            "BELLHOP_INGEST_KEY_SECRET": f"{NAME}-ingest-key",
             "BELLHOP_GUARD": f"{NAME}-{self.name}-clusters",
             "BELLHOP_INGEST_URL": "https://ingest.example",
             "THREADS": "4",
@@ -96,7 +100,8 @@ class Project:
         }
         storage.make(self.environment["BELLHOP_BUCKET"])
         storage.make(self.environment["BELLHOP_GUARD"])
-        self._seal()
+        for name, key in KEYS.items():
+            self._make_secret(f"{NAME}-{name}", key)
         self.make_topics()
 
     def make_topics(self) -> None:
@@ -152,14 +157,13 @@ class Project:
         }
         self._call("subscriber", "create_subscription", request)
 
-    def _seal(self) -> None:
-        """Make the secret with the key that seals records."""
-        secret = f"{NAME}-sealing-key"
+    def _make_secret(self, secret: str, key: bytes) -> None:
+        """Make a secret with a key that seals records."""
         project = f"projects/{self.name}"
         replication: dict[str, Any] = {"replication": {"automatic": {}}}
         made = {"parent": project, "secret_id": secret, "secret": replication}
         self._call("secretmanager", "create_secret", made)
-        version = {"parent": f"{project}/secrets/{secret}", "payload": {"data": KEY}}
+        version = {"parent": f"{project}/secrets/{secret}", "payload": {"data": key}}
         self._call("secretmanager", "add_secret_version", version)
         latest = {"name": f"{project}/secrets/{secret}/versions/latest"}
         deadline = time.monotonic() + PATIENCE
@@ -196,8 +200,14 @@ class Stand:
             environment[program.variable] = str(sources / CHARTS / place)
         stages = set(STAGES) - ({CHARTS} - project.topics.keys())
         places = sources / "ingest", installed / "ingest"
-        self._ingest, self._hears = Function(*places, STAGES["ingest"], environment), False
-        for stage in stages:
+        own = {
+            "BELLHOP_KEY_SECRET": environment["BELLHOP_INGEST_KEY_SECRET"],
+            "BELLHOP_INGEST_KEY_SECRET": "",
+        }
+        self._ingest = Function(*places, STAGES["ingest"], {**environment, **own})
+        self._hears = False
+        self.functions.add("ingest", self._ingest)
+        for stage in stages - {"ingest"}:
             places = sources / stage, installed / stage
             self.functions.add(stage, Function(*places, STAGES[stage], environment))
         environment["BELLHOP_INGEST_URL"] = self.functions["ingest"].url

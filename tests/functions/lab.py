@@ -26,6 +26,7 @@ from bellhop.aws.tick import Tick
 from bellhop.cloud.due import Due
 from bellhop.logs import Log
 from bellhop.messages import CHARTS, INBOXES
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.reach import HERE
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.contract.rigs.aws import install
@@ -35,7 +36,7 @@ from tests.functions.owner import Owner
 EVENTS = Path(__file__).parent / "events"
 BATCH = 10
 TIMEOUT = 60.0
-KEY = bytes(range(32))
+KEY, INGEST_KEY = bytes(range(32)), bytes(range(32, 64))
 VISIBILITY = 2
 FEEDS = {**INBOXES, CHARTS: CHARTS}
 """Each inbox, and the function that it feeds."""
@@ -84,14 +85,22 @@ class Account:
             "BELLHOP_QUEUES": json.dumps({inbox: self._queue(inbox) for inbox in inboxes}),
             "BELLHOP_SECRETS": self.name,
             "BELLHOP_KEY_SECRET": f"{self.name}-key",
+            "BELLHOP_INGEST_KEY_SECRET": f"{self.name}-ingest-key",
             "BELLHOP_INGEST_URL": "https://ingest.example",
             **{f"BELLHOP_{name.upper()}": str(value) for name, value in settings.items()},
         }
-        self._make("secretsmanager").create_secret(Name=f"{self.name}-key", SecretBinary=KEY)
+        self._secret("key", KEY)
+        self._secret("ingest-key", INGEST_KEY)
 
     def open(self) -> Resources:
         """Open the installation, as the first event of a process does; clusters are on loopback."""
         return open_resources(self.environment, self.services, Log(self.output), reach=HERE)
+
+    def open_ingest(self) -> Resources:
+        """Open the installation as ingest does, which has a key of its own."""
+        own = {"BELLHOP_KEY_SECRET": f"{self.name}-ingest-key", "BELLHOP_INGEST_KEY_SECRET": ""}
+        environment = {**self.environment, **own}
+        return open_resources(environment, self.services, Log(self.output), reach=HERE)
 
     def lines(self) -> list[dict[str, Any]]:
         """Return what was logged."""
@@ -111,6 +120,10 @@ class Account:
         }
         made: str = sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
         return made
+
+    def _secret(self, name: str, key: bytes) -> None:
+        name = f"{self.name}-{name}"
+        self._make("secretsmanager").create_secret(Name=name, SecretBinary=key)
 
     def _make(self, service: str) -> Any:
         return self.services.client(service)
@@ -137,7 +150,7 @@ class Lambda:
         self.handlers: dict[str, Handler] = {
             stage: Batch(module._stage, account.open) for stage, module in made.items()
         }
-        self.front = Front(import_module("functions.ingest.aws")._stage, account.open)
+        self.front = Front(import_module("functions.ingest.aws")._stage, account.open_ingest)
         self.tick = Tick(Due, account.open)
 
     def send(
@@ -145,7 +158,8 @@ class Lambda:
     ) -> dict[str, Any]:
         """Have a cluster's sender send something, through the function's URL."""
         sent = event("function_url")
-        sent["rawPath"] = sent["requestContext"]["http"]["path"] = f"/clusters/fleet/{cluster}"
+        path = f"/clusters/{cluster if cluster == MANAGEMENT else f'fleet/{cluster}'}"
+        sent["rawPath"] = sent["requestContext"]["http"]["path"] = path
         sent["headers"] |= {"authorization": f"Bearer {token or cluster}", **(headers or {})}
         sent["body"] = json.dumps(body)
         return self.front(sent, Context())

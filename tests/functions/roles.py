@@ -33,7 +33,7 @@ from bellhop.stages.arriving import Arriving
 from infra.demo.user import User as Someone
 from infra.lab import cluster as lab
 from infra.lab.lambdas import ACCOUNT
-from infra.lab.moto import REGION, Moto
+from infra.lab.moto import LEADING, PARTITIONS, REGION, Moto
 from tests.fakes.fleet import cloud_event, service
 from tests.fakes.health import cluster_check, health_check
 from tests.fakes.manifests import (
@@ -99,7 +99,7 @@ RULES = join(
 
 
 class Right(NamedTuple):
-    """One action on one resource, as rights.json names them."""
+    """One action on one resource, as rights.json names them: of a table also in some partitions."""
 
     role: str
     action: str
@@ -185,10 +185,12 @@ class Site:
     def arn(self, resource: str) -> str:
         """Write a resource of rights.json as this installation has it."""
         name, key = self.account.name, self.account.environment["BELLHOP_KEY_SECRET"]
-        place, _, what = resource.partition(" ")
-        if not what:
+        place, *whats = resource.split(" ")
+        if not whats:
             return place
+        what = whats[0]
         what = what.replace("NAME-sealing-key-DRAWN", f"{key}-??????")
+        what = what.replace("NAME-ingest-key-DRAWN", f"{name}-ingest-key-??????")
         what = what.replace("NAME-ACCOUNT-REGION", name).replace("NAME", name)
         where = ":" if place == "s3" else f"{REGION}:{ACCOUNT}"
         return f"arn:aws:{place}:{where}:{what}"
@@ -228,14 +230,23 @@ class Post:
         self._grant([each for each in self.rights if each != without])
         self.site.moto.forget_access()
         situation(self)
-        assert [line for line in self._account.lines() if "AWS denies" in json.dumps(line)] == []
+        lines = [json.dumps(line) for line in self._account.lines()]
+        assert [line for line in lines if "AWS denies" in line or "Lost lines" in line] == []
 
     def _grant(self, rights: Sequence[Right]) -> None:
-        given = [(each.action, self.site.arn(each.resource)) for each in rights]
+        statements: list[dict[str, Any]] = [
+            {
+                "Effect": "Allow",
+                "Action": [each.action],
+                "Resource": [self.site.arn(each.resource)],
+                **({"Condition": {PARTITIONS: {LEADING: [partitions]}}} if partitions else {}),
+            }
+            for each in rights
+            for partitions in [_partitions(each)]
+        ]
         # A policy without any statement is none.
-        statements = [
-            {"Effect": "Allow", "Action": [action], "Resource": [resource]}
-            for action, resource in given or [("sts:GetCallerIdentity", "*")]
+        statements = statements or [
+            {"Effect": "Allow", "Action": ["sts:GetCallerIdentity"], "Resource": ["*"]}
         ]
         document = json.dumps({"Version": "2012-10-17", "Statement": statements})
         self._iam.put_role_policy(RoleName=self.role, PolicyName="stage", PolicyDocument=document)
@@ -250,6 +261,7 @@ class Post:
             for right in self.rights
             if right.action == each["action"]
             and fnmatchcase(each["resource"], self.site.arn(right.resource))
+            and fnmatchcase(each["partition"], _partitions(right) or "*")
         }
 
     # What a situation does ----------------------------------------------------------------------
@@ -297,6 +309,11 @@ class Post:
         key = self.site.observed(EAST, words)
         self.work(Evaluate(EAST, str(key), rang=RANG), by=self.others())
         return key
+
+
+def _partitions(right: Right) -> str:
+    """Return in which partitions of a table a right counts; nothing if in all."""
+    return right.resource.partition(" ")[2].partition(" ")[2]
 
 
 def noise(size: int) -> str:

@@ -9,15 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
 from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import DEAD
+from bellhop.engine import signing
+from bellhop.engine.accounts import read_keys
+from bellhop.engine.cloud_events import STRUCTURED
 from bellhop.engine.naming import profile_name
 from bellhop.engine.observe import observe
 from bellhop.engine.pacing import classify_timer, hold_timer, probe_timer, retry_timer, sweep_timer
@@ -41,14 +45,27 @@ from bellhop.messages import (
 )
 from bellhop.model.asking import health_source
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.mount import Mount
 from bellhop.model.reach import HERE
-from bellhop.model.record import Circuit, Outcome, Owner, WatchedKind
+from bellhop.model.reader import Reader
+from bellhop.model.record import (
+    Circuit,
+    Cluster,
+    Issuer,
+    Outcome,
+    Owner,
+    Refusals,
+    Sender,
+    WatchedKind,
+)
 from bellhop.ports.store import Item
 from bellhop.records.trash import Trash
 from infra.lab.lambdas import ACCOUNT
 from infra.lab.moto import REGION
-from tests.fakes.fleet import service
+from tests.fakes.fleet import cloud_event, service
+from tests.fakes.tokens import AUDIENCE, ISSUER, Signer
 from tests.functions.lab import FEEDS, Context, event, records
 from tests.functions.roles import EAST, EKS, NORTH, RANG, SOUTH, WEST, Post, noise
 
@@ -56,6 +73,8 @@ LONG, LARGE = 8_000, 300_000
 """Characters of noise whose payload lies beside its head, and of such that lies in a blob."""
 
 _ENDED = timedelta(days=2)
+
+KNOWN, UNKNOWN = Signer("known", "P-256"), Signer("unknown", "P-256")
 
 Situation = Callable[[Post], None]
 
@@ -168,7 +187,8 @@ def sends(post: Post, body: object, tells: str) -> None:
     """Have a sender taken at its word, of which something follows."""
     post.taken(tells)
 
-    assert post.functions.send("east", body)["statusCode"] == 200
+    answer = post.functions.send("east", body)
+    assert answer["statusCode"] == 200, (answer, post.functions.account.output.getvalue())
     assert post.taken(tells)
 
 
@@ -229,32 +249,169 @@ def says_that_kinds_are_lost(post: Post) -> None:
 
 def hears_of_drift(post: Post) -> None:
     """Whoever has an object is told that somebody else wrote to it."""
-    web, gates = post.site.stored(), post.here.records.gates
+    web = post.site.stored()
     key = ObjectKey.of(web)
     post.here.records.owners.put(EAST, key.identity, Owner("own", "made", EAST, 0))
-    kept = gates.get(EAST)
-    assert kept
-    gates.put(EAST, replace(kept.value, held=(WatchedKind(key.gvk),)))
-    try:
+    with _gate(post, held=(WatchedKind(key.gvk),)):
         sends(post, batch({"object": web}), "apply")
+
+
+def knows_many_kinds(post: Post) -> None:
+    """What counts in the cluster lies beside its gate."""
+    with _kinds(post, [GVK("example.com", "v1", f"Kind{each}") for each in range(9_000)]) as value:
+        assert value["payload"]
+        takes_an_object(post)
+
+
+def hears_that_something_is_read(post: Post) -> None:
+    """Templates read an object of `mgmt/mgmt`: their profiles are applied again."""
+    web, records, now = post.site.stored(), post.here.records, datetime.now(UTC)
+    key = ObjectKey.of(web)
+    kept = records.gates.get(EAST)
+    assert kept
+    records.clusters.put(Cluster("mgmt", "mgmt", {}, "v1.33.1", "", now))
+    records.gates.put(MANAGEMENT, replace(kept.value, followed=(WatchedKind(key.gvk),)))
+    records.readers.note(key.identity, Reader("made", EAST, "web", EAST))
+    post.taken("apply")
+    try:
+        answer = post.functions.send(MANAGEMENT, batch({"object": web}), token="east")
+        assert answer["statusCode"] == 200
     finally:
-        gates.put(EAST, kept.value)
+        records.gates.delete(MANAGEMENT)
+        records.clusters.delete(MANAGEMENT)
+
+    assert post.taken("apply")
+
+
+def knows_of_restarts(post: Post) -> None:
+    """Workloads restart with a ConfigMap that somebody else wrote."""
+    config = {**post.site.stored(), "kind": "ConfigMap"}
+    key, records = ObjectKey.of(config), post.here.records
+    records.mounts.put(EAST, key.identity, Mount("made", EAST, "web"))
+    with _gate(post, held=(WatchedKind(key.gvk),)):
+        sends(post, batch({"object": config}), "apply")
+
+
+def takes_a_cloud_event_twice(post: Post) -> None:
+    """Its first arrival says where it belongs when it comes again."""
+    event = cloud_event(post.site.name())
+    for _ in range(2):
+        assert tells(post, event)["statusCode"] == 200
+
+    assert len(list(post.here.records.store.query(f"arrival/{EAST}"))) > 0
+
+
+def takes_what_is_signed(post: Post) -> None:
+    """By a sender from outside, and once."""
+    event = cloud_event(post.site.name())
+    with _sender(post) as sign:
+        signed = sign(json.dumps(event))
+
+        assert tells(post, event, "east/senders/ci", signed)["statusCode"] == 200
+        assert tells(post, event, "east/senders/ci", signed)["statusCode"] == 401
+
+
+def lets_a_signed_request_come_again(post: Post) -> None:
+    """Nothing was taken of it: it is no event."""
+    with _sender(post) as sign:
+        signed = sign(json.dumps({}))
+        for _ in range(2):
+            assert tells(post, {}, "east/senders/ci", signed)["statusCode"] == 400
+
+
+def counts_what_it_refuses(post: Post) -> None:
+    """Somebody sends in the name of a cluster with another token."""
+    post.here.records.refusals.delete(EAST)
+    post.here.records.refusals.put(EAST, Refusals(1, datetime.now(UTC), datetime.now(UTC)))
+    assert post.functions.send("east", batch(), token="wrong")["statusCode"] == 401
+
+    kept = post.here.records.refusals.get(EAST)
+    assert kept
+    assert kept.value.count == 2
+
+
+def meets_a_key_that_nobody_knows(post: Post) -> None:
+    """The keys of the cluster's accounts are to be read."""
+    records, now = post.here.records, datetime.now(UTC)
+    keys = read_keys({"keys": [KNOWN.published()]})
+    records.issuers.put(EAST, Issuer(ISSUER, AUDIENCE, keys, now))
+    records.inquiries.delete(EAST)
+    post.taken("sweep")
+    try:
+        for signer, status in ((KNOWN, 200), (UNKNOWN, 401)):
+            answer = post.functions.send("east", batch(), token=signer.token(now))
+            assert answer["statusCode"] == status
+    finally:
+        records.issuers.delete(EAST)
+
+    assert post.taken("sweep")
+
+
+def says_when_it_was_heard(post: Post) -> None:
+    """A forwarder that has nothing to send is alive."""
+    post.here.records.hearings.delete(EAST)
+    assert post.functions.send("east", {"apiVersion": "bellhop.dev/v1", "kind": "Alive"})
+
+    assert post.here.records.hearings.get(EAST)
+
+
+def tells(
+    post: Post, event: object, to: str = "east", headers: Mapping[str, str] | None = None
+) -> Mapping[str, Any]:
+    """Send a CloudEvent."""
+    return post.functions.send(to, event, headers={"content-type": STRUCTURED, **(headers or {})})
+
+
+@contextmanager
+def _sender(post: Post) -> Iterator[Callable[[str], Mapping[str, str]]]:
+    """Have a sender that signs; yield what signs a body for it."""
+    key, now, name = signing.new_key(), datetime.now(UTC), post.site.name()
+    post.here.records.senders.put(Sender(EAST, "ci", now, signs=True, proof=key))
+    at = int(now.timestamp())
+
+    def sign(body: str) -> Mapping[str, str]:
+        signature = signing.sign(key, name, at, body.encode())
+        return {
+            "webhook-id": name,
+            "webhook-timestamp": str(at),
+            "webhook-signature": signature,
+        }
+
+    try:
+        yield sign
+    finally:
+        post.here.records.senders.delete(EAST, "ci")
 
 
 @contextmanager
 def _very_many_kinds(post: Post) -> Iterator[str]:
     """Have very many kinds count in the cluster; yield the name of their blob."""
+    text = noise(LARGE)
+    many = [GVK(text[place : place + 60], "v1", "Kind") for place in range(0, LARGE, 60)]
+    with _kinds(post, many) as value:
+        yield value["blob"]
+
+
+@contextmanager
+def _kinds(post: Post, more: Iterable[GVK]) -> Iterator[Mapping[str, Any]]:
+    """Have more kinds count in the cluster; yield the item that says so."""
+    kept = post.here.records.gates.get(EAST)
+    assert kept
+    with _gate(post, kinds=(*kept.value.kinds, *map(WatchedKind, more))):
+        item = post.here.records.store.get("gate", EAST)
+        assert item
+        yield item.value
+
+
+@contextmanager
+def _gate(post: Post, **changes: Any) -> Iterator[None]:
+    """Have the cluster's ingest policy say something else for a while."""
     gates = post.here.records.gates
     kept = gates.get(EAST)
     assert kept
-    text = noise(LARGE)
-    many = [GVK(text[place : place + 60], "v1", "Kind") for place in range(0, LARGE, 60)]
-    wide = (*kept.value.kinds, *map(WatchedKind, many))
-    gates.put(EAST, replace(kept.value, kinds=wide))
-    item = post.here.records.store.get("gate", EAST)
-    assert item
+    gates.put(EAST, replace(kept.value, **changes))
     try:
-        yield item.value["blob"]
+        yield
     finally:
         gates.delete(EAST)
         gates.put(EAST, kept.value)
@@ -651,6 +808,15 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         takes_a_large_object,
         knows_very_many_kinds,
         says_that_kinds_are_lost,
+        knows_many_kinds,
+        knows_of_restarts,
+        hears_that_something_is_read,
+        takes_a_cloud_event_twice,
+        takes_what_is_signed,
+        lets_a_signed_request_come_again,
+        counts_what_it_refuses,
+        meets_a_key_that_nobody_knows,
+        says_when_it_was_heard,
         is_fed_by_rules,
         logs,
     ],

@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from itertools import product
 from typing import Any
 
 import botocore.session
@@ -28,7 +29,7 @@ from botocore.exceptions import ClientError
 from moto.events.models import EventPattern
 
 from infra.lab.lambdas import ACCOUNT
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
+from infra.lab.moto import ACCESS_KEY, LEADING, PARTITIONS, REGION, SECRET_KEY
 from tests.functions.lab import event
 from tests.terraform.mappings import FailedError, Mappings
 
@@ -266,8 +267,10 @@ class Cloud:
             document = iam.get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"]
             actions: dict[str, list[str]] = defaultdict(list)
             for statement in _listed(document["Statement"]):
-                for resource in _listed(statement["Resource"]):
-                    actions[_plain(resource, name)] += _listed(statement["Action"])
+                told = statement.get("Condition", {}).get(PARTITIONS, {}).get(LEADING, "")
+                for resource, where in product(_listed(statement["Resource"]), _listed(told)):
+                    place = f"{_plain(resource, name)} {where}".rstrip()
+                    actions[place] += _listed(statement["Action"])
             found[role.removeprefix(f"{name}-{REGION}-")] = {
                 resource: sorted(each) for resource, each in actions.items()
             }
@@ -335,4 +338,4 @@ def _plain(arn: str, name: str) -> str:
     told = re.sub(r"^arn:aws:(\w+):[\w-]*:\d*:", r"\1 ", arn).replace(name, "NAME")
     told = told.replace(ACCOUNT, "ACCOUNT").replace(REGION, "REGION")
     told = re.sub(r"(?<=secret:NAME)/[0-9a-f]{8}/", "/", told)
-    return re.sub(r"(?<=NAME-sealing-key-)[0-9a-f]{8}-\w{6}$", "DRAWN", told)
+    return re.sub(r"(NAME-(?:sealing|ingest)-key-)[0-9a-f]{8}-\w{6}$", r"\1DRAWN", told)

@@ -240,7 +240,7 @@ def test_a_second_plan_is_empty(tested: str) -> None:
     plan = plan_of(tested, "does_nothing_the_second_time")
     actions = {each["address"]: each["change"]["actions"] for each in plan["resource_changes"]}
 
-    assert "google_secret_manager_secret_version.sealing_key" in actions
+    assert 'google_secret_manager_secret_version.key["sealing"]' in actions
     assert {address for address, each in actions.items() if each != ["no-op"]} == set()
 
 
@@ -286,7 +286,7 @@ _SHARED = ("project", "database", "bucket", "secrets", "key_secret")
 @pytest.mark.timeout(300)
 def test_hides_the_sealing_key(made: Made) -> None:
     """It is an argument that Terraform writes and never keeps."""
-    version = made.resources["google_secret_manager_secret_version.sealing_key"]
+    version = made.resources['google_secret_manager_secret_version.key["sealing"]']
 
     assert (version["secret_data_wo"], version["secret_data"]) == (None, None)
 

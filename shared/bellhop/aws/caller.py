@@ -23,6 +23,7 @@ VARIABLES = {
     "BELLHOP_BUCKET": "bucket",
     "BELLHOP_SECRETS": "secrets",
     "BELLHOP_KEY_SECRET": "key_secret",
+    "BELLHOP_INGEST_KEY_SECRET": "ingest_key_secret",
     "BELLHOP_INGEST_URL": "ingest_url",
     "BELLHOP_KMS_KEY": "kms_key",
 }

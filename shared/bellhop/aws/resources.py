@@ -5,6 +5,7 @@ Terraform sets the environment that is read here, beside the settings:
     BELLHOP_TABLE       the table of the records     BELLHOP_BUCKET      the bucket of the blobs
     BELLHOP_QUEUES      each inbox's URL, as JSON    BELLHOP_SECRETS     how secrets' names begin
     BELLHOP_KEY_SECRET  the secret with the key that seals records: 32 bytes, or those in base64
+    BELLHOP_INGEST_KEY_SECRET  the secret with the key of ingest, which has that one alone
     BELLHOP_INGEST_URL  where clusters send their events
     BELLHOP_INGEST_ALLOW  ranges of addresses that may send, with commas; any if it is not set
     BELLHOP_KMS_KEY     the key that seals secrets; the cloud's own if it is not set
@@ -29,7 +30,7 @@ from bellhop.cloud.environment import (
     given,
     ranges,
     reach_where,
-    sealing_key,
+    sealer,
 )
 from bellhop.logs import Log, configure
 from bellhop.messages import Publisher
@@ -85,8 +86,12 @@ def open_resources(
     settings, table = read(environment), given(environment, "BELLHOP_TABLE")
     store = DynamoStore(services, table, clock=SystemClock())
     blobs = S3Blobs(services, given(environment, "BELLHOP_BUCKET"))
-    key = _key(services, given(environment, "BELLHOP_KEY_SECRET"))
-    records = cloud.records_over(store, blobs, key, settings)
+    opens = sealer(
+        lambda name: _secret(services, name),
+        given(environment, "BELLHOP_KEY_SECRET"),
+        environment.get("BELLHOP_INGEST_KEY_SECRET", ""),
+    )
+    records = cloud.records_over(store, blobs, opens, settings)
     metrics = Metrics(table, log)
     if tells:
         cloud.tell(records, settings, log, metrics.count)
@@ -116,9 +121,8 @@ def open_resources(
     )
 
 
-def _key(services: Services, name: str) -> bytes:
+def _secret(services: Services, name: str) -> bytes:
     answer = services.call(
         "secretsmanager", "get_secret_value", {"SecretId": name}, doing="read the sealing key"
     )
-    content = answer.get("SecretBinary") or decoded(answer.get("SecretString", ""))
-    return sealing_key(bytes(content), name)
+    return bytes(answer.get("SecretBinary") or decoded(answer.get("SecretString", "")))

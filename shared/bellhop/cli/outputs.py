@@ -32,13 +32,13 @@ class _Shape(Struct, frozen=True):
 
 _SHAPES = {
     AWS: _Shape(
-        ("region", "table", "bucket", "secrets", "key_secret"),
+        ("region", "table", "bucket", "secrets", "key_secret", "ingest_key_secret"),
         ("ingest_url", "kms_key", "version"),
         "queues",
         ("log_groups", "roles"),
     ),
     GCP: _Shape(
-        ("project", "region", "database", "bucket", "secrets", "key_secret"),
+        ("project", "region", "database", "bucket", "secrets", "key_secret", "ingest_key_secret"),
         ("ingest_url", "kms_key", "logs", "secret_region", "version"),
         "topics",
         ("services", "accounts"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import ipaddress
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from bellhop.errors import InvalidError
 from bellhop.messages import CHARTS, INBOXES
 from bellhop.model.reach import ABROAD, HERE, Reach
+from bellhop.records.sealing import Sealer
 
 KEY_BYTES = 32
 
@@ -64,12 +65,17 @@ def ranges(environment: Mapping[str, str], name: str) -> tuple[Range, ...]:
         ) from error
 
 
-def sealing_key(content: bytes, secret: str) -> bytes:
-    """Read the content of a secret as the key that seals records: 32 bytes, or those in base64.
+def sealer(read: Callable[[str], bytes], secret: str, of_ingest: str) -> Sealer:
+    """Make what opens records, by the keys in secrets that `read` reads by their names.
 
     Raises:
-        InvalidError: it is no such key.
+        InvalidError: what one of them has is no key.
     """
+    return Sealer(*(_key(read(name), name) for name in (secret, of_ingest) if name))
+
+
+def _key(content: bytes, secret: str) -> bytes:
+    """Read the content of a secret as a key: 32 bytes, or those in base64."""
     key = content if len(content) == KEY_BYTES else decoded(content)
     if len(key) != KEY_BYTES:
         raise InvalidError(

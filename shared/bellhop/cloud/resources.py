@@ -58,9 +58,9 @@ class Resources(Struct, frozen=True, kw_only=True):
             self.log.warning("Lost lines of the ledger: the store did not take them", lines=lost)
 
 
-def records_over(store: Store, blobs: Blobs, key: bytes, settings: Settings) -> Records:
+def records_over(store: Store, blobs: Blobs, sealer: Sealer, settings: Settings) -> Records:
     """Make the records of an installation over what a cloud has for them."""
-    return Records(store, blobs, Sealer(key), SystemClock(), _bounds(settings))
+    return Records(store, blobs, sealer, SystemClock(), _bounds(settings))
 
 
 def tell(

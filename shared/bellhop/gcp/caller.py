@@ -25,6 +25,7 @@ VARIABLES = {
     "BELLHOP_SECRET_REGION": "secret_region",
     "BELLHOP_KMS_KEY": "kms_key",
     "BELLHOP_KEY_SECRET": "key_secret",
+    "BELLHOP_INGEST_KEY_SECRET": "ingest_key_secret",
     "BELLHOP_INGEST_URL": "ingest_url",
 }
 """What functions read from their environment, by the name that Terraform's output has for it."""

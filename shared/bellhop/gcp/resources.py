@@ -8,6 +8,7 @@ Terraform sets the environment that is read here, beside the settings:
     BELLHOP_SECRET_REGION  where clusters' secrets lie; wherever Google keeps them if it is not set
     BELLHOP_KMS_KEY     the key that seals secrets; the cloud's own if it is not set
     BELLHOP_KEY_SECRET  the secret with the key that seals records: 32 bytes, or those in base64
+    BELLHOP_INGEST_KEY_SECRET  the secret with the key of ingest, which has that one alone
     BELLHOP_INGEST_URL  where clusters send their events
     BELLHOP_INGEST_ALLOW  ranges of addresses that may send, with commas; any if it is not set
     BELLHOP_GUARD       the bucket that keeps Terraform from destroying what clusters are in
@@ -27,7 +28,7 @@ from bellhop.adapters.gcp.services import Services
 from bellhop.adapters.gcp.store import FirestoreStore
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.cloud import resources as cloud
-from bellhop.cloud.environment import by_inbox, given, ranges, reach_where, sealing_key
+from bellhop.cloud.environment import by_inbox, given, ranges, reach_where, sealer
 from bellhop.errors import InvalidError
 from bellhop.gcp.lines import CloudFormatter
 from bellhop.logs import Log, configure
@@ -98,8 +99,12 @@ def open_resources(
     database = given(environment, "BELLHOP_DATABASE")
     store = FirestoreStore(services, clock=SystemClock(), database=database)
     blobs = CloudBlobs(services, given(environment, "BELLHOP_BUCKET"))
-    key = _key(services, given(environment, "BELLHOP_KEY_SECRET"))
-    records = cloud.records_over(store, blobs, key, settings)
+    opens = sealer(
+        lambda name: _secret(services, name),
+        given(environment, "BELLHOP_KEY_SECRET"),
+        environment.get("BELLHOP_INGEST_KEY_SECRET", ""),
+    )
+    records = cloud.records_over(store, blobs, opens, settings)
     if tells:
         cloud.tell(records, settings, log)
     room = Room(int(environment.get("THREADS") or _THREADS * (os.cpu_count() or 1)))
@@ -132,9 +137,9 @@ def open_resources(
     )
 
 
-def _key(services: Services, name: str) -> bytes:
+def _secret(services: Services, name: str) -> bytes:
     path = f"projects/{services.project}/secrets/{name}/versions/latest"
     answer = services.call(
         "secretmanager", "access_secret_version", {"name": path}, doing="read the sealing key"
     )
-    return sealing_key(bytes(answer.payload.data), name)
+    return bytes(answer.payload.data)

@@ -5,24 +5,24 @@ locals {
     ingest = {
       # Of what drifts its owner hears at once.
       publishes = ["apply", "confirm", "evaluate", "sweep"]
-      blobs     = ["GetObject", "PutObject"]
+      blobs     = { gate = ["GetObject"], observation = ["PutObject"] }
       secrets   = {}
     }
     evaluate = {
       # What a service account may see is asked of the cluster; what is not well is told of.
       publishes = ["confirm", "deploy", "patient", "probe"]
-      blobs     = ["GetObject", "PutObject"]
+      blobs     = { "" = ["GetObject", "PutObject"] }
       secrets   = {}
     }
     deploy = {
       # What a CloudEvent's action takes away is judged once more; a sweep has what was brought ring.
       publishes = concat(["apply", "deploy", "evaluate", "review", "sweep"], local.charts)
-      blobs     = ["GetObject", "PutObject"]
+      blobs     = { "" = ["GetObject", "PutObject"] }
       secrets   = { "kubeconfig/*" = ["GetSecretValue"] }
     }
     sweep = {
       publishes = ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "sweep"]
-      blobs     = ["DeleteObject", "GetObject", "PutObject"]
+      blobs     = { "" = ["DeleteObject", "GetObject", "PutObject"] }
       # It registers clusters anew, before what their senders show has ended, and puts aside what led
       # to another cluster of the name. A cluster that left is not made again.
       secrets = {
@@ -33,17 +33,25 @@ locals {
     schedule = {
       # What classifiers take away has rested.
       publishes = ["apply", "confirm", "deploy", "patient", "probe", "review", "sweep"]
-      blobs     = ["GetObject", "PutObject"]
+      blobs     = { "" = ["GetObject", "PutObject"] }
       secrets   = {}
     }
     }, {
     # It has what deploy has to apply a profile, and hands to itself what is left of a turn.
     for each in local.charts : each => {
       publishes = ["apply", "charts", "sweep"]
-      blobs     = ["GetObject", "PutObject"]
+      blobs     = { "" = ["GetObject", "PutObject"] }
       secrets   = { "kubeconfig/*" = ["GetSecretValue"] }
     }
   })
+
+  # Ingest faces the Internet: of the records it has those that it works on, by their partitions.
+  partitions_of_ingest = {
+    GetItem    = ["arrival/*", "gate", "heard", "inquiry", "issuer", "look", "move", "observation/*", "owner/*", "payload/gate/*", "refusals", "sender/*"]
+    PutItem    = ["arrival/*", "heard", "inquiry", "ledger/*", "ledgers/*", "look", "observation/*", "payload/observation/*", "receipt/*", "refusals", "trash/*"]
+    Query      = ["mount/*", "payload/observation/*", "reader"]
+    DeleteItem = ["payload/observation/*", "receipt/*"]
+  }
 
   takes = { for stage, _ in local.stages : stage => [for inbox, by in local.inboxes : inbox if by == stage] }
 }
@@ -62,16 +70,40 @@ data "aws_iam_policy_document" "trust" {
 data "aws_iam_policy_document" "stage" {
   for_each = local.rights
 
-  statement {
-    sid       = "Records"
-    actions   = ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
-    resources = [aws_dynamodb_table.records.arn]
+  dynamic "statement" {
+    for_each = each.key == "ingest" ? [] : [1]
+
+    content {
+      sid       = "Records"
+      actions   = ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
+      resources = [aws_dynamodb_table.records.arn]
+    }
   }
 
-  statement {
-    sid       = "Blobs"
-    actions   = [for each in each.value.blobs : "s3:${each}"]
-    resources = ["${aws_s3_bucket.blobs.arn}/blobs/*"]
+  dynamic "statement" {
+    for_each = each.key == "ingest" ? local.partitions_of_ingest : {}
+
+    content {
+      sid       = "Records${statement.key}"
+      actions   = ["dynamodb:${statement.key}"]
+      resources = [aws_dynamodb_table.records.arn]
+
+      condition {
+        test     = "ForAllValues:StringLike"
+        variable = "dynamodb:LeadingKeys"
+        values   = statement.value
+      }
+    }
+  }
+
+  dynamic "statement" {
+    for_each = each.value.blobs
+
+    content {
+      sid       = "Blobs${title(statement.key)}"
+      actions   = [for each in statement.value : "s3:${each}"]
+      resources = ["${aws_s3_bucket.blobs.arn}/blobs/${join("/", compact([statement.key, "*"]))}"]
+    }
   }
 
   # Without it S3 says of what is not there that it is forbidden.
@@ -82,9 +114,9 @@ data "aws_iam_policy_document" "stage" {
   }
 
   statement {
-    sid       = "SealingKey"
+    sid       = "SealingKeys"
     actions   = ["secretsmanager:GetSecretValue"]
-    resources = [aws_secretsmanager_secret.sealing_key.arn]
+    resources = concat([aws_secretsmanager_secret.ingest_key.arn], each.key == "ingest" ? [] : [aws_secretsmanager_secret.sealing_key.arn])
   }
 
   statement {

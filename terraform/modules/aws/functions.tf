@@ -37,17 +37,18 @@ locals {
   environment = merge(
     { for name, value in var.settings : "BELLHOP_${upper(name)}" => value },
     {
-      BELLHOP_TABLE      = aws_dynamodb_table.records.name
-      BELLHOP_BUCKET     = aws_s3_bucket.blobs.bucket
-      BELLHOP_QUEUES     = jsonencode({ for inbox, queue in aws_sqs_queue.inbox : inbox => queue.url })
-      BELLHOP_SECRETS    = local.secrets
-      BELLHOP_KEY_SECRET = aws_secretsmanager_secret.sealing_key.name
+      BELLHOP_TABLE             = aws_dynamodb_table.records.name
+      BELLHOP_BUCKET            = aws_s3_bucket.blobs.bucket
+      BELLHOP_QUEUES            = jsonencode({ for inbox, queue in aws_sqs_queue.inbox : inbox => queue.url })
+      BELLHOP_SECRETS           = local.secrets
+      BELLHOP_KEY_SECRET        = aws_secretsmanager_secret.sealing_key.name
+      BELLHOP_INGEST_KEY_SECRET = aws_secretsmanager_secret.ingest_key.name
     },
   )
 
   # Only a stage that needs it knows more.
   environments = {
-    ingest   = length(var.ingest_allow) > 0 ? { BELLHOP_INGEST_ALLOW = join(",", var.ingest_allow) } : {}
+    ingest   = merge({ BELLHOP_KEY_SECRET = aws_secretsmanager_secret.ingest_key.name, BELLHOP_INGEST_KEY_SECRET = "" }, length(var.ingest_allow) > 0 ? { BELLHOP_INGEST_ALLOW = join(",", var.ingest_allow) } : {})
     evaluate = {}
     deploy   = {}
     charts   = { BELLHOP_HELM = "/opt/helm/helm", BELLHOP_KUBECTL = "/opt/kubectl/kubectl" }
@@ -133,6 +134,7 @@ resource "aws_lambda_function" "stage" {
   depends_on = [
     aws_cloudwatch_log_group.stage,
     aws_iam_role_policy.stage,
+    aws_secretsmanager_secret_version.ingest_key,
     aws_secretsmanager_secret_version.sealing_key,
   ]
 }

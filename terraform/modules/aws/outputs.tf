@@ -1,18 +1,19 @@
 output "bellhop" {
   description = "The installation, as `bellhop context add NAME --aws -` reads it."
   value = {
-    kind       = "aws"
-    version    = local.version
-    region     = local.region
-    table      = aws_dynamodb_table.records.name
-    bucket     = aws_s3_bucket.blobs.bucket
-    queues     = { for inbox, queue in aws_sqs_queue.inbox : inbox => queue.url }
-    secrets    = local.secrets
-    key_secret = aws_secretsmanager_secret.sealing_key.name
-    kms_key    = local.kms_key
-    ingest_url = local.ingest_url
-    log_groups = { for stage, group in aws_cloudwatch_log_group.stage : stage => group.name }
-    roles      = { for stage, role in aws_iam_role.stage : stage => role.arn }
+    kind              = "aws"
+    version           = local.version
+    region            = local.region
+    table             = aws_dynamodb_table.records.name
+    bucket            = aws_s3_bucket.blobs.bucket
+    queues            = { for inbox, queue in aws_sqs_queue.inbox : inbox => queue.url }
+    secrets           = local.secrets
+    key_secret        = aws_secretsmanager_secret.sealing_key.name
+    ingest_key_secret = aws_secretsmanager_secret.ingest_key.name
+    kms_key           = local.kms_key
+    ingest_url        = local.ingest_url
+    log_groups        = { for stage, group in aws_cloudwatch_log_group.stage : stage => group.name }
+    roles             = { for stage, role in aws_iam_role.stage : stage => role.arn }
   }
 }
 

@@ -29,3 +29,22 @@ resource "aws_secretsmanager_secret_version" "sealing_key" {
   secret_string_wo         = base64sha256(ephemeral.aws_secretsmanager_random_password.sealing_key.random_password)
   secret_string_wo_version = 1
 }
+
+# Ingest faces the Internet, and has a key of its own for the few records that it reads and writes.
+ephemeral "aws_secretsmanager_random_password" "ingest_key" {
+  password_length = 64
+}
+
+resource "aws_secretsmanager_secret" "ingest_key" {
+  name                    = "${var.name}-ingest-key-${local.generation}"
+  description             = "Seals what ingest of Bellhop ${var.name} reads and writes."
+  kms_key_id              = local.kms_key
+  recovery_window_in_days = var.recovery_days
+  tags                    = local.labels
+}
+
+resource "aws_secretsmanager_secret_version" "ingest_key" {
+  secret_id                = aws_secretsmanager_secret.ingest_key.id
+  secret_string_wo         = base64sha256(ephemeral.aws_secretsmanager_random_password.ingest_key.random_password)
+  secret_string_wo_version = 1
+}

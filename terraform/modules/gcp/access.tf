@@ -55,6 +55,12 @@ locals {
     for stage, each in local.rights : { for inbox in each.publishes : "${stage}-${inbox}" => { stage = stage, inbox = inbox } }
   ]...)
 
+  # Ingest faces the Internet, and has its own key alone.
+  unsealing = {
+    for each in setproduct(keys(local.rights), ["ingest", "sealing"]) : join("-", each) => { stage = each[0], key = each[1] }
+    if each[0] != "ingest" || each[1] == "ingest"
+  }
+
   opening = merge([
     for stage, each in local.rights : { for start, role in each.secrets : stage => { start = start, role = role } }
   ]...)
@@ -98,13 +104,13 @@ resource "google_storage_bucket_iam_member" "blobs" {
   member = google_service_account.stage[each.key].member
 }
 
-resource "google_secret_manager_secret_iam_member" "sealing_key" {
-  for_each = local.rights
+resource "google_secret_manager_secret_iam_member" "key" {
+  for_each = local.unsealing
 
   project   = local.project
-  secret_id = google_secret_manager_secret.sealing_key.secret_id
+  secret_id = google_secret_manager_secret.key[each.value.key].secret_id
   role      = google_project_iam_custom_role.this["read_secrets"].name
-  member    = google_service_account.stage[each.key].member
+  member    = google_service_account.stage[each.value.stage].member
 }
 
 # No installation's name has a `_`: what begins with ours and one is ours alone.

@@ -40,12 +40,13 @@ locals {
   environment = merge(
     { for name, value in var.settings : "BELLHOP_${upper(name)}" => value },
     {
-      BELLHOP_PROJECT    = local.project
-      BELLHOP_DATABASE   = google_firestore_database.records.name
-      BELLHOP_BUCKET     = google_storage_bucket.blobs.name
-      BELLHOP_TOPICS     = jsonencode({ for inbox, topic in google_pubsub_topic.inbox : inbox => topic.name })
-      BELLHOP_SECRETS    = var.name
-      BELLHOP_KEY_SECRET = google_secret_manager_secret.sealing_key.secret_id
+      BELLHOP_PROJECT           = local.project
+      BELLHOP_DATABASE          = google_firestore_database.records.name
+      BELLHOP_BUCKET            = google_storage_bucket.blobs.name
+      BELLHOP_TOPICS            = jsonencode({ for inbox, topic in google_pubsub_topic.inbox : inbox => topic.name })
+      BELLHOP_SECRETS           = var.name
+      BELLHOP_KEY_SECRET        = google_secret_manager_secret.key["sealing"].secret_id
+      BELLHOP_INGEST_KEY_SECRET = google_secret_manager_secret.key["ingest"].secret_id
       # Otherwise gRPC writes what it thinks of its connections, in lines that are no JSON.
       GRPC_VERBOSITY = "ERROR"
     },
@@ -53,14 +54,16 @@ locals {
 
   # Only a stage that needs it knows more.
   environments = {
-    ingest   = length(var.ingest_allow) > 0 ? { BELLHOP_INGEST_ALLOW = join(",", var.ingest_allow) } : {}
+    ingest   = merge(local.ingest_key, length(var.ingest_allow) > 0 ? { BELLHOP_INGEST_ALLOW = join(",", var.ingest_allow) } : {})
     evaluate = {}
     deploy   = {}
     charts   = { BELLHOP_HELM = "/workspace/helm/helm", BELLHOP_KUBECTL = "/workspace/kubectl/kubectl" }
     sweep    = merge({ BELLHOP_INGEST_URL = local.ingest_url }, local.secret_region == "" ? {} : { BELLHOP_SECRET_REGION = local.secret_region }, var.kms_key == null ? {} : { BELLHOP_KMS_KEY = var.kms_key })
     schedule = { BELLHOP_GUARD = local.guard }
-    events   = {}
+    events   = local.ingest_key
   }
+
+  ingest_key = { BELLHOP_KEY_SECRET = google_secret_manager_secret.key["ingest"].secret_id, BELLHOP_INGEST_KEY_SECRET = "" }
 
   addresses = { for stage, function in google_cloudfunctions2_function.stage : stage => function.service_config[0].uri }
 }
@@ -149,8 +152,8 @@ resource "google_cloudfunctions2_function" "stage" {
     google_project_iam_member.secrets,
     google_project_iam_member.sources,
     google_project_service.this,
-    google_secret_manager_secret_iam_member.sealing_key,
-    google_secret_manager_secret_version.sealing_key,
+    google_secret_manager_secret_iam_member.key,
+    google_secret_manager_secret_version.key,
     google_storage_bucket_iam_member.blobs,
   ]
 }

@@ -3,10 +3,13 @@ locals {
   secret_region = coalesce(var.secret_replication, var.kms_key == null ? "automatic" : "regional") == "regional" ? local.region : ""
 }
 
-# Its name does not begin as those of clusters' secrets do, NAME_, so that no right to them is one to it.
-resource "google_secret_manager_secret" "sealing_key" {
+# Ingest faces the Internet, and has a key of its own for the few records that it reads and writes.
+# Names do not begin as those of clusters' secrets do, NAME_, so that no right to them is one to these.
+resource "google_secret_manager_secret" "key" {
+  for_each = toset(["ingest", "sealing"])
+
   project   = local.with.secretmanager
-  secret_id = "${var.name}-sealing-key"
+  secret_id = "${var.name}-${each.key}-key"
   labels    = local.labels
 
   replication {
@@ -43,10 +46,12 @@ resource "google_secret_manager_secret" "sealing_key" {
   }
 }
 
-# The sealing key is drawn by the apply that makes it, from more than its 256 random bits, written
-# once, and never in the state or in a plan. Later applies draw, too, and write nothing.
-resource "google_secret_manager_secret_version" "sealing_key" {
-  secret                 = google_secret_manager_secret.sealing_key.id
-  secret_data_wo         = base64sha256(join("", [uuid(), uuid(), uuid()]))
+# A key is drawn by the apply that makes it, from more than its 256 random bits, written once, and
+# never in the state or in a plan. Later applies draw, too, and write nothing.
+resource "google_secret_manager_secret_version" "key" {
+  for_each = google_secret_manager_secret.key
+
+  secret                 = each.value.id
+  secret_data_wo         = base64sha256(join("", [each.key, uuid(), uuid(), uuid()]))
   secret_data_wo_version = "1"
 }

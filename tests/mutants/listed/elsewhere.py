@@ -7,10 +7,8 @@ from tests.mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         "stages/execute.py",
-        "        self._elsewhere.note(work)\n"
-        "        plans = self._plans(work)\n",
-        "        plans = self._plans(work)\n"
-        "        self._elsewhere.note(work)\n",
+        "        self._elsewhere.note(work)\n        plans = self._plans(work)\n",
+        "        plans = self._plans(work)\n        self._elsewhere.note(work)\n",
         "What is missing when it is read for the first time is followed by nobody.",
     ),
     Mutant(

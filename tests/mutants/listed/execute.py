@@ -898,7 +898,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/reading.py",
-        "for each in profile.reads if each.field.partition(\"[\")[0] in fields]\n",
+        'for each in profile.reads if each.field.partition("[")[0] in fields]\n',
         "for each in profile.reads]\n",
         "A chart's source that is missing keeps manifests from being deployed.",
     ),

@@ -8,12 +8,14 @@ import json
 
 import pytest
 
-from bellhop.cloud.environment import by_inbox, decoded, given, ranges, reach_where, sealing_key
+from bellhop.cloud.environment import by_inbox, decoded, given, ranges, reach_where, sealer
 from bellhop.errors import InvalidError
 from bellhop.messages import INBOXES
 from bellhop.model.reach import ABROAD, HERE, Reach
+from bellhop.records.sealing import Sealer
 
 KEY = bytes(range(32))
+INGEST_KEY = bytes(range(32, 64))
 
 
 @pytest.mark.parametrize(
@@ -26,14 +28,24 @@ KEY = bytes(range(32))
 )
 def test_a_key_is_32_bytes_however_they_are_written(content: bytes) -> None:
     """Terraform writes them in base64, and who makes them by hand may not."""
-    assert len(sealing_key(content, "key")) == 32
+    read = sealer({"key": content}.__getitem__, "key", "")
+
+    assert read.open(Sealer(content if len(content) == 32 else KEY).seal(1, "a b"), "a b") == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"short", base64.b64encode(KEY[:31]), KEY + b"x"])
 def test_what_is_no_key_is_refused_without_being_told(content: bytes) -> None:
     """By its length alone: it may be the key of something else."""
     with pytest.raises(InvalidError, match=f"'key' as sealing key: it has {len(content)} bytes"):
-        sealing_key(content, "key")
+        sealer(lambda _: content, "key", "")
+
+
+def test_all_but_ingest_have_its_key_too() -> None:
+    """They open what it has sealed."""
+    both = sealer({"key": KEY, "ingest-key": INGEST_KEY}.__getitem__, "key", "ingest-key")
+
+    for name, key in {"observation/a b": INGEST_KEY, "profile a": KEY}.items():
+        assert both.open(Sealer(key).seal(1, name), name) == 1
 
 
 def test_what_is_no_base64_is_nothing() -> None:

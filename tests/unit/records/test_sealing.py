@@ -69,3 +69,31 @@ def test_another_key_opens_nothing() -> None:
 
     with pytest.raises(InvalidError, match="give back the key this state was made with"):
         Sealer(bytes([1] * 32)).open(sealed, "a b")
+
+
+KEY, INGEST_KEY = bytes(32), bytes([1] * 32)
+INGEST, OTHERS = Sealer(INGEST_KEY), Sealer(KEY, INGEST_KEY)
+
+
+@pytest.mark.parametrize("name", ["gate fleet/east", "sender/fleet/east ci"])
+def test_ingest_opens_what_it_reads(name: str) -> None:
+    """All others seal these for it, and open what it has sealed."""
+    assert INGEST.open(OTHERS.seal({"a": 1}, name), name) == {"a": 1}
+    assert OTHERS.open(INGEST.seal({"a": 2}, name), name) == {"a": 2}
+
+
+@pytest.mark.parametrize("name", ["manifest/Secret a/b", "profile/t/0 web", "catalog/12ab"])
+def test_ingest_opens_nothing_else_and_forges_nothing(name: str) -> None:
+    """An attacker with all that ingest has reads no other record, and writes none that counts."""
+    for reader, sealed in ((INGEST, OTHERS.seal({}, name)), (OTHERS, INGEST.seal({}, name))):
+        with pytest.raises(InvalidError, match="it was sealed with another key"):
+            reader.open(sealed, name)
+
+
+def test_an_observation_of_ingest_opens_for_all_others() -> None:
+    """Ingest writes them, and sweeps do, whose observations ingest cannot open."""
+    name = "observation/fleet/east v1/Secret/a/b"
+
+    assert OTHERS.open(INGEST.seal({"a": 1}, name), name) == {"a": 1}
+    with pytest.raises(InvalidError, match="another key"):
+        INGEST.open(OTHERS.seal({"a": 1}, name), name)

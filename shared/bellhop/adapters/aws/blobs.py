@@ -1,18 +1,16 @@
 """The blob store in one S3 bucket, below `blobs/`.
 
-A key is the SHA-256 of the blob's name: every name is safe, none is too long, and the load
-spreads. S3 answers a read with the last finished write, and replaces an object whole.
+S3 answers a read with the last finished write, and replaces an object whole.
 """
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from bellhop.adapters.aws.services import RefusedError, Services
 from bellhop.errors import MissingError
+from bellhop.ports.blobs import object_key
 
-_PREFIX = "blobs/"
 _ABSENT = frozenset({"NoSuchKey"})
 
 
@@ -48,7 +46,5 @@ class S3Blobs:
         self._call("delete_object", name, f"delete the blob {name!r}")
 
     def _call(self, operation: str, name: str, doing: str, **more: Any) -> dict[str, Any]:
-        # A lone surrogate is a name like any other here: only its digest is sent.
-        key = _PREFIX + hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
-        request = {"Bucket": self._bucket, "Key": key, **more}
+        request = {"Bucket": self._bucket, "Key": object_key(name), **more}
         return self._services.call("s3", operation, request, doing=doing, taken=_ABSENT)

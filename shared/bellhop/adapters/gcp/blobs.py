@@ -1,21 +1,19 @@
 """The blob store in one bucket of Cloud Storage, below `blobs/`.
 
-A key is the SHA-256 of the blob's name: every name is safe, none is too long, and the load
-spreads. Cloud Storage answers a read with the last finished write, and replaces an object whole.
+Cloud Storage answers a read with the last finished write, and replaces an object whole.
 
 Three requests of its JSON API are all that is needed of it, so that no client of it is loaded.
 """
 
 from __future__ import annotations
 
-import hashlib
 from urllib.parse import quote
 
 from bellhop.adapters.gcp.services import RefusedError, Services
 from bellhop.errors import MissingError
+from bellhop.ports.blobs import object_key
 
 _HOST = "https://storage.googleapis.com"
-_PREFIX = "blobs/"
 _ABSENT = frozenset({"NOT_FOUND"})
 
 
@@ -47,9 +45,10 @@ class CloudBlobs:
 
     def put(self, name: str, value: bytes) -> None:
         """Write a blob, whole or not at all; writing it again replaces it."""
+        key = quote(object_key(name), safe="")
         self._services.ask(
             "POST",
-            f"{_HOST}/upload{self._objects}?uploadType=media&name={quote(_key(name), safe='')}",
+            f"{_HOST}/upload{self._objects}?uploadType=media&name={key}",
             doing=f"write the blob {name!r}",
             body=value,
             headers={"Content-Type": "application/octet-stream"},
@@ -65,9 +64,4 @@ class CloudBlobs:
             return
 
     def _place(self, name: str) -> str:
-        return f"{_HOST}{self._objects}/{quote(_key(name), safe='')}"
-
-
-def _key(name: str) -> str:
-    # A lone surrogate is a name like any other here: only its digest is sent.
-    return _PREFIX + hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+        return f"{_HOST}{self._objects}/{quote(object_key(name), safe='')}"

@@ -414,6 +414,12 @@ run "prints_policies_for_people" {
   }
 
   override_resource {
+    target          = aws_secretsmanager_secret.ingest_key
+    override_during = plan
+    values          = { arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:bellhop-ingest-key-1f2e3d4c-abcdef" }
+  }
+
+  override_resource {
     target          = aws_sqs_queue.inbox
     override_during = plan
     values          = { arn = "arn:aws:sqs:eu-west-1:123456789012:inbox" }
@@ -439,6 +445,7 @@ run "prints_policies_for_people" {
       "arn:aws:logs:eu-west-1:123456789012:log-group:group:*",
       "arn:aws:s3:::bellhop-123456789012-eu-west-1",
       "arn:aws:s3:::bellhop-123456789012-eu-west-1/blobs/*",
+      "arn:aws:secretsmanager:eu-west-1:123456789012:secret:bellhop-ingest-key-1f2e3d4c-abcdef",
       "arn:aws:secretsmanager:eu-west-1:123456789012:secret:bellhop-sealing-key-1f2e3d4c-abcdef",
       "arn:aws:secretsmanager:eu-west-1:123456789012:secret:bellhop/1f2e3d4c/*",
       "arn:aws:sqs:eu-west-1:123456789012:dead",

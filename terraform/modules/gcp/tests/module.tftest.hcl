@@ -128,7 +128,7 @@ run "needs_packages_alone" {
   }
 
   assert {
-    condition     = length(google_kms_crypto_key_iam_member.agent) == 0 && length(google_secret_manager_secret.sealing_key.replication[0].auto) == 1
+    condition     = length(google_kms_crypto_key_iam_member.agent) == 0 && length(google_secret_manager_secret.key["sealing"].replication[0].auto) == 1
     error_message = "Without a key of one's own Google's seal."
   }
 
@@ -207,7 +207,7 @@ run "deploys_charts_by_a_function_of_their_own" {
   }
 
   assert {
-    condition     = local.opening["charts"] == { start = "kubeconfig", role = "read_secrets" } && contains(keys(google_project_iam_member.records), "charts") && contains(keys(google_storage_bucket_iam_member.blobs), "charts") && contains(keys(google_secret_manager_secret_iam_member.sealing_key), "charts")
+    condition     = local.opening["charts"] == { start = "kubeconfig", role = "read_secrets" } && contains(keys(google_project_iam_member.records), "charts") && contains(keys(google_storage_bucket_iam_member.blobs), "charts") && contains(keys(google_secret_manager_secret_iam_member.key), "charts-sealing")
     error_message = "It has the rights by which deploy applies a profile."
   }
 }
@@ -369,7 +369,7 @@ run "follows_what_is_said" {
   }
 
   assert {
-    condition     = length(google_secret_manager_secret.sealing_key.replication[0].auto) == 1 && length(google_firestore_database.records.cmek_config) == 0
+    condition     = length(google_secret_manager_secret.key["sealing"].replication[0].auto) == 1 && length(google_firestore_database.records.cmek_config) == 0
     error_message = "What is lost when it is made anew keeps the key that it was made with."
   }
 
@@ -393,12 +393,12 @@ run "seals_by_a_key_from_the_first_apply" {
   }
 
   assert {
-    condition     = length(google_secret_manager_secret.sealing_key.replication[0].user_managed) == 1 && length(google_secret_manager_secret.sealing_key.replication[0].auto) == 0
+    condition     = length(google_secret_manager_secret.key["sealing"].replication[0].user_managed) == 1 && length(google_secret_manager_secret.key["sealing"].replication[0].auto) == 0
     error_message = "A secret under a region's key is in that region."
   }
 
   assert {
-    condition     = google_secret_manager_secret.sealing_key.replication[0].user_managed[0].replicas[0].customer_managed_encryption[0].kms_key_name == var.kms_key && local.environments.sweep.BELLHOP_SECRET_REGION == "europe-west1" && local.environments.sweep.BELLHOP_KMS_KEY == var.kms_key
+    condition     = google_secret_manager_secret.key["sealing"].replication[0].user_managed[0].replicas[0].customer_managed_encryption[0].kms_key_name == var.kms_key && local.environments.sweep.BELLHOP_SECRET_REGION == "europe-west1" && local.environments.sweep.BELLHOP_KMS_KEY == var.kms_key
     error_message = "Clusters' secrets lie where the sealing key does, under the same key."
   }
 
@@ -417,7 +417,7 @@ run "keeps_secrets_in_its_region" {
   }
 
   assert {
-    condition     = google_secret_manager_secret.sealing_key.replication[0].user_managed[0].replicas[0].location == "europe-west1" && length(google_secret_manager_secret.sealing_key.replication[0].user_managed[0].replicas[0].customer_managed_encryption) == 0
+    condition     = google_secret_manager_secret.key["sealing"].replication[0].user_managed[0].replicas[0].location == "europe-west1" && length(google_secret_manager_secret.key["sealing"].replication[0].user_managed[0].replicas[0].customer_managed_encryption) == 0
     error_message = "A region needs no key of one's own."
   }
 
