@@ -236,7 +236,12 @@ class Siege:
         return lambda: store.put(item, expect=ANY)
 
     def role(self, stage: str) -> str:
-        """Name the role of a stage's function, which has the same name."""
+        """Name the role of a stage's function."""
+        name: str = self.cloud.bellhop["roles"][stage].rpartition("/")[2]
+        return name
+
+    def function(self, stage: str) -> str:
+        """Name a stage's function."""
         return f"{self.cloud.bellhop['table']}-{stage}"
 
     # What came of it ------------------------------------------------------------------------------

@@ -227,7 +227,7 @@ class TestSiege:
         """
         siege.create("late")
         siege.pump(lambda: siege.waiting("apply"), "evaluate", "deploy")
-        siege.moto.hurry(siege.role("deploy"), 4)
+        siege.moto.hurry(siege.function("deploy"), 4)
         siege.destination.freeze()
         try:
             batches = siege.pump(lambda: siege.mappings.batches[-1].error, "apply", ticks=False)
@@ -249,14 +249,14 @@ class TestSiege:
         siege.rang("crowded-1")
         for stage in siege.cloud.bellhop["log_groups"]:
             functions.put_function_concurrency(
-                FunctionName=siege.role(stage), ReservedConcurrentExecutions=0
+                FunctionName=siege.function(stage), ReservedConcurrentExecutions=0
             )
         siege.create("crowded-2")
         turned_away = siege.pump(siege.passed(TICK))
         with pytest.raises(FailedError, match="TooManyRequests"):
             siege.cloud.tick()
         for stage in siege.cloud.bellhop["log_groups"]:
-            functions.delete_function_concurrency(FunctionName=siege.role(stage))
+            functions.delete_function_concurrency(FunctionName=siege.function(stage))
         siege.pump(siege.done)
 
         assert {each.error for each in turned_away} == {"TooManyRequestsException"}
