@@ -27,7 +27,7 @@ control-plane: install ## Find or build the Kubernetes API server that demo and 
 	@$(BIN)/python -m infra.lab build
 
 ##@ Ship it
-package: install ## Build the functions' packages into dist; CLOUD=gcp for one, CHARTS=no without Helm, aws needs Python 3.13 beside
+package: install ## Build the functions' packages into dist; CLOUD=gcp for one, CHARTS=no without Helm
 	@$(BIN)/python -m infra.package $(CLOUD)$(if $(filter no,$(CHARTS)), --no-charts)
 
 ##@ Work on it

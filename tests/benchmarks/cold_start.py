@@ -39,7 +39,7 @@ from bellhop.stages.ingest import Ingest
 from infra.lab.lambdas import Function, Lambdas, Outcome
 from infra.lab.moto import Moto
 from infra.package.build import build
-from infra.package.wheels import machine_architecture
+from infra.package.interpreter import machine_architecture
 from tests.benchmarks.figures import ROOT, run, spread, table
 from tests.benchmarks.ingest import batch
 from tests.functions.lab import Account, Context, User, event
@@ -179,8 +179,8 @@ class Deployed:
 
     def __init__(self, folder: Path, moto: Moto, lambdas: Lambdas) -> None:
         here = machine_architecture()
-        made = build(folder / "packages", architectures=[here])
-        self._packages = {stage: made[f"{stage}-{here}.zip"] for stage in PACKAGES}
+        made = build(folder / "packages", architectures=[here], charts=False)
+        self._packages = dict.fromkeys(PACKAGES, made[f"functions-{here}"])
         self._layer = folder / "floor"
         (self._layer / "python").mkdir(parents=True)
         (self._layer / "python" / "floor.py").write_text(_FLOOR)

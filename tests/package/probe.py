@@ -1,56 +1,48 @@
-"""Load all that a package may ever load, and say which of its files that were.
+"""Load all of a package of ours, and all that it imports of others; say what failed.
 
 Run by Lambda's Python with nothing but an unpacked package on its path:
-`python -S probe.py FOLDER NAME…`, the names being what is imported of others.
+`python -S probe.py FOLDER`.
 """
 
+import ast
 import importlib
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 
-def load(name: str) -> None:
-    try:
-        importlib.import_module(name)
-    except ModuleNotFoundError:
-        module, _, attribute = name.rpartition(".")
-        if not module:
-            raise
-        getattr(importlib.import_module(module), attribute)
+def modules(folder: Path) -> Iterator[str]:
+    """Yield our modules, and the names of all that they import, wherever they do."""
+    for path in sorted([*folder.glob("bellhop/**/*.py"), *folder.glob("functions/**/*.py")]):
+        parts = path.relative_to(folder).with_suffix("").parts
+        yield ".".join(parts).removesuffix(".__init__")
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                yield from (each.name for each in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                yield node.module
 
 
-def main(folder: str, *names: str) -> None:
+def main(folder: Path) -> None:
     failed = {}
-    ours = [
-        path.relative_to(folder)
-        for top in ("bellhop", "functions")
-        for path in sorted(Path(folder, top).rglob("*.py"))
-    ]
-    for name in [*(".".join(path.with_suffix("").parts) for path in ours), *names]:
+    for name in dict.fromkeys(modules(folder)):
         try:
-            load(name.removesuffix(".__init__"))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told
-            failed[name] = repr(error)
-    if not failed:
-        call_aws(folder)
-    files = {getattr(module, "__file__", None) or "" for module in sys.modules.values()}
+            importlib.import_module(name)
+        except ImportError as error:
+            failed[name] = getattr(error, "name", None) or repr(error)
+    made = importlib.import_module("bellhop.adapters.aws.services")
+    services = made.Services(region="eu-west-1", keys=("nobody", "nothing"))
+    described = sorted(each.name for each in (folder / "botocore/data").iterdir() if each.is_dir())
+    for each in described:
+        services.client(each)
     outside = sorted(
         name
         for name, module in sys.modules.items()
         if "site-packages" in (getattr(module, "__file__", None) or "")
     )
-    print(json.dumps({"failed": failed, "files": sorted(files), "outside": outside}))
-
-
-def call_aws(folder: str) -> None:
-    """Make a client of each service that the package describes."""
-    made = importlib.import_module("bellhop.adapters.aws.services")
-    services = made.Services(region="eu-west-1", keys=("nobody", "nothing"))
-    for path in Path(folder, "botocore", "data").iterdir():
-        if path.is_dir():
-            services.client(path.name)
+    print(json.dumps({"failed": failed, "services": described, "outside": outside}))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(Path(sys.argv[1]))

@@ -23,7 +23,7 @@ from infra.demo.user import User as Someone
 from infra.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
 from infra.lab.processes import Nursery
 from infra.lab.terraform import Stack, find_terraform
-from infra.package.wheels import machine_architecture
+from infra.package.interpreter import machine_architecture
 from tests.terraform.cloud import Cloud
 from tests.terraform.door import Door
 
@@ -81,7 +81,7 @@ def stack(
     shutil.copytree(packages["ingest"].parent, dist)
     variables = {"packages": str(dist), "architecture": machine_architecture()}
     made = Stack(
-        tmp_path_factory.mktemp("stack") / "terraform",
+        tmp_path_factory.mktemp("stack") / "checkout",
         "aws-complete",
         account.url,
         variables,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zipfile
 from pathlib import Path
+
+from infra.package.files import build_id
 
 VERSION = "9.9.9"
 
@@ -12,19 +15,28 @@ _MARK = "bellhop/__init__.py"
 _COMPILED = re.compile(r"bellhop/__pycache__/__init__\.[\w-]+\.pyc")
 
 
-def make_newer(packages: Path) -> None:
-    """Put newer packages of the functions in the place of those in a folder."""
-    for package in [each for each in packages.glob("*.zip") if not each.name.startswith("layer-")]:
-        made = package.with_suffix(".newer")
-        with zipfile.ZipFile(package) as old, zipfile.ZipFile(made, "w") as new:
+def make_newer(checkout: Path, packages: Path) -> None:
+    """Put another version into a checkout, and its package in the place of the one in a folder."""
+    source = checkout / "shared" / _MARK
+    before = build_id("functions", checkout)
+    source.write_bytes(_newer(source.read_bytes()))
+    for package in packages.glob(f"functions-*-{before}.zip"):
+        name = package.name.replace(before, build_id("functions", checkout))
+        with zipfile.ZipFile(package) as old, zipfile.ZipFile(packages / name, "w") as new:
             for entry in old.infolist():
                 content = old.read(entry)
-                if entry.filename == _MARK:
-                    content, times = re.subn(
-                        rb'(__version__ = )"[^"]+"', rb'\1"%s"' % VERSION.encode(), content
-                    )
-                    assert times == 1
                 # Nobody looks whether what is compiled fits its source: it has to go.
                 if not _COMPILED.fullmatch(entry.filename):
-                    new.writestr(entry, content)
-        made.replace(package)
+                    new.writestr(entry, _newer(content) if entry.filename == _MARK else content)
+        package.unlink()
+    lines = [
+        f"{hashlib.sha256(each.read_bytes()).hexdigest()}  {each.name}\n"
+        for each in sorted(packages.glob("*.zip"))
+    ]
+    (packages / "SHA256SUMS").write_text("".join(lines))
+
+
+def _newer(content: bytes) -> bytes:
+    changed, times = re.subn(rb'(__version__ = )"[^"]+"', rb'\1"%s"' % VERSION.encode(), content)
+    assert times == 1
+    return changed

@@ -291,7 +291,7 @@ class TestSiege:
         before = siege.cloud.versions()
         siege.create("waits-1", "waits-2")
         siege.rang("waits-1", "waits-2")
-        make_newer(dist)
+        make_newer(stack.root, dist)
         with siege.cloud.running(pollers=2), ThreadPoolExecutor(1) as threads:
             applied = threads.submit(stack.run, "apply", "-auto-approve")
             number, pause = itertools.count(), TICK

@@ -17,7 +17,7 @@ from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.aws.services import Services
 from infra.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
 from infra.lab.terraform import Stack
-from infra.package.wheels import machine_architecture
+from infra.package.interpreter import machine_architecture
 
 DUBLIN, VIRGINIA = "eu-west-1", "us-east-1"
 CERTIFICATE = f"arn:aws:acm:{VIRGINIA}:123456789012:certificate/1"

@@ -23,6 +23,8 @@ locals {
   # Those that judge objects by rules, of sources and of checks.
   judging = toset(concat(["deploy", "evaluate"], local.charts))
 
+  cel_architectures = toset(var.cel ? [for stage in local.judging : local.architectures[stage]] : [])
+
   # Those that call API servers.
   reaching = toset(concat(["deploy", "sweep"], local.charts))
 
@@ -57,16 +59,17 @@ locals {
   }
 }
 
-# CEL's runtime weighs more than a function's package may: it lies beside those that want it.
+# CEL's runtime weighs half as much as all functions: it is beside those that want it.
 resource "aws_lambda_layer_version" "cel" {
-  for_each = toset(var.cel ? [for stage in local.judging : local.architectures[stage]] : [])
+  for_each = local.cel_architectures
 
   layer_name               = "${var.name}-cel"
   description              = "Bellhop ${var.name}: CEL's runtime"
   compatible_architectures = [each.key]
   compatible_runtimes      = [local.runtime]
-  filename                 = "${var.packages}/layer-cel-${each.key}.zip"
-  source_code_hash         = filebase64sha256("${var.packages}/layer-cel-${each.key}.zip")
+  filename                 = local.packages["layer-cel-${each.key}"].filename
+  s3_bucket                = local.packages["layer-cel-${each.key}"].s3_bucket
+  s3_key                   = local.packages["layer-cel-${each.key}"].s3_key
 }
 
 resource "aws_lambda_layer_version" "helm" {
@@ -76,21 +79,23 @@ resource "aws_lambda_layer_version" "helm" {
   description              = "Bellhop ${var.name}: Helm and kubectl"
   compatible_architectures = [local.architectures[each.key]]
   compatible_runtimes      = [local.runtime]
-  filename                 = "${var.packages}/layer-helm-${local.architectures[each.key]}.zip"
-  source_code_hash         = filebase64sha256("${var.packages}/layer-helm-${local.architectures[each.key]}.zip")
+  filename                 = local.packages["layer-helm-${local.architectures[each.key]}"].filename
+  s3_bucket                = local.packages["layer-helm-${local.architectures[each.key]}"].s3_bucket
+  s3_key                   = local.packages["layer-helm-${local.architectures[each.key]}"].s3_key
 }
 
 resource "aws_lambda_function" "stage" {
   for_each = local.functions
 
-  function_name    = "${var.name}-${each.key}"
-  description      = "Bellhop ${var.name}: ${each.key}"
-  role             = aws_iam_role.stage[each.key].arn
-  runtime          = local.runtime
-  architectures    = [local.architectures[each.key]]
-  handler          = "functions.${each.key}.aws.handle"
-  filename         = "${var.packages}/${each.key}-${local.architectures[each.key]}.zip"
-  source_code_hash = filebase64sha256("${var.packages}/${each.key}-${local.architectures[each.key]}.zip")
+  function_name = "${var.name}-${each.key}"
+  description   = "Bellhop ${var.name}: ${each.key}"
+  role          = aws_iam_role.stage[each.key].arn
+  runtime       = local.runtime
+  architectures = [local.architectures[each.key]]
+  handler       = "functions.${each.key}.aws.handle"
+  filename      = local.packages["functions-${local.architectures[each.key]}"].filename
+  s3_bucket     = local.packages["functions-${local.architectures[each.key]}"].s3_bucket
+  s3_key        = local.packages["functions-${local.architectures[each.key]}"].s3_key
   layers = concat(
     var.cel && contains(local.judging, each.key) ? [aws_lambda_layer_version.cel[local.architectures[each.key]].arn] : [],
     contains(local.charts, each.key) ? [aws_lambda_layer_version.helm[each.key].arn] : [],
@@ -127,6 +132,13 @@ resource "aws_lambda_function" "stage" {
     content {
       subnet_ids         = vpc_config.value.subnet_ids
       security_group_ids = vpc_config.value.security_group_ids
+    }
+  }
+
+  lifecycle {
+    precondition {
+      condition     = length(local.stale_packages) == 0
+      error_message = "The folder ${coalesce(var.packages, "-")} lacks packages of this module's sources, or has them with other sums than its SHA256SUMS: ${join(", ", local.stale_packages)}. Run `make package` in the checkout that the module is part of, or take the packages of its release."
     }
   }
 

@@ -16,8 +16,26 @@ variable "tags" {
 }
 
 variable "packages" {
-  description = "Folder with the functions' packages, as `make package` fills it."
+  description = "Folder with the functions' packages, as `make package` fills it; or null, and `package_bucket` has them. A plan and a destroy need none of its files."
   type        = string
+  default     = null
+
+  validation {
+    condition     = (var.packages == null) != (var.package_bucket == null)
+    error_message = "The packages are in a folder (packages) or in a bucket (package_bucket): set one of the two."
+  }
+}
+
+variable "package_bucket" {
+  description = "S3 bucket, in the installation's region, with the packages under the names that `make package` gives them."
+  type        = string
+  default     = null
+}
+
+variable "package_prefix" {
+  description = "What the packages' keys in `package_bucket` begin with, such as `bellhop/`."
+  type        = string
+  default     = ""
 }
 
 variable "architecture" {

@@ -155,6 +155,43 @@ run "refuses_a_snapshot_of_a_stage_that_is_not_there" {
   }
 }
 
+run "takes_packages_from_a_bucket" {
+  command = plan
+
+  override_resource {
+    target          = aws_lambda_layer_version.cel
+    override_during = plan
+    values          = { arn = "arn:aws:lambda:eu-west-1:123456789012:layer:bellhop-cel:1" }
+  }
+
+  variables {
+    packages       = null
+    package_bucket = "releases"
+    package_prefix = "bellhop/"
+    cel            = true
+  }
+
+  assert {
+    condition     = alltrue([for each in aws_lambda_function.stage : each.filename == null && each.s3_bucket == "releases" && each.s3_key == "bellhop/functions-arm64-${local.build_ids.functions}.zip"])
+    error_message = "Functions have the package of this module's sources."
+  }
+
+  assert {
+    condition     = aws_lambda_layer_version.cel["arm64"].s3_key == "bellhop/layer-cel-arm64-${local.build_ids.layer}.zip"
+    error_message = "Layers are beside it."
+  }
+}
+
+run "refuses_two_places_of_packages" {
+  command = plan
+
+  variables {
+    package_bucket = "releases"
+  }
+
+  expect_failures = [var.packages]
+}
+
 run "has_no_layer_unless_asked" {
   command = plan
 
@@ -179,7 +216,7 @@ run "brings_cel_to_who_judges" {
   }
 
   assert {
-    condition     = aws_lambda_layer_version.cel["x86_64"].filename == "./tests/packages/layer-cel-x86_64.zip" && aws_lambda_layer_version.cel["x86_64"].compatible_architectures == toset(["x86_64"])
+    condition     = aws_lambda_layer_version.cel["x86_64"].filename == "./tests/packages/layer-cel-x86_64-${local.build_ids.layer}.zip" && aws_lambda_layer_version.cel["x86_64"].compatible_architectures == toset(["x86_64"])
     error_message = "The layer is of the functions' architecture."
   }
 
@@ -226,12 +263,12 @@ run "deploys_charts_by_a_function_of_their_own" {
   }
 
   assert {
-    condition     = aws_lambda_function.stage["charts"].architectures == tolist(["x86_64"]) && aws_lambda_function.stage["charts"].filename == "./tests/packages/charts-x86_64.zip" && aws_lambda_function.stage["deploy"].architectures == tolist(["arm64"])
+    condition     = aws_lambda_function.stage["charts"].architectures == tolist(["x86_64"]) && aws_lambda_function.stage["charts"].filename == "./tests/packages/functions-x86_64-${local.build_ids.functions}.zip" && aws_lambda_function.stage["deploy"].architectures == tolist(["arm64"])
     error_message = "There is a Helm for x86_64 only."
   }
 
   assert {
-    condition     = aws_lambda_layer_version.helm["charts"].filename == "./tests/packages/layer-helm-x86_64.zip" && local.environments.charts.BELLHOP_HELM == "/opt/helm/helm" && local.environments.charts.BELLHOP_KUBECTL == "/opt/kubectl/kubectl"
+    condition     = aws_lambda_layer_version.helm["charts"].filename == "./tests/packages/layer-helm-x86_64-${local.build_ids.layer}.zip" && local.environments.charts.BELLHOP_HELM == "/opt/helm/helm" && local.environments.charts.BELLHOP_KUBECTL == "/opt/kubectl/kubectl"
     error_message = "Helm and kubectl are in a layer, where BELLHOP_HELM and BELLHOP_KUBECTL say."
   }
 
