@@ -121,7 +121,7 @@ class AwsBill:
             f"looking into {AWS.inboxes} queues, {POLLERS} pollers each": QUEUE.of(polls),
             "a tick each minute": tick * TICKS,
             "house-keeping each hour": keeping * HOURS,
-            "the key, and the secret that seals": KEY.of(1) + SECRET.of(1),
+            "the KMS key, and the keys of records": KEY.of(1) + SECRET.of(2),
             f"the table's key for {stages} roles": KEY_USE.of(KEY_LASTS * stages),
             f"{len(ALARMS)} alarms, which read {sum(ALARMS.values())} metrics": ALARM.of(
                 sum(ALARMS.values())

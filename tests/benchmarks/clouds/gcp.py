@@ -89,7 +89,7 @@ class GoogleBill:
         return {
             "a tick each minute": self._sum(counts["a tick"]) * TICKS + TICK.of(1),
             "house-keeping each hour": self._sum(counts["an hour's house-keeping"]) * HOURS,
-            "the secret that seals": SECRET.of(1),
+            "the keys of records": SECRET.of(2),
             f"{ALARMS} alerts": ALARM.of(ALARMS),
         }
 
