@@ -141,12 +141,12 @@ class Access:
         self._behind = behind
         self._lock = threading.Lock()
         self._asked: set[str] = set()
-        self._rights: Mapping[str, str] | None = None
+        self._rights: Mapping[str, tuple[str, ...]] | None = None
         self._end = ExitStack()
         self.environment: dict[str, str] = {}
         """Where the doors are, by the names of the emulators' variables."""
 
-    def may(self, rights: Mapping[str, str] | None) -> None:
+    def may(self, rights: Mapping[str, tuple[str, ...]] | None) -> None:
         """Allow these rights alone, each on what begins so; None allows all that is known."""
         self._rights = rights
 

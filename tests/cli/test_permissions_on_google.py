@@ -41,7 +41,7 @@ CALLING = ("doctor", "explain", "remove-strays")
 """Commands that call clusters, for which they read kubeconfigs."""
 
 KEY = "secretmanager.versions.access"
-"""What a reader is granted on the sealing key alone, and so in no role for the project."""
+"""What a reader is granted on the two keys of records, and so in no role for the project."""
 
 NOT_ASKED = {
     "logging.views.access": "logs are in a bucket of their own; played below",
@@ -58,11 +58,15 @@ def role(name: str) -> set[str]:
     return set(json.loads(text.replace("${name}", "lab"))["includedPermissions"])
 
 
-def granted(name: str, house: House) -> dict[str, str]:
+def granted(name: str, house: House) -> dict[str, tuple[str, ...]]:
     """Return all that somebody is granted, as the page says, and on what."""
     place = house.context.place
-    key = {KEY: f"projects/{place['project']}/secrets/{place['key_secret']}/"}
-    return {**(key if name == "read-only" else {}), **dict.fromkeys(role(name), "")}
+    keys = tuple(
+        f"projects/{place['project']}/secrets/{place[each]}/"
+        for each in ("key_secret", "ingest_key_secret")
+    )
+    own = {KEY: keys} if name == "read-only" else {}
+    return {**own, **dict.fromkeys(role(name), ("",))}
 
 
 @pytest.fixture
