@@ -45,9 +45,9 @@ def test_tells_the_limits_that_hold() -> None:
     assert f"up to {MOST_EVENTS} as `{BATCH}`" in PAGE
     assert f"up to {LONGEST:,} characters" in PAGE
     assert signing.WINDOW.total_seconds() == 5 * 60
-    assert "counts for five minutes" in PAGE
+    assert "valid for five minutes" in PAGE
     assert senders.OVERLAP.days == 1
-    assert "counts for a day beside it" in PAGE
+    assert "stays valid for a day" in PAGE
     assert REMEMBERED.days == 30
     assert "known for thirty days" in PAGE
 
