@@ -51,8 +51,8 @@ def fields(kind: str) -> dict[str, list[str]]:
 
 
 def parts() -> set[str]:
-    """Give the paths that the list of parts spells out."""
-    lines = re.findall(r"^- (`[^:]*): (.*)$", SECTIONS["The parts of fields"], re.MULTILINE)
+    """Give the paths that the list of nested fields spells out."""
+    lines = re.findall(r"^- (`[^:]*): (.*)$", SECTIONS["Nested fields"], re.MULTILINE)
     ticked = [
         (re.findall("`([^`]*)`", heads), re.findall("`([^`]*)`", said)) for heads, said in lines
     ]
@@ -61,7 +61,7 @@ def parts() -> set[str]:
 
 @pytest.mark.parametrize("kind", TITLES)
 def test_lists_every_field(kind: str) -> None:
-    """A field that the model has is in a table or in the list of parts."""
+    """A field that the model has is in a table or in the list of nested fields."""
     known = fields(kind).keys() | parts()
 
     assert [path for path in paths_of(KINDS[kind][0]) if path not in known] == []
