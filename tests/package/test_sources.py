@@ -123,5 +123,5 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {
         str(each.relative_to(folder)): each.read_bytes()
         for each in folder.rglob("*")
-        if each.is_file()
+        if each.is_file() and each.suffix != ".pyc"
     }
