@@ -68,7 +68,7 @@ class TestSeeds:
         told = {
             line["what"]: line
             for line in stand.lines()
-            if line.get("what") and line.get("object") == str(other)
+            if line.get("trace") and line.get("object") == str(other)
         }
         assert {"rang", "gone", "matched", "rendered", "applied", "removed"} <= set(told)
         labels = told["applied"]["logging.googleapis.com/labels"]
