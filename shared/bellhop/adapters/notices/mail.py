@@ -9,6 +9,7 @@ from collections.abc import Collection
 from email.errors import MessageError
 from email.message import EmailMessage
 from email.utils import getaddresses, make_msgid
+from ipaddress import ip_address
 from typing import ClassVar
 
 from bellhop.adapters.notices.mail_connection import Deadline, dial
@@ -65,7 +66,7 @@ def send(mail: Mail, subject: str, text: str, reach: Reach, seconds: float = WHO
     with Deadline(seconds) as deadline:
         try:
             with _Client(mail, reach, deadline) as client:
-                secure(client, mail, reach)
+                secure(client, mail)
                 client.send_message(message, mail.sender, recipients)
         except BellhopError:
             raise
@@ -90,7 +91,7 @@ def _written(mail: Mail, subject: str, text: str) -> tuple[EmailMessage, list[st
     return message, [address for _, address in every if address]
 
 
-def secure(client: smtplib.SMTP, mail: Mail, reach: Reach) -> None:
+def secure(client: smtplib.SMTP, mail: Mail) -> None:
     """Begin TLS where the server has it, and log in where there is a password.
 
     Raises:
@@ -100,13 +101,19 @@ def secure(client: smtplib.SMTP, mail: Mail, reach: Reach) -> None:
     if client.has_extn("starttls"):
         client.starttls(context=ssl.create_default_context())
         client.ehlo()
-    elif mail.password and mail.port != _IMPLICIT and not reach.loopback:
+    elif mail.password and mail.port != _IMPLICIT and not _is_local(client):
         raise InvalidError(
             f"cannot send mail by '{mail.host}': it has no TLS, and its password would go out in"
             " the clear; use a port where it has"
         )
     if mail.password:
         client.login(mail.identity or mail.sender, mail.password)
+
+
+def _is_local(client: smtplib.SMTP) -> bool:
+    """Say whether the server is on this machine: nobody reads what goes there."""
+    assert client.sock
+    return ip_address(client.sock.getpeername()[0]).is_loopback
 
 
 def _mapped(mail: Mail, error: OSError) -> BellhopError:
