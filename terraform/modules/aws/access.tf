@@ -45,7 +45,7 @@ locals {
     }
   })
 
-  # Ingest faces the Internet: of the records it has those that it works on, by their partitions.
+  # Ingest faces the Internet: its role names the partitions of the table that it reads and writes.
   partitions_of_ingest = {
     GetItem    = ["arrival/*", "gate", "heard", "inquiry", "issuer", "look", "move", "observation/*", "owner/*", "payload/gate/*", "refusals", "sender/*"]
     PutItem    = ["arrival/*", "heard", "inquiry", "ledger/*", "ledgers/*", "look", "observation/*", "payload/observation/*", "receipt/*", "refusals", "trash/*"]
