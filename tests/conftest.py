@@ -38,7 +38,7 @@ _LONG = ("tests/terraform/test_deployed.py", "tests/terraform/test_regions.py")
 """Files that take more minutes than any other, the longest first."""
 
 _REST = re.compile(
-    r"tests/(benchmarks|cli|fakes|functions|golden|mutants|package|terraform)/"
+    r"tests/(benchmarks|cli|fakes|functions|golden|package|terraform)/"
     r"|tests/infra/test_(demo|forwarder_(flood|image|nats|outages)|lab_)"
     r"|tests/contract/test_(live|(?!kube)\w+_api_server)"
     r"|tests/flow/test_(checks|isolation|nats|outages|processes|renewing|steps)"

@@ -110,7 +110,7 @@ MUTANTS = [
     ),
     Mutant(
         "adapters/notices/mail.py",
-        "elif mail.password and mail.port != _IMPLICIT and not reach.loopback:",
+        "elif mail.password and mail.port != _IMPLICIT and not _is_local(client):",
         "elif False:",
         "A password goes out in the clear.",
     ),
