@@ -70,7 +70,7 @@ def test_every_line_is_typed_or_told_why_not() -> None:
     assert {untyped(line) for line in lines()} - {""} == NOT_TYPED.keys()
     for page in PAGES:
         languages = [line[3:] for line in page.read_text().splitlines() if line.startswith("```")]
-        assert set(languages[::2]) <= {"bash", "filter", "json"}
+        assert set(languages[::2]) <= {"bash", "filter", "hcl", "json"}
 
 
 @pytest.fixture
