@@ -1,7 +1,7 @@
 """Our own files in a package, and the build ID that names the package after what it is built of.
 
-The Terraform module computes the same ID from the checkout that it is part of, and asks for the
-package of that name: it needs no package to plan, and never takes one of other sources.
+The Terraform modules compute the same ID from the checkout that they are part of, and ask for the
+package of that name: they need no package to plan, and never take one of other sources.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "functions": (*_OURS, *_BUILDER, "pyproject.toml"),
     "layer": (*_BUILDER, "shared/bellhop/programs/*.py"),
 }
-"""All that decides what is in a package; `terraform/modules/aws/packages.tf` has the same."""
+"""All that decides what is in a package; `packages.tf` of both Terraform modules has the same."""
 
 CLOUDS = ("aws", "gcp")
 

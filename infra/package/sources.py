@@ -1,5 +1,7 @@
 """Lay out the sources of the functions for Google's buildpacks: `dist/gcp/STAGE`, and a zip of it.
 
+The zip has the build ID in its name: one of other sources has another name.
+
     main.py             the targets of functions-framework: `handle`, and `hear` of ingest
     functions/ bellhop/ the sources, the same for each stage
     helm/ kubectl/      Helm and kubectl, for `charts` only
@@ -18,7 +20,7 @@ from pathlib import Path
 from bellhop.messages import CHARTS
 from infra.package.build import STAGES
 from infra.package.distributions import EXTRAS, LAYERS, requirements
-from infra.package.files import own_files
+from infra.package.files import build_id, own_files
 from infra.package.programs import PLACES, programs
 from infra.package.zips import filled, zipped
 
@@ -37,7 +39,9 @@ _JUDGING = ("charts", "deploy", "evaluate")
 
 
 def lay_out(into: Path, *, charts: bool = True) -> Mapping[str, Path]:
-    """Lay out the sources of the stages, with layers and without, in a folder; return the zips.
+    """Lay out the sources of the stages, with layers and without, in a folder.
+
+    Return the zips by their names without the ID.
 
     Raises:
         MissingError: there is no Helm or kubectl for `charts`.
@@ -47,7 +51,7 @@ def lay_out(into: Path, *, charts: bool = True) -> Mapping[str, Path]:
     files = own_files("gcp")
     extras = {"": EXTRAS["gcp"], **{f"-{each}": (*EXTRAS["gcp"], each) for each in LAYERS}}
     required = {suffix: requirements(each).encode() for suffix, each in extras.items()}
-    made = {}
+    made, identity = {}, build_id("functions")
     with filled(into) as folder:
         for stage in sorted(set(STAGES) - (set() if charts else {CHARTS})):
             for suffix in required if stage in _JUDGING else [""]:
@@ -56,7 +60,7 @@ def lay_out(into: Path, *, charts: bool = True) -> Mapping[str, Path]:
                 whole["requirements.txt"] = required[suffix]
                 name = f"{stage}{suffix}"
                 folder.lay_out(name, whole)
-                made[name] = folder.put(f"{name}.zip", zipped(whole, PLACES.values()))
+                made[name] = folder.put(f"{name}-{identity}.zip", zipped(whole, PLACES.values()))
     return made
 
 

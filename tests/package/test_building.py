@@ -187,8 +187,8 @@ def test_the_command_builds_and_lists_what_it_built(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     listed = [line.split()[0] for line in done.stdout.splitlines()]
-    assert "dist/gcp/ingest.zip" in listed
-    assert "dist/gcp/charts.zip" not in listed
+    assert f"dist/gcp/ingest-{build_id('functions')}.zip" in listed
+    assert "charts" not in done.stdout
     with zipfile.ZipFile(tmp_path / listed[0]) as opened:
         assert opened.testzip() is None
 

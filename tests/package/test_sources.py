@@ -13,6 +13,7 @@ import pytest
 
 from infra.lab.frameworks import program
 from infra.package.build import STAGES
+from infra.package.files import build_id
 from infra.package.programs import PLACES
 from infra.package.sources import lay_out
 from infra.package.zips import SUMS
@@ -33,6 +34,8 @@ for name in sys.argv[2:]:
 ours = [each.__file__ for name, each in sys.modules.items() if name.partition(".")[0] == "bellhop"]
 print(json.dumps({"target": type(handle).__name__, "ours": ours}))
 """
+
+ID = build_id("functions")
 
 LATE = ["google.pubsub_v1.services.publisher", "google.cloud.secretmanager_v1", "google.auth"]
 """What is loaded when Google is called first."""
@@ -79,8 +82,8 @@ def test_who_wants_cel_has_it_installed(laid_out: Path) -> None:
     """The same sources, with one more requirement; a stage that has no rules has no such zip."""
     plain, more = (laid_out / each for each in ("evaluate", "evaluate-cel"))
 
-    assert {each.stem for each in laid_out.glob("*-cel.zip")} == {
-        *("charts-cel", "deploy-cel", "evaluate-cel")
+    assert {each.name for each in laid_out.glob("*-cel-*.zip")} == {
+        f"{stage}-cel-{ID}.zip" for stage in ("charts", "deploy", "evaluate")
     }
     wanted = names((more / "requirements.txt").read_text())
     assert wanted - names((plain / "requirements.txt").read_text()) >= {"cel-expr-python"}
@@ -90,12 +93,12 @@ def test_who_wants_cel_has_it_installed(laid_out: Path) -> None:
 def test_charts_alone_has_helm_and_kubectl(laid_out: Path) -> None:
     """In its zip they may be run; the zip is as small as Google takes it."""
     for stage in STAGES:
-        with zipfile.ZipFile(laid_out / f"{stage}.zip") as opened:
+        with zipfile.ZipFile(laid_out / f"{stage}-{ID}.zip") as opened:
             modes = {each.filename: each.external_attr >> 16 for each in opened.infolist()}
         programs = {each: mode for each, mode in modes.items() if mode != 0o100644}
 
         assert programs == (dict.fromkeys(PLACES.values(), 0o100755) if stage == "charts" else {})
-    assert (laid_out / "charts.zip").stat().st_size <= 44_000_000
+    assert (laid_out / f"charts-{ID}.zip").stat().st_size <= 44_000_000
 
 
 def test_the_same_sources_make_the_same_bytes(laid_out: Path, tmp_path: Path) -> None:
@@ -107,15 +110,15 @@ def test_the_same_sources_make_the_same_bytes(laid_out: Path, tmp_path: Path) ->
 
     assert set(made) == set(STAGES) - {"charts"} | {"deploy-cel", "evaluate-cel"}
     for name, path in made.items():
-        again = (laid_out / f"{name}.zip").read_bytes()
+        again = (laid_out / f"{name}-{ID}.zip").read_bytes()
         assert path.read_bytes() == again
         digest = hashlib.sha256(again).hexdigest()
-        assert f"{digest}  {name}.zip\n" in (tmp_path / SUMS).read_text()
+        assert f"{digest}  {name}-{ID}.zip\n" in (tmp_path / SUMS).read_text()
     with zipfile.ZipFile(made["ingest"]) as opened:
         assert {name: opened.read(name) for name in opened.namelist()} == _files(
             tmp_path / "ingest"
         )
-    expected = {SUMS, *made, *(f"{name}.zip" for name in made)}
+    expected = {SUMS, *made, *(f"{name}-{ID}.zip" for name in made)}
     assert {each.name for each in tmp_path.iterdir()} == expected
 
 

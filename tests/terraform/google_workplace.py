@@ -14,10 +14,8 @@ from typing import Any
 
 from infra.lab.google_schema_provider import SchemaProvider
 from infra.lab.terraform import ROOT
-from infra.package.build import STAGES
 
 MODULE = ROOT / "modules" / "gcp"
-PACKAGES = (*STAGES, "charts-cel", "deploy-cel", "evaluate-cel")
 
 
 _NAMED = (
@@ -34,16 +32,12 @@ _NAMED = (
 
 
 class Workplace:
-    """A copy of our modules and examples, with packages to make functions of."""
+    """A copy of our modules and examples, without packages: no plan needs them."""
 
     def __init__(self, folder: Path, program: str, provider: SchemaProvider) -> None:
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".terraform*", "*.tfstate*"))
         self.module = folder / "modules" / "gcp"
         self.examples = folder / "examples"
-        for packages in (self.module / "tests" / "packages", folder.parent / "dist" / "gcp"):
-            packages.mkdir(parents=True)
-            for name in PACKAGES:
-                (packages / f"{name}.zip").write_text(name)
         kept = {name: os.environ[name] for name in ("HOME", "PATH", "TMPDIR") if name in os.environ}
         self._environment = {**kept, **provider.environment, "CHECKPOINT_DISABLE": "1"}
         self._program = program

@@ -16,9 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.messages import INBOXES
 from infra.lab.google_schema import PLACE
 from infra.lab.google_schema_provider import SchemaProvider
 from infra.lab.terraform import ROOT
+from infra.package.files import SOURCES
 from infra.terraform_tables import written
 from tests.terraform import test_module as aws
 from tests.terraform.google_workplace import MODULE, Made, Workplace, first_state, plan_of
@@ -30,6 +32,7 @@ LABELLED = ("labels", "user_labels")
 ELSEWHERE = {
     "access_log": "Cloud Run logs each request, whatever is asked",
     "architecture": "Cloud Run has one",
+    "concurrency": "Google has no such quota: `functions` have instances",
     "certificate_arn": "a load balancer has the certificate",
     "domain_name": "a load balancer has the name",
     "eks_clusters": "GKE has gke_clusters",
@@ -46,8 +49,8 @@ ELSEWHERE = {
 }
 """Variables that AWS alone has."""
 
-FILES_ELSEWHERE = ("packages.tf", "people.tf")
-"""Files that AWS alone has: packages named after their sources, and policies that list ARNs."""
+FILES_ELSEWHERE = ("people.tf",)
+"""Files that AWS alone has: policies that list ARNs."""
 
 HERE = {
     "labels": "AWS has tags",
@@ -139,9 +142,7 @@ def test_pins_terraform_and_the_provider(folder: Path) -> None:
     assert wanted == [f'"~> {major}.{minor}"']
 
 
-@pytest.mark.parametrize(
-    "name", ["version", "charts", "inboxes", "judging", "known_settings", "reaching"]
-)
+@pytest.mark.parametrize("name", ["version", "charts", "judging", "known_settings", "reaching"])
 def test_knows_what_the_module_for_aws_knows(name: str) -> None:
     """What AWS' tests hold against the code is the same here."""
     defined = rf"^  {name} += (.*?)(?=^  \w|^\}}|^  #|^$)"
@@ -152,6 +153,21 @@ def test_knows_what_the_module_for_aws_knows(name: str) -> None:
 
     assert [len(each) for each in both] == [1, 1]
     assert both[0][0].split() == both[1][0].split()
+
+
+def test_knows_the_inboxes_and_who_works_on_them() -> None:
+    """A topic for each inbox, and the stage that it feeds."""
+    inboxes = r"^  inboxes += merge\((.*?)^  \}"
+    [body] = re.findall(inboxes, aws.text(MODULE), re.MULTILINE | re.DOTALL)
+
+    assert dict(re.findall(r'(\w+) += "(\w+)"', body)) == dict(INBOXES)
+
+
+def test_names_packages_after_the_same_sources_as_the_builder() -> None:
+    """One pattern more or less, and the module would ask for packages that nobody builds."""
+    [patterns] = re.findall(r"package_sources += \[(.*)\]", aws.text(MODULE))
+
+    assert set(re.findall(r'"([^"]+)"', patterns)) == set(SOURCES["functions"])
 
 
 def test_has_tables_in_its_readme_that_are_current() -> None:

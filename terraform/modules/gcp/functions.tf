@@ -21,8 +21,7 @@ locals {
   stage_of = { for each in keys(local.deployed) : each => contains(local.hearing, each) ? "ingest" : each }
 
   # Those that judge objects by rules, of sources and of checks, with CEL's runtime if it is wanted.
-  judging  = toset(concat(["deploy", "evaluate"], local.charts))
-  packages = { for stage in keys(local.stages) : stage => "${var.packages}/${stage}${var.cel && contains(local.judging, stage) ? "-cel" : ""}.zip" }
+  judging = toset(concat(["deploy", "evaluate"], local.charts))
 
   # Those that call API servers, of which none is placed where there is no network.
   reaching = toset(concat(["deploy", "sweep"], local.charts))
@@ -93,8 +92,15 @@ resource "google_storage_bucket_object" "source" {
   for_each = local.functions
 
   bucket = google_storage_bucket.source.name
-  name   = "${each.key}-${filesha256(local.packages[each.key])}.zip"
-  source = local.packages[each.key]
+  name   = local.packages[each.key]
+  source = "${var.packages}/${local.packages[each.key]}"
+
+  lifecycle {
+    precondition {
+      condition     = length(local.stale_packages) == 0
+      error_message = "The folder ${var.packages} lacks packages of this module's sources, or has them with other sums than its SHA256SUMS: ${join(", ", local.stale_packages)}. Run `make package` in the checkout that the module is part of, or take the packages of its release."
+    }
+  }
 }
 
 resource "google_cloudfunctions2_function" "stage" {

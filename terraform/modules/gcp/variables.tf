@@ -21,7 +21,7 @@ variable "labels" {
 }
 
 variable "packages" {
-  description = "Folder with the functions' packages, as `make package` fills it."
+  description = "Folder with the functions' packages, as `make package` fills it. A plan and a destroy need none of its files."
   type        = string
 }
 

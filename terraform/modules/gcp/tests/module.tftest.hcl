@@ -78,7 +78,7 @@ run "needs_packages_alone" {
   }
 
   assert {
-    condition     = google_storage_bucket_object.source["evaluate"].source == "./tests/packages/evaluate.zip"
+    condition     = google_storage_bucket_object.source["evaluate"].source == "./tests/packages/evaluate-${local.build_id}.zip"
     error_message = "Who writes no rules in CEL has no runtime of it."
   }
 
@@ -182,7 +182,7 @@ run "deploys_charts_by_a_function_of_their_own" {
   }
 
   assert {
-    condition     = google_storage_bucket_object.source["charts"].source == "./tests/packages/charts.zip" && google_cloudfunctions2_function.stage["charts"].service_config[0].environment_variables.BELLHOP_HELM == "/workspace/helm/helm" && google_cloudfunctions2_function.stage["charts"].service_config[0].environment_variables.BELLHOP_KUBECTL == "/workspace/kubectl/kubectl"
+    condition     = google_storage_bucket_object.source["charts"].source == "./tests/packages/charts-${local.build_id}.zip" && google_cloudfunctions2_function.stage["charts"].service_config[0].environment_variables.BELLHOP_HELM == "/workspace/helm/helm" && google_cloudfunctions2_function.stage["charts"].service_config[0].environment_variables.BELLHOP_KUBECTL == "/workspace/kubectl/kubectl"
     error_message = "Helm and kubectl are in the source, where BELLHOP_HELM and BELLHOP_KUBECTL say."
   }
 
@@ -221,7 +221,7 @@ run "deploys_charts_that_are_judged_by_cel" {
   }
 
   assert {
-    condition     = google_storage_bucket_object.source["charts"].source == "./tests/packages/charts-cel.zip"
+    condition     = google_storage_bucket_object.source["charts"].source == "./tests/packages/charts-cel-${local.build_id}.zip"
     error_message = "Charts are judged as all that is deployed."
   }
 }
@@ -329,7 +329,7 @@ run "follows_what_is_said" {
   }
 
   assert {
-    condition     = google_storage_bucket_object.source["evaluate"].source == "./tests/packages/evaluate-cel.zip" && google_storage_bucket_object.source["deploy"].source == "./tests/packages/deploy-cel.zip" && google_storage_bucket_object.source["sweep"].source == "./tests/packages/sweep.zip"
+    condition     = google_storage_bucket_object.source["evaluate"].source == "./tests/packages/evaluate-cel-${local.build_id}.zip" && google_storage_bucket_object.source["deploy"].source == "./tests/packages/deploy-cel-${local.build_id}.zip" && google_storage_bucket_object.source["sweep"].source == "./tests/packages/sweep-${local.build_id}.zip"
     error_message = "Only deploy and evaluate judge by rules in CEL."
   }
 
