@@ -36,11 +36,12 @@ INBOXES: Mapping[str, str] = {
     "patient": "evaluate",
     "deploy": "deploy",
     "apply": "deploy",
-    "confirm": "sweep",
     "sweep": "sweep",
+    "confirm": "sweep",
     "probe": "sweep",
 }
-"""Each inbox, and the stage that works on it; a queue a name."""
+"""Each inbox, and the stage that works on it. Inboxes of one stage may share a queue, which has the
+name of the first."""
 
 CHARTS = "charts"
 """One more inbox of the deploy stage; who has no charts need not have it."""

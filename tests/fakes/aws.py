@@ -281,7 +281,7 @@ class Aws:
             raise _error("BatchRequestTooLong")
         for entry in entries:
             number = next(self._numbers)
-            at = self.clock.seconds
+            at = self.clock.seconds + entry.get("DelaySeconds", 0)
             sent = Sent(str(number), entry, at, at)
             heapq.heappush(self.waiting[request["QueueUrl"]], (at, number, sent))
         return {"Successful": [{"Id": each["Id"]} for each in entries]}

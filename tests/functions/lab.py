@@ -37,9 +37,13 @@ EVENTS = Path(__file__).parent / "events"
 BATCH = 10
 TIMEOUT = 60.0
 KEY, INGEST_KEY = bytes(range(32)), bytes(range(32, 64))
-VISIBILITY = 2
+VISIBILITY = 30
 FEEDS = {**INBOXES, CHARTS: CHARTS}
 """Each inbox, and the function that it feeds."""
+
+SHARED = {"patient": "review", "confirm": "sweep", "probe": "sweep"}
+"""Inboxes that share another's queue in AWS. Here each has a queue, so that a test can look into
+one inbox."""
 
 
 RULES = join(
@@ -113,7 +117,7 @@ class Account:
         sqs, name = self._make("sqs"), f"{self.name}-{inbox}"
         dead = sqs.create_queue(QueueName=name + DEAD)["QueueUrl"]
         arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]
-        policy = {"deadLetterTargetArn": arn["QueueArn"], "maxReceiveCount": 6}
+        policy = {"deadLetterTargetArn": arn["QueueArn"], "maxReceiveCount": 100}
         attributes = {
             "RedrivePolicy": json.dumps(policy),
             "VisibilityTimeout": str(VISIBILITY),

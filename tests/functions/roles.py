@@ -33,7 +33,7 @@ from bellhop.stages.arriving import Arriving
 from infra.demo.user import User as Someone
 from infra.lab import cluster as lab
 from infra.lab.lambdas import ACCOUNT
-from infra.lab.moto import LEADING, PARTITIONS, REGION, Moto
+from infra.lab.moto import LEADING, PARTITIONS, REGION, Moto, pass_time
 from tests.fakes.fleet import cloud_event, service
 from tests.fakes.health import cluster_check, health_check
 from tests.fakes.manifests import (
@@ -46,7 +46,7 @@ from tests.fakes.manifests import (
     source,
     trigger,
 )
-from tests.functions.lab import FEEDS, Account, Lambda, User
+from tests.functions.lab import FEEDS, SHARED, Account, Lambda, User
 
 EAST, SOUTH, WEST, NORTH, EKS = (
     f"fleet/{name}" for name in ("east", "south", "west", "north", "eks")
@@ -182,8 +182,19 @@ class Site:
         self.someone.close()
         self.account.close()
 
-    def arn(self, resource: str) -> str:
-        """Write a resource of rights.json as this installation has it."""
+    def arns(self, resource: str) -> list[str]:
+        """Write a resource of rights.json as this installation has it: a queue for each inbox."""
+        queue, dead = resource.removesuffix(DEAD), resource[len(resource.removesuffix(DEAD)) :]
+        return [
+            self._arn(resource),
+            *(
+                self._arn(f"sqs NAME-{inbox}{dead}")
+                for inbox, shared in SHARED.items()
+                if queue == f"sqs NAME-{shared}"
+            ),
+        ]
+
+    def _arn(self, resource: str) -> str:
         name, key = self.account.name, self.account.environment["BELLHOP_KEY_SECRET"]
         place, *whats = resource.split(" ")
         if not whats:
@@ -238,7 +249,7 @@ class Post:
             {
                 "Effect": "Allow",
                 "Action": [each.action],
-                "Resource": [self.site.arn(each.resource)],
+                "Resource": self.site.arns(each.resource),
                 **({"Condition": {PARTITIONS: {LEADING: [partitions]}}} if partitions else {}),
             }
             for each in rights
@@ -260,7 +271,7 @@ class Post:
             if (each["role"], each["allowed"]) == (self.role, allowed)
             for right in self.rights
             if right.action == each["action"]
-            and fnmatchcase(each["resource"], self.site.arn(right.resource))
+            and any(fnmatchcase(each["resource"], arn) for arn in self.site.arns(right.resource))
             and fnmatchcase(each["partition"], _partitions(right) or "*")
         }
 
@@ -276,15 +287,32 @@ class Post:
         return Lambda(self.site.account)
 
     def work(self, message: Envelope, tells: str = "", *, by: Lambda | None = None) -> list[Any]:
-        """Have the function work on a message; return what it has published in an inbox."""
+        """Have the function work on a message; return what it has published in an inbox.
+
+        Raises:
+            AssertionError: it failed: the message is to come again, after a pause.
+        """
         functions = by or self.functions
         for inbox in {message.inbox, tells} - {""}:
-            self.taken(inbox)
+            self.clear(inbox)
         self.here.publisher.publish([message])
         stage = FEEDS[message.inbox]
         failed = functions.feed(message.inbox, functions.handlers[stage])
-        assert failed == [], (by or self.functions).account.output.getvalue()
+        assert (failed, self._delayed(message.inbox)) == ([], 0), (
+            functions.account.output.getvalue()
+        )
         return self.taken(tells) if tells else []
+
+    def _delayed(self, inbox: str) -> int:
+        name = "ApproximateNumberOfMessagesDelayed"
+        asked = {"QueueUrl": self.url(inbox), "AttributeNames": [name]}
+        told = self.site.account.services.client("sqs").get_queue_attributes(**asked)
+        return int(told["Attributes"][name])
+
+    def clear(self, inbox: str) -> None:
+        """Take what there is in an inbox, also what rests there after a failure."""
+        pass_time(self.site.moto.url, 60)
+        self.taken(inbox)
 
     def taken(self, inbox: str) -> list[Any]:
         """Take what there is in an inbox."""

@@ -63,7 +63,7 @@ from bellhop.model.record import (
 from bellhop.ports.store import Item
 from bellhop.records.trash import Trash
 from infra.lab.lambdas import ACCOUNT
-from infra.lab.moto import REGION
+from infra.lab.moto import REGION, pass_time
 from tests.fakes.fleet import cloud_event, service
 from tests.fakes.tokens import AUDIENCE, ISSUER, Signer
 from tests.functions.lab import FEEDS, Context, event, records
@@ -98,7 +98,7 @@ def is_fed(post: Post, inbox: str) -> None:
     """Lambda looks at the queue, takes a message, and deletes it; this one nobody can read."""
     body = {"do": "what nobody knows"}
     for each in (inbox, inbox + DEAD):
-        post.taken(each)
+        post.clear(each)
     post.publish(inbox, body)
     attributes = {"QueueUrl": post.url(inbox), "AttributeNames": ["VisibilityTimeout"]}
     post.services.client("sqs").get_queue_attributes(**attributes)
@@ -124,7 +124,7 @@ def is_fed_by_rules(post: Post) -> None:
 
 def gives_back(post: Post, inbox: str) -> None:
     """There is no time left for a message: it is there for others at once."""
-    post.taken(inbox)
+    post.clear(inbox)
     post.publish(inbox, Keep().message().body)
     handler = post.functions.handlers[FEEDS[inbox]]
 
@@ -132,8 +132,20 @@ def gives_back(post: Post, inbox: str) -> None:
     assert len(post.taken(inbox)) == 1
 
 
+def publishes_again(post: Post, inbox: str) -> None:
+    """A message fails, here since it is of a newer version: it comes again after its pause."""
+    body = {"do": "what a newer version does", "schema": 99}
+    post.clear(inbox)
+    post.publish(inbox, body)
+    assert post.functions.feed(inbox, post.functions.handlers[FEEDS[inbox]]) == []
+    pass_time(post.site.moto.url, 60)
+
+    assert post.taken(inbox) == [body]
+
+
 def fed_from(*inboxes: str) -> Sequence[Situation]:
-    return [partial(each, inbox=inbox) for inbox in inboxes for each in (is_fed, gives_back)]
+    meets = (is_fed, gives_back, publishes_again)
+    return [partial(each, inbox=inbox) for inbox in inboxes for each in meets]
 
 
 # What several of them meet ------------------------------------------------------------------------
@@ -599,6 +611,7 @@ def reads_rules_to_apply(post: Post, laid: Callable[[Post], object]) -> None:
     post.here.publisher.publish([_apply(key, CHARTS)])
     # The account may do nothing in the cluster: what comes of that is not asked here.
     post.functions.feed(CHARTS, post.functions.handlers[CHARTS])
+    post.clear(CHARTS)
 
     assert records.catalog.read().blob
     assert not _there(post, key)

@@ -14,8 +14,9 @@ from bellhop.errors import PermanentError, TemporaryError
 from bellhop.messages import Evaluate, Resolve
 from bellhop.model.record import Entry
 from bellhop.ports.queue import Message
+from bellhop.records.retries import FEW
 from infra.lab.moto import Moto
-from tests.functions.lab import TIMEOUT, VISIBILITY, Account, Context, Lambda
+from tests.functions.lab import TIMEOUT, Account, Context, Lambda
 
 INBOX = "deploy"
 
@@ -63,12 +64,19 @@ class Stand:
         except KilledError:
             return 0
 
-    def feed_until(self, done: Any) -> None:
+    def feed_until(self, done: Any, *, passing: bool = False) -> None:
         deadline = time.monotonic() + 60
         while not done():
             assert time.monotonic() < deadline
             self.feed()
+            if passing:
+                self.account.moto.pass_visibility(0)
             time.sleep(0.05)
+
+    def receive_throttled(self) -> None:
+        """Receive a batch as Lambda does, and have no room for it until its visibility ends."""
+        assert self.here.queues[INBOX].receive(10, wait=timedelta(0))
+        self.account.moto.pass_visibility(0)
 
     def dead(self) -> list[tuple[str, int, str]]:
         found = self.here.queues[INBOX].list()
@@ -81,13 +89,13 @@ def stand(account: Account) -> Stand:
 
 
 def test_only_what_failed_comes_again(stand: Stand) -> None:
-    """What is done, and what failed for good, is deleted; the rest is reported."""
+    """What is done, and what failed for good, is deleted; the rest is published again."""
     stand.publish("one", "permanent", "busy", "two")
 
-    assert stand.feed() == 1
+    assert stand.feed() == 0
     assert sorted(stand.stage.seen) == ["busy", "one", "permanent", "two"]
-    time.sleep(VISIBILITY + 0.5)
-    # Its pause is five seconds, more than the queue's own visibility.
+    stand.account.moto.pass_visibility(0)
+    # It is hidden by its pause of five seconds, and by no visibility.
     assert stand.feed() == 0
     assert len(stand.stage.seen) == 4
     assert stand.dead() == []
@@ -150,25 +158,53 @@ def test_who_waits_for_its_group_dies_of_no_count(stand: Stand) -> None:
         queue.give_back(queue.receive(1, wait=timedelta(0)))
     queue.publish([poison])
 
-    assert stand.feed() == 2
+    assert stand.feed() == 1
     assert stand.stage.seen == ["poison"]
     stand.feed_until(stand.dead)
     assert [profile for profile, _, _ in stand.dead()] == ["poison"]
     assert "one" in stand.stage.seen
 
 
-def test_one_that_kills_its_function_is_buried_by_sqs_alone(stand: Stand) -> None:
+def test_one_that_kills_its_function_becomes_a_dead_letter(stand: Stand) -> None:
     """All of a batch comes again, and what is done leaves it: only the killer is a dead letter.
 
-    It takes seconds: a visibility timeout passes in real time after each try.
+    It takes seconds: a visibility timeout passes after each try, as far as moto knows.
     """
     stand.publish("killer", "one", "two")
+    stand.feed_until(stand.dead, passing=True)
+
+    assert Counter(stand.stage.seen).keys() == {"killer", "one", "two"}
+    assert stand.stage.seen.count("killer") == FEW + 3
+    assert stand.dead() == [
+        ("killer", 1, "3 workers began it and fell silent: killed, or out of time")
+    ]
+    assert stand.here.records.retries.oldest() is None
+
+
+def test_no_message_dies_of_throttled_receives(stand: Stand) -> None:
+    """Lambda receives it again and again and has no room for it: then it is worked on, once."""
+    stand.publish("one")
+    for _ in range(30):
+        stand.receive_throttled()
+
+    assert stand.feed() == 0
+    assert stand.stage.seen == ["one"]
+    assert stand.dead() == []
+    assert stand.here.records.retries.oldest() is None
+
+
+def test_a_message_may_fail_after_throttled_receives_as_often_as_any(stand: Stand) -> None:
+    """Receives that nobody worked on use up none of its attempts.
+
+    It takes seconds: pauses of a second pass between its tries.
+    """
+    stand.publish("poison")
+    for _ in range(8):
+        stand.receive_throttled()
     stand.feed_until(stand.dead)
 
-    assert {"one", "two"} <= set(stand.stage.seen)
-    [(profile, _, reason)] = stand.dead()
-    assert profile == "killer"
-    assert "fell silent" in reason
+    assert stand.stage.seen == ["poison"] * 3
+    assert stand.dead() == [("poison", 3, "ValueError: poison")]
 
 
 def test_what_cannot_be_opened_fails_as_a_whole(
@@ -219,7 +255,7 @@ def test_inboxes_of_one_function_are_told_apart(stand: Stand) -> None:
     stand.here.publisher.publish([Evaluate("fleet/east", "v1/Service/a/b", rang="2026")])
     stand.here.publisher.publish([Evaluate("fleet/east", "v1/Service/a/b")])
     for inbox in ("evaluate", "review", "evaluate"):
-        assert len(stand.functions.feed(inbox, handler)) == 1
+        assert stand.functions.feed(inbox, handler) == []
 
     assert seen == ["evaluate", "review", "evaluate"]
 

@@ -280,6 +280,13 @@ class Siege:
         )
         return sum(map(int, told["Attributes"].values()))
 
+    def receives(self) -> int:
+        """Say how often a message of the newest batch was received."""
+        newest = self.mappings.batches[-1].messages if self.mappings.batches else ()
+        return max(
+            (int(each["Attributes"]["ApproximateReceiveCount"]) for each in newest), default=0
+        )
+
     def dead(self) -> int:
         """Count the dead letters."""
         return sum(self.waiting(inbox, DEAD) for inbox in self.cloud.bellhop["queues"])

@@ -17,6 +17,7 @@ from infra.lab.moto import Moto
 from infra.lab.terraform import ROOT, Stack
 from infra.package.files import SOURCES
 from infra.terraform_tables import Block, read, written
+from tests.functions.lab import SHARED
 
 AWS = ROOT / "modules" / "aws"
 EXAMPLES = sorted((ROOT / "examples").glob("aws-*"))
@@ -106,11 +107,13 @@ def test_knows_the_settings() -> None:
 
 
 def test_knows_the_inboxes_and_who_works_on_them() -> None:
-    """A queue for each inbox, and the stage that it feeds; that of charts if it is wanted."""
-    told = dict(re.findall(r'(\w+) += "(\w+)"', local("inboxes")))
+    """Each inbox, its stage and its queue, as the tests of the functions have them; and charts."""
+    inbox = r'(\w+) += \{ stage = "(\w+)", queue = "(\w+)" \}'
+    found = re.findall(inbox, local("inboxes"))
 
-    assert told == dict(INBOXES)
-    assert "for each in local.charts : each => each" in local("inboxes")
+    assert {inbox: stage for inbox, stage, _ in found} == dict(INBOXES)
+    assert {inbox: queue for inbox, _, queue in found if queue != inbox} == SHARED
+    assert "for each in local.charts : each => { stage = each, queue = each }" in local("inboxes")
     assert local("charts").split("\n")[0] == f'var.charts ? ["{CHARTS}"] : []'
 
 

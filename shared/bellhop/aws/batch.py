@@ -1,21 +1,24 @@
 """Batches of messages that Lambda takes from SQS, for the stage that works on them.
 
     records ─► Inbox.work ─► Done     Lambda deletes it
-                             Again    hidden for its pause, and reported as failed
+                             Again    published again, delayed by its pause
                              GivenUp  a dead letter with its reason, deleted
     time is running out   ─► the rest is visible at once, and reported as failed
 
 A message is begun only while more than half of the function's time is left: its time-out is to be
-twice what the longest message takes. Who is killed all the same has reported nothing, and all of
-the batch comes again. One that kills its workers must not take along those that come with it:
+twice what the longest message takes. A worker that is killed all the same has reported nothing, and
+all of its batch comes again. A message that kills its workers must not end those that come with it:
 messages that came before are worked on last, another one first each time, and each is settled as
-soon as it is done.
+soon as it is done. From the fourth delivery without a report on, a record counts how many workers
+began a message, and so many of them as there are attempts end it: one that Lambda had no room for,
+or no time to begin, is not counted.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from bellhop.adapters.aws.queue import SqsQueue, of_record
@@ -59,8 +62,8 @@ class Batch:
         for name, records in _by_inbox(given, here).items():
             deliveries = _in_turn([of_record(each) for each in records])
             inbox = Inbox(name, stage, here.settings, here.log)
-            worked = _while(retries.record(inbox.work(deliveries), here), context, enough)
-            failed += _Desk(name, here).settle(deliveries, worked)
+            worked = retries.record(inbox.work(deliveries, partial(retries.begin, here)), here)
+            failed += _Desk(name, here).settle(deliveries, _while(worked, context, enough))
         here.end()
         return _failed(failed)
 
@@ -93,8 +96,8 @@ class _Desk:
         return [*failed, *rest]
 
     def _settled(self, delivery: Delivery, result: Result) -> bool:
-        """Do what is to be done before Lambda does the rest; False if it is to leave it."""
-        if result == Done() and delivery.attempt == 1:
+        """Do what is to be done before Lambda deletes a message; False if it is to leave it."""
+        if result == Done() and delivery.deliveries == 1:
             return True
         try:
             became = self._queue.settle(delivery, result)
@@ -105,14 +108,15 @@ class _Desk:
             self._log.warning(
                 "Moved a message to the dead letters", inbox=self._name, reason=became.reason
             )
-        return not isinstance(result, Again) or isinstance(became, GivenUp)
+        # What was not published again, since it is in no hand any more, is not Lambda's to delete.
+        return not (isinstance(result, Again) and isinstance(became, Done))
 
 
 def _in_turn(deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
     """Return what is new, then what came before, of which each is once the first."""
-    again = sorted((each for each in deliveries if each.attempt > 1), key=lambda each: each.id)
-    first = max((each.attempt for each in again), default=0) % max(len(again), 1)
-    new = [each for each in deliveries if each.attempt <= 1]
+    again = sorted((each for each in deliveries if each.deliveries > 1), key=lambda each: each.id)
+    first = max((each.deliveries for each in again), default=0) % max(len(again), 1)
+    new = [each for each in deliveries if each.deliveries <= 1]
     return [*new, *again[first:], *again[:first]]
 
 

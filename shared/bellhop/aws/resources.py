@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 
 from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import SqsQueue
@@ -39,7 +40,10 @@ from bellhop.settings import read
 
 
 class Resources(cloud.Resources, frozen=True, kw_only=True):
-    """An installation as its functions see it; its secrets are sealed by `kms_key`."""
+    """An installation as its functions see it; its secrets are sealed by `kms_key`.
+
+    `queues` are by the first of the inboxes that share one.
+    """
 
     queues: Mapping[str, SqsQueue]
     services: Services
@@ -95,21 +99,21 @@ def open_resources(
     metrics = Metrics(table, log)
     if tells:
         cloud.tell(records, settings, log, metrics.count)
-    queues = {
-        name: SqsQueue(
-            services,
-            url,
-            clock=records.clock,
-            visibility=settings.visibility,
-            attempts=settings.attempts,
-        )
-        for name, url in by_inbox(environment, "BELLHOP_QUEUES", "URL").items()
-    }
+    urls = by_inbox(environment, "BELLHOP_QUEUES", "URL")
+    firsts = {url: inbox for inbox, url in reversed([*urls.items()])}
+    queue = partial(
+        SqsQueue,
+        services,
+        clock=records.clock,
+        visibility=settings.visibility,
+        attempts=settings.attempts,
+    )
+    by_url = {url: queue(url) for url in firsts}
     return Resources(
         settings=settings,
         records=records,
-        queues=queues,
-        publisher=Publisher(queues),
+        queues={inbox: by_url[url] for inbox, url in urls.items() if firsts[url] == inbox},
+        publisher=Publisher({inbox: by_url[url] for inbox, url in urls.items()}),
         services=services,
         secrets=given(environment, "BELLHOP_SECRETS"),
         ingest_url=environment.get("BELLHOP_INGEST_URL", ""),

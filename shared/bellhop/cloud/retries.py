@@ -1,4 +1,7 @@
-"""Records which messages are retried, for the schedule's measure of the oldest pending work."""
+"""Records which messages are retried.
+
+The schedule measures the oldest pending work by them, and a message that kills its workers ends.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from contextlib import suppress
 
 from bellhop.cloud.resources import Resources
 from bellhop.errors import BellhopError
-from bellhop.ports.queue import Again, Delivery, Result
+from bellhop.ports.queue import Again, Delivery, GivenUp, Result
 from bellhop.records.retries import FEW
 from bellhop.stages.inbox import WAITS
 
@@ -21,7 +24,7 @@ def record(
     again, and records its end then.
     """
     for delivery, result in worked:
-        if delivery.attempt > FEW and result is not WAITS:
+        if max(delivery.attempt, delivery.deliveries) > FEW and result is not WAITS:
             # A store that fails may be why the message does.
             with suppress(BellhopError):
                 _record(delivery, result, here)
@@ -29,7 +32,23 @@ def record(
 
 
 def _record(delivery: Delivery, result: Result, here: Resources) -> None:
-    if isinstance(result, Again) and delivery.attempt < here.settings.attempts:
+    if isinstance(result, Again) and FEW < delivery.attempt < here.settings.attempts:
         here.records.retries.add(delivery.message)
     else:
         here.records.retries.remove(delivery.message)
+
+
+def begin(here: Resources, delivery: Delivery) -> GivenUp | None:
+    """Record that a message is begun of which several workers reported nothing.
+
+    Return that it is given up, if as many began it as there may be attempts.
+    """
+    if delivery.deliveries <= FEW:
+        return None
+    begun = 0
+    # A store that fails may be why nobody reported.
+    with suppress(BellhopError):
+        begun = here.records.retries.begin(delivery.message)
+    if begun <= here.settings.attempts:
+        return None
+    return GivenUp(f"{begun - 1} workers began it and fell silent: killed, or out of time")

@@ -78,12 +78,18 @@ def written(message: Message) -> str:
 
 
 class Delivery(Struct, frozen=True):
-    """A message in a worker's hands; `receipt` names this delivery, `attempt` is a hint, from 1."""
+    """A message in a worker's hands.
+
+    `receipt` names this delivery, and `attempt` is a hint, from 1. `deliveries` count those of this
+    attempt, where a queue knows: more than one is a message whose workers reported nothing, since
+    they did not begin it, or were killed.
+    """
 
     message: Message
     id: str
     receipt: str
     attempt: int
+    deliveries: int = 1
 
 
 class Done(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Messages that failed several times: since when each waits.
+"""Messages that failed several times: since when each waits, and how often it was begun.
 
 No queue shows that. SQS leaves a message out of its oldest age after three receives, and a message
 that is published again for its next attempt begins at zero. A message is recorded by its content,
@@ -29,11 +29,15 @@ _READ = 100
 _EXPIRES = timedelta(hours=6)
 """Forgets a message whose end nobody recorded, as where SQS itself dead-letters it."""
 
+_SILENCE = timedelta(days=1)
+"""Forgets how often a message was begun: the longest visibility timeout is an hour and a half."""
 
-class Retry(Struct, frozen=True):
-    """Since when a message fails."""
+
+class Retry(Struct, frozen=True, omit_defaults=True):
+    """Since when a message fails, and how many workers began it and reported nothing."""
 
     since: datetime
+    begun: int = 0
 
 
 class Retries:
@@ -53,6 +57,18 @@ class Retries:
                 expect=ABSENT,
                 expires_at=now + _EXPIRES,
             )
+
+    def begin(self, message: Message) -> int:
+        """Count that a worker begins a message of which earlier ones reported nothing.
+
+        Return how many did. Two that begin it at once may count as one.
+        """
+        now, digest = self._clock.now(), _digest(message)
+        kept = self._table.get(_PARTITION, digest)
+        retry = kept.value if kept else Retry(now)
+        begun = Retry(retry.since, retry.begun + 1)
+        self._table.put(_PARTITION, digest, begun, expires_at=now + _SILENCE)
+        return begun.begun
 
     def remove(self, message: Message) -> None:
         """Record that a message is done or dead-lettered."""

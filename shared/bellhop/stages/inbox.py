@@ -6,7 +6,7 @@ that differ in what they do with its results.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -45,13 +45,20 @@ class Inbox:
         self._settings = settings
         self._log = log
 
-    def work(self, deliveries: Sequence[Delivery]) -> Iterator[tuple[Delivery, Result]]:
+    def work(
+        self,
+        deliveries: Sequence[Delivery],
+        begin: Callable[[Delivery], Result | None] = lambda _: None,
+    ) -> Iterator[tuple[Delivery, Result]]:
         """Work on a batch in order, and yield what came of each delivery as soon as it is known.
 
         Of messages that ask for the same work only the first is worked on: the stage reads what
         is current, and all that they tell of was written before the batch was received. After a
         failure the rest of its group is given back untouched, so that a queue that keeps the
         order within a group can.
+
+        `begin` is called with each delivery before the work on it. A result that it returns is what
+        came of the delivery, and the stage is not called.
         """
         worked: set[tuple[Any, ...]] = set()
         stuck: set[str] = set()
@@ -70,7 +77,9 @@ class Inbox:
                 stuck.add(group)
                 yield delivery, self._again(error, delivery.attempt)
                 continue
-            result = Done() if message.work in worked else self._one(message, delivery.attempt)
+            result = Done() if message.work in worked else begin(delivery)
+            if result is None:
+                result = self._one(message, delivery.attempt)
             worked.add(message.work)
             if isinstance(result, Again):
                 stuck.add(group)

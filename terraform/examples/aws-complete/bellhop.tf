@@ -8,6 +8,8 @@ module "bellhop" {
   packages     = var.packages
   architecture = var.architecture
 
+  concurrency = 1000
+
   cel    = true
   charts = true
 

@@ -53,7 +53,10 @@ locals {
     DeleteItem = ["payload/observation/*", "receipt/*"]
   }
 
-  takes = { for stage, _ in local.stages : stage => [for inbox, by in local.inboxes : inbox if by == stage] }
+  takes = { for stage, _ in local.stages : stage => [for queue, by in local.queues : queue if by == stage] }
+
+  # What fails is published again by the function that it feeds.
+  sends = { for stage, each in local.rights : stage => distinct(concat([for inbox in each.publishes : local.queue_of[inbox]], local.takes[stage])) }
 }
 
 data "aws_iam_policy_document" "trust" {
@@ -123,8 +126,8 @@ data "aws_iam_policy_document" "stage" {
     sid     = "Publish"
     actions = ["sqs:SendMessage"]
     resources = concat(
-      [for inbox in each.value.publishes : aws_sqs_queue.inbox[inbox].arn],
-      [for inbox in local.takes[each.key] : aws_sqs_queue.dead[inbox].arn],
+      [for queue in local.sends[each.key] : aws_sqs_queue.inbox[queue].arn],
+      [for queue in local.takes[each.key] : aws_sqs_queue.dead[queue].arn],
     )
   }
 
@@ -140,7 +143,7 @@ data "aws_iam_policy_document" "stage" {
     content {
       sid       = "Work"
       actions   = ["sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"]
-      resources = [for inbox in local.takes[each.key] : aws_sqs_queue.inbox[inbox].arn]
+      resources = [for queue in local.takes[each.key] : aws_sqs_queue.inbox[queue].arn]
     }
   }
 

@@ -25,6 +25,15 @@ locals {
 
   cel_architectures = toset(var.cel ? [for stage in local.judging : local.architectures[stage]] : [])
 
+  # Instances that each queue may feed at once, within what the function may have.
+  concurrency_of = {
+    for queue, stage in local.queues : queue => max(2, min(
+      1000,
+      local.at_once,
+      local.functions[stage].concurrency < 0 ? 1000 : floor(local.functions[stage].concurrency / length([for each in local.queues : each if each == stage])),
+    ))
+  }
+
   # Those that call API servers.
   reaching = toset(concat(["deploy", "sweep"], local.charts))
 
@@ -41,7 +50,7 @@ locals {
     {
       BELLHOP_TABLE             = aws_dynamodb_table.records.name
       BELLHOP_BUCKET            = aws_s3_bucket.blobs.bucket
-      BELLHOP_QUEUES            = jsonencode({ for inbox, queue in aws_sqs_queue.inbox : inbox => queue.url })
+      BELLHOP_QUEUES            = jsonencode(local.queue_urls)
       BELLHOP_SECRETS           = local.secrets
       BELLHOP_KEY_SECRET        = aws_secretsmanager_secret.sealing_key.name
       BELLHOP_INGEST_KEY_SECRET = aws_secretsmanager_secret.ingest_key.name
@@ -161,11 +170,16 @@ resource "aws_lambda_alias" "live" {
 }
 
 resource "aws_lambda_event_source_mapping" "inbox" {
-  for_each = local.inboxes
+  for_each = local.queues
 
   event_source_arn        = aws_sqs_queue.inbox[each.key].arn
   function_name           = aws_lambda_alias.live[each.value].arn
-  batch_size              = 10
+  batch_size              = each.value == "evaluate" ? 10 : 3
   function_response_types = ["ReportBatchItemFailures"]
   tags                    = local.labels
+
+  # Without it Lambda receives messages that it has no instance for, and their receives count.
+  scaling_config {
+    maximum_concurrency = local.concurrency_of[each.key]
+  }
 }

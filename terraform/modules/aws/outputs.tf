@@ -6,7 +6,7 @@ output "bellhop" {
     region            = local.region
     table             = aws_dynamodb_table.records.name
     bucket            = aws_s3_bucket.blobs.bucket
-    queues            = { for inbox, queue in aws_sqs_queue.inbox : inbox => queue.url }
+    queues            = local.queue_urls
     secrets           = local.secrets
     key_secret        = aws_secretsmanager_secret.sealing_key.name
     ingest_key_secret = aws_secretsmanager_secret.ingest_key.name

@@ -2,41 +2,59 @@ locals {
   # Who has charts has one inbox more, and a function of its own.
   charts = var.charts ? ["charts"] : []
 
-  # Each inbox, and the stage that works on it.
+  # Each inbox: the stage that works on it, and the queue that it shares with others of the stage.
+  # Work that may take long has a queue of its own, so that events do not wait for it.
   inboxes = merge({
-    evaluate = "evaluate"
-    review   = "evaluate"
-    patient  = "evaluate"
-    deploy   = "deploy"
-    apply    = "deploy"
-    confirm  = "sweep"
-    sweep    = "sweep"
-    probe    = "sweep"
-  }, { for each in local.charts : each => each })
+    evaluate = { stage = "evaluate", queue = "evaluate" }
+    review   = { stage = "evaluate", queue = "review" }
+    patient  = { stage = "evaluate", queue = "review" }
+    deploy   = { stage = "deploy", queue = "deploy" }
+    apply    = { stage = "deploy", queue = "apply" }
+    confirm  = { stage = "sweep", queue = "sweep" }
+    sweep    = { stage = "sweep", queue = "sweep" }
+    probe    = { stage = "sweep", queue = "sweep" }
+  }, { for each in local.charts : each => { stage = each, queue = each } })
+
+  # A queue feeds at least two instances of its function. In a small account each function has one
+  # queue, so that all of them together leave instances to ingest.
+  small    = var.concurrency < 100
+  queue_of = { for inbox, each in local.inboxes : inbox => local.small ? each.stage : each.queue }
+  queues   = merge([for inbox, each in local.inboxes : { (local.queue_of[inbox]) = each.stage }]...)
+
+  retention  = 1209600
+  visibility = { for queue, stage in local.queues : queue => 6 * local.functions[stage].timeout }
+
+  # A stage dead-letters what it has tried often enough, with the reason. SQS counts receives, also
+  # those that Lambda had no instance for: it dead-letters a message that nobody ever reported on,
+  # half-way to its expiry, which the dead letter keeps.
+  receives = { for queue, seconds in local.visibility : queue => min(1000, floor(local.retention / seconds / 2)) }
+
+  queue_urls = { for inbox, queue in local.queue_of : inbox => aws_sqs_queue.inbox[queue].url }
+
+  # Ingest and schedule keep a tenth, and two at least.
+  at_once = floor((var.concurrency - max(2, ceil(var.concurrency / 10))) / length(local.queues))
 }
 
 resource "aws_sqs_queue" "dead" {
-  for_each = local.inboxes
+  for_each = local.queues
 
   name                      = "${var.name}-${each.key}-dead"
-  message_retention_seconds = 1209600
+  message_retention_seconds = local.retention
   sqs_managed_sse_enabled   = true
   tags                      = local.labels
 }
 
 resource "aws_sqs_queue" "inbox" {
-  for_each = local.inboxes
+  for_each = local.queues
 
   name                       = "${var.name}-${each.key}"
-  message_retention_seconds  = 1209600
-  visibility_timeout_seconds = 6 * local.functions[each.value].timeout
+  message_retention_seconds  = local.retention
+  visibility_timeout_seconds = local.visibility[each.key]
   sqs_managed_sse_enabled    = true
   tags                       = local.labels
 
-  # A stage buries what it has tried often enough, with the reason. SQS buries that on which nobody
-  # ever reported: twice as many tries, since some end before a message's turn.
   redrive_policy = jsonencode({
     deadLetterTargetArn = aws_sqs_queue.dead[each.key].arn
-    maxReceiveCount     = 2 * tonumber(lookup(var.settings, "attempts", "12"))
+    maxReceiveCount     = local.receives[each.key]
   })
 }

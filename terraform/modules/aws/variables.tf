@@ -104,6 +104,17 @@ variable "functions" {
   }
 }
 
+variable "concurrency" {
+  description = "Lambda's quota of concurrent executions in this account and region, as far as Bellhop may use it: new accounts have 10. From 100 on, events do not share their queues with work that takes long."
+  type        = number
+  default     = 10
+
+  validation {
+    condition     = var.concurrency >= 10 && floor(var.concurrency) == var.concurrency
+    error_message = "The concurrency is a whole number, and 10 at least."
+  }
+}
+
 variable "snap_start" {
   description = "Stages whose functions begin from a snapshot (Lambda SnapStart), which AWS bills by the hour for each published version."
   type        = set(string)

@@ -113,12 +113,12 @@ class AwsBill:
 
     def house(self, counts: Counts) -> dict[str, float]:
         """Return what an installation costs a month in which nothing happens."""
-        polls = POLLERS * AWS.inboxes * POLLS
+        polls = POLLERS * AWS.queues * POLLS
         stages = len(AWS.memory)
         tick = sum(self.costs(counts["a tick"]).values()) + TICK.of(1)
         keeping = sum(self.costs(counts["an hour's house-keeping"]).values())
         return {
-            f"looking into {AWS.inboxes} queues, {POLLERS} pollers each": QUEUE.of(polls),
+            f"looking into {AWS.queues} queues, {POLLERS} pollers each": QUEUE.of(polls),
             "a tick each minute": tick * TICKS,
             "house-keeping each hour": keeping * HOURS,
             "the KMS key, and the keys of records": KEY.of(1) + SECRET.of(2),

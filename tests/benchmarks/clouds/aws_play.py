@@ -116,7 +116,7 @@ class AwsPlay(Play):
 
     def _waiting(self) -> int:
         """Say how many messages there are, in hand or not."""
-        sqs, kinds = self._services.client("sqs"), ("", "NotVisible")
+        sqs, kinds = self._services.client("sqs"), ("", "NotVisible", "Delayed")
         names = [f"ApproximateNumberOfMessages{kind}" for kind in kinds]
         return sum(
             int(each)

@@ -1,4 +1,4 @@
-"""Read from a cloud's Terraform module what it makes: functions, inboxes and alarms, by number."""
+"""Read from a cloud's Terraform module what it makes: functions, queues and alarms, by number."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ class Module:
     folder: Path
 
     @property
-    def inboxes(self) -> int:
-        """Count the queues that functions take messages from."""
-        return len(_names(self._local("queues.tf", "inboxes")))
+    def queues(self) -> int:
+        """Count the queues that functions take messages from.
+
+        In AWS the inboxes of a function share one by default; in Google Cloud each has its own.
+        """
+        inboxes = self._local("queues.tf", "inboxes")
+        return len(set(re.findall(r'stage = "(\w+)"', inboxes)) or _names(inboxes))
 
     @property
     def memory(self) -> dict[str, int]:
@@ -32,8 +36,8 @@ class Module:
     def alarms(self) -> dict[str, int]:
         """Return by alarm how many metrics it reads; each of these is billed."""
         several = {
-            "aws_sqs_queue.dead": self.inboxes,
-            "aws_sqs_queue.inbox": self.inboxes,
+            "aws_sqs_queue.dead": self.queues,
+            "aws_sqs_queue.inbox": self.queues,
             "aws_lambda_function.stage": len(self.memory),
         }
         found = re.findall(

@@ -1,10 +1,13 @@
 """One stage's inbox on SQS: a standard queue, and a second one for its dead letters.
 
     publish ──► available ──receive──► in hand ──Done──► gone
-                 ▲  ▲                  │  │ └──Again──► hidden for its pause ─► available
-                 │  └── time is up ────┘  └──GivenUp, last attempt──► dead, with its reason
-                 │           └─ again and again, nobody says why: SQS ──► dead, without one
+                 ▲  ▲ ▲                │ │ └───Again──► published again, delayed by its pause
+                 │  │ └── time is up ──┘ └──GivenUp, last attempt──► dead, with its reason
+                 │  └───── not begun ──┘
                  └────────────────────────── replay ─────────────────────┘
+
+Attempts travel in the message, since SQS counts deliveries: also those of messages that Lambda had
+no room for, or no time to begin. SQS itself dead-letters what nobody reported on for days.
 
 A message's share is SQS's message group, which on a standard queue is a tenant and no order: while
 one has much in hand, the others are served first. Our group travels as an attribute, for the inbox
@@ -60,8 +63,8 @@ _POLL = 3
 _TRIES = 4
 """How often a batch is sent, or what SQS did not take of it."""
 
-_LONGEST_PAUSE = timedelta(hours=11)
-"""SQS hides a message for twelve hours in all, from when it was received."""
+_LONGEST_PAUSE = timedelta(minutes=15)
+"""For so long SQS delays a message."""
 
 _LOOK = timedelta(seconds=60)
 """How long dead letters are hidden from others by who looks at them; given back when done."""
@@ -83,8 +86,8 @@ _Raw = Mapping[str, Any]
 class SqsQueue:
     """An inbox by the URL of its queue, with its dead letters; shared between threads.
 
-    `attempts` end a message with its reason. The queue's own redrive must allow more, twice as
-    many say: it buries those alone on which nobody reports.
+    `attempts` end a message with its reason. The queue's own redrive must allow far more: it
+    counts deliveries of which nobody reported anything.
     """
 
     def __init__(
@@ -162,10 +165,12 @@ class SqsQueue:
             result = GivenUp(result.reason)
         if not self._holds(delivery):
             return Done()
+        # Sent before the other is deleted: a worker that dies in between leaves two, never none.
         if isinstance(result, Again):
-            return result if self._hide(delivery, result.after) else Done()
+            if not self._hide(delivery):  # Another worker has done it meanwhile.
+                return Done()
+            self._publish_again(delivery, result.after)
         if isinstance(result, GivenUp):
-            # Sent before the other is deleted: who dies in between leaves two, and never none.
             self._bury(delivery, result.reason)
         self._delete(self._url, _handle(delivery))
         return result
@@ -173,7 +178,7 @@ class SqsQueue:
     def extend(self, delivery: Delivery) -> bool:
         """Hold a message for another visibility timeout from now; False if it was too late."""
         until = self._clock.now() + self._visibility
-        if not self._holds(delivery) or not self._hide(delivery, self._visibility):
+        if not self._holds(delivery) or not self._hide(delivery):
             return False
         self._extended[delivery.receipt] = until.timestamp()
         return True
@@ -188,13 +193,13 @@ class SqsQueue:
         until = self._extended.get(delivery.receipt, float(held or "inf"))
         return self._clock.now().timestamp() < until
 
-    def _hide(self, delivery: Delivery, span: timedelta) -> bool:
-        """Hide a message in hand for so long from now; False if somebody else has it."""
+    def _hide(self, delivery: Delivery) -> bool:
+        """Hide a message in hand for a visibility timeout from now; False if it was too late."""
         return self._expiring(
             "change_message_visibility",
-            "give back a message of",
+            "hold a message of",
             ReceiptHandle=_handle(delivery),
-            VisibilityTimeout=_seconds(min(span, _LONGEST_PAUSE)),
+            VisibilityTimeout=_seconds(self._visibility),
         )
 
     def _delete(self, url: str, handle: str) -> bool:
@@ -209,6 +214,11 @@ class SqsQueue:
         except RefusedError:
             return False
         return True
+
+    def _publish_again(self, delivery: Delivery, pause: timedelta) -> None:
+        entry = _entry(delivery.message, attempt=str(delivery.attempt + 1))
+        delay = _seconds(min(pause, _LONGEST_PAUSE))
+        self._call("send_message", "publish again to", DelaySeconds=delay, **entry)
 
     def _bury(self, delivery: Delivery, reason: str) -> None:
         told = {
@@ -247,13 +257,12 @@ class SqsQueue:
     # Watching -----------------------------------------------------------------------------------
 
     def backlog(self) -> Backlog:
-        """Count what is to be done, more or less; who rests between two tries is in hand for SQS.
+        """Count what is to be done, more or less; messages that rest between two tries are held.
 
         How long the first one waits is CloudWatch's word, which is some minutes old.
         """
-        waiting = self._count(self._url, "ApproximateNumberOfMessages")
-        held = self._count(self._url, "ApproximateNumberOfMessagesNotVisible")
-        return Backlog(waiting, held, self._since() if waiting else None)
+        waiting, *held = self._count(self._url, "", "NotVisible", "Delayed")
+        return Backlog(waiting, sum(held), self._since() if waiting else None)
 
     def _since(self) -> datetime | None:
         """Ask since when the first message waits; None if nobody can tell."""
@@ -279,11 +288,12 @@ class SqsQueue:
         last = max(points, key=lambda each: each["Timestamp"], default=None)
         return last and last["Timestamp"] - timedelta(seconds=last["Maximum"])
 
-    def _count(self, url: str, name: str) -> int:
+    def _count(self, url: str, *kinds: str) -> list[int]:
+        names = [f"ApproximateNumberOfMessages{kind}" for kind in kinds]
         answer = self._call(
-            "get_queue_attributes", "count messages of", QueueUrl=url, AttributeNames=[name]
+            "get_queue_attributes", "count messages of", QueueUrl=url, AttributeNames=names
         )
-        return int(answer["Attributes"][name])
+        return [int(answer["Attributes"][name]) for name in names]
 
     # Dead letters -------------------------------------------------------------------------------
 
@@ -336,7 +346,8 @@ class SqsQueue:
 
     def _looked_at(self) -> int:
         """Say, more or less, how many dead letters somebody is looking at."""
-        return self._count(self._url + DEAD, "ApproximateNumberOfMessagesNotVisible")
+        [looked_at] = self._count(self._url + DEAD, "NotVisible")
+        return looked_at
 
     def _show(self, url: str, handles: Sequence[str]) -> None:
         """Have messages in hand be there for others at once."""
@@ -401,8 +412,9 @@ def _entry(message: Message, **told: str) -> dict[str, Any]:
 
 def _delivery(raw: _Raw) -> Delivery:
     message = Message(_body(raw["Body"]), _told(raw, "group"), _told(raw, "share"))
-    attempt = int(raw["Attributes"].get("ApproximateReceiveCount", 1))
-    return Delivery(message, raw["MessageId"], raw["ReceiptHandle"], attempt)
+    attempt = int(_told(raw, "attempt") or 1)
+    deliveries = int(raw["Attributes"].get("ApproximateReceiveCount", 1))
+    return Delivery(message, raw["MessageId"], raw["ReceiptHandle"], attempt, deliveries)
 
 
 def _body(text: str) -> Mapping[str, Any]:
@@ -421,8 +433,7 @@ def _letter(raw: _Raw, queue: str) -> DeadLetter:
     return DeadLetter(
         message=delivery.message,
         id=delivery.id,
-        # SQS goes on counting, in the hands of who looks: what it buried was tried once less.
-        attempts=int(_told(raw, "attempts") or max(delivery.attempt - 1, 1)),
+        attempts=int(_told(raw, "attempts") or delivery.attempt),
         reason=json.loads(reason) if reason else _SILENT,
         died_at=datetime.fromisoformat(died) if died else datetime.fromtimestamp(sent, UTC),
         context={"queue": queue},

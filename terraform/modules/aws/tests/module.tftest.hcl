@@ -230,8 +230,8 @@ run "has_no_queue_for_charts_unless_asked" {
   command = plan
 
   assert {
-    condition     = keys(aws_sqs_queue.inbox) == ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "sweep"] && keys(aws_sqs_queue.dead) == keys(aws_sqs_queue.inbox) && keys(aws_lambda_event_source_mapping.inbox) == keys(aws_sqs_queue.inbox)
-    error_message = "Who has no charts has no queue for them."
+    condition     = keys(aws_sqs_queue.inbox) == ["deploy", "evaluate", "sweep"] && keys(aws_sqs_queue.dead) == keys(aws_sqs_queue.inbox) && keys(aws_lambda_event_source_mapping.inbox) == keys(aws_sqs_queue.inbox)
+    error_message = "Without charts there is no queue for them."
   }
 
   assert {
@@ -312,6 +312,63 @@ run "refuses_sizes_of_a_function_that_is_not_there" {
   }
 }
 
+run "leaves_instances_to_ingest_in_a_new_account" {
+  command = plan
+
+  override_resource {
+    target          = aws_lambda_layer_version.helm
+    override_during = plan
+    values          = { arn = "arn:aws:lambda:eu-west-1:123456789012:layer:bellhop-helm:1" }
+  }
+
+  variables {
+    charts = true
+  }
+
+  assert {
+    condition     = { for queue, each in aws_lambda_event_source_mapping.inbox : queue => each.scaling_config[0].maximum_concurrency } == { charts = 2, deploy = 2, evaluate = 2, sweep = 2 }
+    error_message = "Of ten instances two are left to ingest and schedule."
+  }
+
+  assert {
+    condition     = local.queue_of == { apply = "deploy", charts = "charts", confirm = "sweep", deploy = "deploy", evaluate = "evaluate", patient = "evaluate", probe = "sweep", review = "evaluate", sweep = "sweep" }
+    error_message = "The inboxes of a function share a queue."
+  }
+}
+
+run "gives_what_takes_long_a_queue_of_its_own" {
+  command = plan
+
+  variables {
+    concurrency = 1000
+    functions   = { deploy = { concurrency = 41 }, sweep = { concurrency = 1 } }
+  }
+
+  assert {
+    condition     = { for queue, each in aws_lambda_event_source_mapping.inbox : queue => each.scaling_config[0].maximum_concurrency } == { apply = 20, deploy = 20, evaluate = 180, review = 180, sweep = 2 }
+    error_message = "The queues share nine tenths, within what a function may have."
+  }
+
+  assert {
+    condition     = { for queue, each in aws_lambda_event_source_mapping.inbox : queue => each.batch_size } == { apply = 3, deploy = 3, evaluate = 10, review = 10, sweep = 3 }
+    error_message = "What takes long comes in small batches."
+  }
+
+  assert {
+    condition     = local.receives == { apply = 840, deploy = 840, evaluate = 1000, review = 1000, sweep = 336 }
+    error_message = "A message that nobody reports on is dead-lettered before it expires."
+  }
+}
+
+run "refuses_a_concurrency_that_no_account_has" {
+  command         = plan
+  expect_failures = [var.concurrency]
+
+  variables {
+    concurrency = 9
+  }
+}
+
 run "hides_messages_for_six_time_outs" {
   command = plan
 
@@ -320,7 +377,7 @@ run "hides_messages_for_six_time_outs" {
   }
 
   assert {
-    condition     = aws_sqs_queue.inbox["apply"].visibility_timeout_seconds == 600
+    condition     = aws_sqs_queue.inbox["deploy"].visibility_timeout_seconds == 600
     error_message = "A queue follows the time-out of the function that it feeds."
   }
 
