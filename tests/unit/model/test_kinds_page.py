@@ -119,7 +119,9 @@ def test_lists_every_mark() -> None:
     """The table of marks has each mark, where it stands, and whether it works."""
     told = {
         (mark, kind, cells[1])
-        for mark, cells in each_row(PAGE[PAGE.index("### Labels and annotations") : PAGE.index("### Selectors")])
+        for mark, cells in each_row(
+            PAGE[PAGE.index("### Labels and annotations") : PAGE.index("### Selectors")]
+        )
         for kind in cells[0].split(", ")
         if kind in TITLES
     }
