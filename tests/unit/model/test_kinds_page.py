@@ -85,7 +85,7 @@ def test_repeats_every_refusal() -> None:
     """The last table has each field, its kinds and the very sentence users meet."""
     table = {
         (field, kind, cells[1])
-        for field, cells in rows(SECTIONS["What does not work yet"]).items()
+        for field, cells in rows(SECTIONS["Unsupported fields"]).items()
         for kind in cells[0].split(", ")
     }
 
@@ -119,7 +119,9 @@ def test_lists_every_mark() -> None:
     """The table of marks has each mark, where it stands, and whether it works."""
     told = {
         (mark, kind, cells[1])
-        for mark, cells in each_row(PAGE[PAGE.index("### Marks") : PAGE.index("### Selectors")])
+        for mark, cells in each_row(
+            PAGE[PAGE.index("### Labels and annotations") : PAGE.index("### Selectors")]
+        )
         for kind in cells[0].split(", ")
         if kind in TITLES
     }
