@@ -119,7 +119,7 @@ golden: install ## Make the golden files again with real Go, real Lua and kubect
 	$(BIN)/python -m tests.golden.patches.make
 
 lock: install ## Lock the newest versions that pyproject.toml allows
-	$(BIN)/uv pip compile -q pyproject.toml --extra all --extra aws --extra cel --extra gcp --extra nats --group dev --universal \
+	$(BIN)/uv pip compile -q pyproject.toml --extra aws --extra cel --extra gcp --extra nats --group dev --universal \
 	  --generate-hashes --no-annotate --no-header --python-version 3.11 -o requirements.lock --upgrade
 
 clean: ## Remove what was built here; the control plane and the oracle stay in their cache
