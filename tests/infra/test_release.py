@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import hashlib
 import importlib.metadata
 import json
@@ -16,9 +17,11 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import click
 import pytest
 
 from bellhop import __version__
+from bellhop.cli.main import cli
 from bellhop.errors import InvalidError, MissingError
 from infra.lab.processes import Nursery
 from infra.lab.terraform import find_terraform
@@ -26,6 +29,8 @@ from infra.package.files import build_id
 from infra.release.archives import packed
 from infra.release.checkout import Checkout, check_out
 from infra.release.notes import notes
+from tests.docs.terminal import Terminal, typed
+from tests.infra.image import Dockerfile
 
 pytestmark = pytest.mark.timeout(300)  # Whichever test comes first builds and installs.
 
@@ -241,6 +246,61 @@ def test_the_wheel_serves(installed: Path, elsewhere: Mapping[str, str], tmp_pat
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(20) in {0, 130}, process.last_words()
+
+
+def test_the_page_installs_what_is_released(
+    released: Path, elsewhere: Mapping[str, str], tmp_path: Path
+) -> None:
+    """Every line of it is typed into one shell, and shows what the page says.
+
+    uv installs the dependencies: pip takes a minute for them, each time.
+    """
+    uv = [sys.executable, "-m", "uv", "--quiet", "pip"]
+    place = ["--python", tmp_path / "home" / "bellhop"]
+    given = {**elsewhere, "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin"}
+    with Terminal(given, released.parents[1]) as terminal:
+        for line in typed(ROOT / "docs/how-to/install.md"):
+            if "/pip install " in line.command:
+                subprocess.run([*uv, "install", *place, *released.glob("*.whl")], check=True)
+                subprocess.run([*uv, "uninstall", *place, "bellhop-fleet"], check=True)
+            terminal.follow(line)
+    shutil.rmtree(tmp_path / "home")
+
+
+def test_the_unit_runs_what_is_installed() -> None:
+    """Where the page installs to, with options that the command takes, and with its own state."""
+    text = (ROOT / "infra/serve/bellhop.service").read_text()
+    unit = configparser.ConfigParser(strict=True)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string(text)
+    program, name, *options = unit["Service"]["ExecStart"].split()
+    page = (ROOT / "docs/how-to/install.md").read_text()
+
+    assert f"{Path(program).parent}/pip install" in page
+    assert f"useradd --system --home-dir /var/lib/bellhop {unit['Service']['User']}\n" in page
+    assert "BELLHOP_STATE=/var/lib/bellhop" in unit["Service"]["Environment"].split()
+    assert unit["Service"]["StateDirectory"] == "bellhop"
+    _accepts(name, options)
+
+
+def test_the_image_of_serve_is_of_the_wheel() -> None:
+    """Of the base that the forwarder has, by its digest, as nobody, with a state that it owns."""
+    read = Dockerfile.read(ROOT / "infra/serve/Dockerfile")
+    program, name, *options = read.entrypoint
+
+    assert read.base == Dockerfile.read(ROOT / "infra/forwarder/Dockerfile").base
+    assert read.copied == ["bellhop_fleet-*.whl"]
+    assert read.user == "65532:65532"
+    assert f"-o 65532 -g 65532 {read.environment['BELLHOP_STATE']}" in str(read.steps)
+    assert program == "bellhop"
+    _accepts(name, [*options, "--advertise", "https://bellhop.example.com:8443"])
+
+
+def _accepts(name: str, options: list[str]) -> None:
+    context = click.Context(cli)
+    command = cli.get_command(context, name)
+    assert command
+    assert command.make_context(name, options, parent=context).params["advertise"]
 
 
 @pytest.fixture
