@@ -11,7 +11,7 @@ UV     := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip
 # Images that are to stay small set it: each process would compile again all that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo package terraform test test-rest test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
+.PHONY: help install control-plane demo package release terraform test test-rest test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -29,6 +29,9 @@ control-plane: install ## Find or build the Kubernetes API server that demo and 
 ##@ Ship it
 package: install ## Build the functions' packages into dist; CLOUD=gcp for one, CHARTS=no without Helm
 	@$(BIN)/python -m infra.package $(CLOUD)$(if $(filter no,$(CHARTS)), --no-charts)
+
+release: install ## Build the files of a release into dist/release; PACKAGES=no without the functions'
+	@$(BIN)/python -m infra.release $(if $(filter no,$(PACKAGES)),--no-packages)
 
 ##@ Work on it
 install: $(READY) ## Make the virtual environment in .venv, with locked versions
@@ -119,7 +122,7 @@ golden: install ## Make the golden files again with real Go, real Lua and kubect
 	$(BIN)/python -m tests.golden.patches.make
 
 lock: install ## Lock the newest versions that pyproject.toml allows
-	$(BIN)/uv pip compile -q pyproject.toml --extra all --extra aws --extra cel --extra gcp --extra nats --group dev --universal \
+	$(BIN)/uv pip compile -q pyproject.toml --extra aws --extra cel --extra gcp --extra nats --group dev --universal \
 	  --generate-hashes --no-annotate --no-header --python-version 3.11 -o requirements.lock --upgrade
 
 clean: ## Remove what was built here; the control plane and the oracle stay in their cache

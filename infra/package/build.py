@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bellhop.errors import PermanentError
-from infra.package.distributions import EXTRAS, LAYERS, declared, install, kept, pinned
+from infra.package.distributions import EXCLUDED, LAYERS, declared, install, kept, pinned
 from infra.package.files import build_id, own_files
 from infra.package.interpreter import ARCHITECTURES, find_interpreter
 from infra.package.programs import ARCHITECTURE, PLACES, programs
@@ -60,7 +60,7 @@ def _zips(architecture: str, beyond: Mapping[str, bytes]) -> Iterator[tuple[str,
 def _functions(architecture: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        install(root, architecture, *declared(EXTRAS["aws"]))
+        install(root, architecture, *declared("aws"), excluded=EXCLUDED["aws"])
         for place, content in own_files("aws").items():
             (root / place).parent.mkdir(parents=True, exist_ok=True)
             (root / place).write_bytes(content)

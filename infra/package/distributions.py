@@ -1,7 +1,8 @@
 """Others' distributions in a package: uv installs them, as `requirements.lock` has them.
 
-A package has the dependencies and the extras that `pyproject.toml` declares, for whatever stage:
-what a stage does not import costs it no time. uv takes only what the lock has, by version and hash.
+A package has the dependencies that `pyproject.toml` declares, without those of the command line and
+the embedded mode, and the extra of its cloud. All stages have the same: a dependency that a stage
+does not import costs it no time. uv takes only what the lock has, by version and hash.
 boto3 travels though Lambda has one: AWS changes that one when it likes.
 """
 
@@ -20,11 +21,11 @@ from bellhop.errors import InvalidError, PermanentError
 from infra.package.files import ROOT
 from infra.package.interpreter import ARCHITECTURES, PYTHON
 
-EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "aws": ("kube", "charts", "aws"),
-    "gcp": ("kube", "charts", "gcp"),
+EXCLUDED: Mapping[str, tuple[str, ...]] = {
+    "aws": ("click", "h11", "kubernetes", "uvicorn"),
+    "gcp": ("kubernetes",),  # functions-framework needs the others itself.
 }
-"""The extras of `pyproject.toml` that the functions of a cloud need."""
+"""The dependencies that the command line and the embedded mode need, and no function of a cloud."""
 
 LAYERS: Mapping[str, str] = {"cel": "cel-expr-python"}
 """The distribution that an installation may have beside the functions: it weighs too much."""
@@ -60,7 +61,13 @@ _KEPT = re.compile(
 )
 
 
-def install(folder: Path, architecture: str, *wanted: str, lock: Path = LOCK) -> None:
+def install(
+    folder: Path,
+    architecture: str,
+    *wanted: str,
+    excluded: Iterable[str] = (),
+    lock: Path = LOCK,
+) -> None:
     """Install what a lock allows into a folder, for Lambda's Python on an architecture.
 
     `wanted` is what `declared` or `pinned` return.
@@ -72,10 +79,11 @@ def install(folder: Path, architecture: str, *wanted: str, lock: Path = LOCK) ->
         *("install", "--target", str(folder), "--only-binary", ":all:", "--require-hashes"),
         *("--python-platform", f"{ARCHITECTURES[architecture]}-{_GLIBC}"),
         *("--constraints", str(lock), *wanted),
+        excluded=excluded,
     )
 
 
-def declared(extras: Iterable[str]) -> list[str]:
+def declared(*extras: str) -> list[str]:
     """Return uv's options for our dependencies, those of some extras among them."""
     return ["-r", str(ROOT / "pyproject.toml"), *(f"--extra={each}" for each in extras)]
 
@@ -92,13 +100,13 @@ def pinned(name: str) -> str:
     return found[0]
 
 
-def requirements(extras: Iterable[str]) -> str:
+def requirements(*extras: str, excluded: Iterable[str] = ()) -> str:
     """Return our dependencies as pip reads them, each by the version and hashes of the lock.
 
     Raises:
         PermanentError: uv cannot resolve them; the message ends with its words.
     """
-    _, pyproject, *more = declared(extras)
+    _, pyproject, *more = declared(*extras)
     with tempfile.TemporaryDirectory() as folder:
         # What is in the file already is what uv prefers, hashes among it.
         text = Path(folder, "requirements.txt")
@@ -107,6 +115,7 @@ def requirements(extras: Iterable[str]) -> str:
             *("compile", pyproject, *more, "--output-file", str(text), "--generate-hashes"),
             *("--no-annotate", "--no-header", "--python-platform", f"x86_64-{_GLIBC}"),
             *("--constraints", str(LOCK)),
+            excluded=excluded,
         )
         return text.read_text("utf-8")
 
@@ -123,15 +132,16 @@ def _left_out(place: str) -> bool:
     return any(fnmatchcase(source, each) for each in _LEFT_OUT) and not _KEPT.fullmatch(source)
 
 
-def _run(command: str, *arguments: str) -> None:
+def _run(command: str, *arguments: str, excluded: Iterable[str]) -> None:
     """Run uv, which asks a registry only for what it has not in its cache."""
-    target = ("--python-version", PYTHON, "--python", sys.executable)
+    target = ("--python-version", PYTHON, "--python", sys.executable, "--excludes", "-")
     for more in (["--offline"], []):
         done = subprocess.run(  # noqa: S603 - uv, with arguments of ours
             [sys.executable, "-m", "uv", "pip", command, "--quiet", *arguments, *target, *more],
             check=False,
             capture_output=True,
             text=True,
+            input="\n".join(excluded),
         )
         if done.returncode == 0:
             return

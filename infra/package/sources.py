@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bellhop.messages import CHARTS
 from infra.package.build import STAGES
-from infra.package.distributions import EXTRAS, LAYERS, requirements
+from infra.package.distributions import EXCLUDED, LAYERS, requirements
 from infra.package.files import build_id, own_files
 from infra.package.programs import PLACES, programs
 from infra.package.zips import filled, zipped
@@ -49,8 +49,11 @@ def lay_out(into: Path, *, charts: bool = True) -> Mapping[str, Path]:
     """
     beyond = programs() if charts else {}
     files = own_files("gcp")
-    extras = {"": EXTRAS["gcp"], **{f"-{each}": (*EXTRAS["gcp"], each) for each in LAYERS}}
-    required = {suffix: requirements(each).encode() for suffix, each in extras.items()}
+    extras = {"": ("gcp",), **{f"-{each}": ("gcp", each) for each in LAYERS}}
+    required = {
+        suffix: requirements(*each, excluded=EXCLUDED["gcp"]).encode()
+        for suffix, each in extras.items()
+    }
     made, identity = {}, build_id("functions")
     with filled(into) as folder:
         for stage in sorted(set(STAGES) - (set() if charts else {CHARTS})):

@@ -60,10 +60,10 @@ class Folder:
         (self._path / SUMS).unlink(missing_ok=True)
 
     def end(self) -> None:
-        """Remove packages of earlier builds, and write the sums: they say that a build ended."""
-        for package in self._path.glob("*.zip"):
-            if package.name not in self._sums:
-                package.unlink()
+        """Remove files of earlier builds, and write the sums: they say that a build ended."""
+        for left in self._path.iterdir():
+            if left.is_file() and left.name not in self._sums:
+                left.unlink()
         lines = [f"{digest}  {name}\n" for name, digest in sorted(self._sums.items())]
         self._write(SUMS, "".join(lines).encode())
 

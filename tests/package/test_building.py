@@ -109,7 +109,7 @@ def test_requirements_have_the_hashes_of_the_lock() -> None:
     """Pip takes hashes for all or for none."""
     locked = LOCK.read_text()
 
-    for line in requirements(["gcp"]).splitlines():
+    for line in requirements("gcp").splitlines():
         assert line.removesuffix(" \\") in locked
         assert "==" in line or "--hash=sha256:" in line
 

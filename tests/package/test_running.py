@@ -140,7 +140,7 @@ def test_evaluate_judges_by_cel_where_its_layer_is(
     }
     missing = (
         "{}, rule '{}': CEL's runtime is not installed; install the extra `cel` (pip install"
-        " 'bellhop[cel]'), or on AWS set `cel = true` in the Terraform module"
+        " 'bellhop-fleet[cel]'), or on AWS set `cel = true` in the Terraform module"
     )
     assert told == {
         name: (True, "") if layered else (False, missing.format(name, name)) for name in rules

@@ -22,6 +22,7 @@ from typing import Any
 
 import click
 
+from bellhop import __version__
 from bellhop.cli.completing import complete_context
 from bellhop.cli.examples import Group
 from bellhop.cli.options import Choice
@@ -142,7 +143,7 @@ class Root(Group):
         "bellhop show events --follow",
     ),
 )
-@click.version_option(None, "--version", package_name="bellhop", message="bellhop %(version)s")
+@click.version_option(__version__, "--version", message="bellhop %(version)s")
 @click.option(
     "--state", type=click.Path(path_type=Path), help="State folder of an embedded installation."
 )

@@ -481,7 +481,7 @@ def test_says_how_to_get_the_runtime() -> None:
 
     assert told == (
         "mine: CEL's runtime is not installed; install the extra `cel`"
-        " (pip install 'bellhop[cel]'), or on AWS set `cel = true` in the Terraform module\n"
+        " (pip install 'bellhop-fleet[cel]'), or on AWS set `cel = true` in the Terraform module\n"
     )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -152,3 +155,30 @@ def test_refuses_a_context_of_a_later_release(bellhop: Bellhop, tmp_path: Path) 
     assert "this release cannot talk to an installation of kind 'vax'" in result.stderr
     bellhop("context", "use", "local")
     assert yaml.safe_load(file.read_text())["contexts"][1]["vax"] == {"a": "b"}
+
+
+@pytest.mark.parametrize(("kind", "library"), [("aws", "botocore"), ("gcp", "google.cloud")])
+def test_says_which_extra_a_cloud_needs(kind: str, library: str, tmp_path: Path) -> None:
+    """`pip install` without an extra brings no library of a cloud: one sentence says what to do."""
+    file = tmp_path / "bellhop" / "config.yaml"
+    file.parent.mkdir()
+    file.write_text(f"current: prod\ncontexts: [{{name: prod, kind: {kind}, {kind}: {{a: b}}}}]\n")
+    text = (
+        f"import sys; sys.modules['{library}'] = None\n"
+        "from bellhop.cli.main import cli; cli.main(['get', 'clusters'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "BELLHOP_STATE": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert (
+        "error: cannot open the installation of context 'prod': the Python package" in done.stderr
+    )
+    assert done.stderr.endswith(
+        f"is not installed; install the extra `{kind}` (pip install 'bellhop-fleet[{kind}]')\n"
+    )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import version
 
 import click
 
+from bellhop import __version__
 from bellhop.cli.examples import Command
 from bellhop.cli.options import JSON, TABLE, YAML
 from bellhop.cli.output import objects, say
@@ -24,7 +24,7 @@ from bellhop.cli.output import objects, say
 def command(form: str) -> None:
     """Print the version of this program, and of the Python that runs it."""
     if form == TABLE:
-        say(f"bellhop {version('bellhop')}")
+        say(f"bellhop {__version__}")
         return
-    found = {"bellhop": version("bellhop"), "python": platform.python_version()}
+    found = {"bellhop": __version__, "python": platform.python_version()}
     objects([found], form, one=True)

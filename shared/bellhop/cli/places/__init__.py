@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from bellhop.cli.contexts import KINDS, Context
 from bellhop.embedded.late import late, tools
-from bellhop.errors import InvalidError
+from bellhop.errors import InvalidError, MissingError
 from bellhop.logs import configure
 from bellhop.messages import CHARTS
 
@@ -108,9 +108,20 @@ class Place(Protocol):
 
 
 def place_of(context: Context) -> Place:
-    """Return the way into an installation; what is logged on it goes to standard error."""
+    """Return the way into an installation; what is logged on it goes to standard error.
+
+    Raises:
+        MissingError: the libraries of its cloud are not installed.
+    """
     configure(sys.stderr)
-    return cast("Place", importlib.import_module(_MODULES[context.kind]))
+    try:
+        return cast("Place", importlib.import_module(_MODULES[context.kind]))
+    except ModuleNotFoundError as error:
+        raise MissingError(
+            f"cannot open the installation of context '{context.name}': the Python package"
+            f" '{error.name}' is not installed; install the extra `{context.kind}`"
+            f" (pip install 'bellhop-fleet[{context.kind}]')"
+        ) from error
 
 
 def reaching(functions: Mapping[str, str]) -> Sequence[str]:

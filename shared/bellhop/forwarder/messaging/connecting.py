@@ -78,6 +78,7 @@ def _client(server: Server) -> Client:
     except ImportError as error:
         raise InvalidError(
             "cannot subscribe to NATS: its client is not installed; install the extra `nats`"
+            " (pip install 'bellhop-fleet[nats]')"
         ) from error
 
     class Careful(Client):

@@ -1,0 +1,32 @@
+"""Archives that unpack side by side into one folder, which is then as a checkout with packages.
+
+The Terraform modules compute the names of packages from the sources that these are built of, so
+that the sources lie beside the modules.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+
+from infra.package.files import SOURCES
+from infra.release.checkout import Checkout
+
+_MODULES = ("LICENSE", "terraform/**", *sorted({each for of in SOURCES.values() for each in of}))
+
+
+def modules(checkout: Checkout) -> bytes:
+    """Pack the Terraform modules, their examples and the sources, as tar.gz."""
+    return checkout.archive([f":(glob){each}" for each in _MODULES])
+
+
+def packed(checkout: Checkout, place: str, files: Mapping[str, bytes]) -> bytes:
+    """Pack files below a place of the release's folder, as tar: packages are compressed already."""
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w", format=tarfile.PAX_FORMAT) as opened:
+        for name, content in sorted(files.items()):
+            entry = tarfile.TarInfo(f"{checkout.name}/{place}/{name}")
+            entry.size, entry.mtime, entry.mode = len(content), checkout.time, 0o644
+            opened.addfile(entry, io.BytesIO(content))
+    return whole.getvalue()
