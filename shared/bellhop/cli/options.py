@@ -75,6 +75,8 @@ def dry_run_option(command: F) -> F:
     """Let a command say what it would do, and do nothing."""
     return click.option(
         "--dry-run",
+        is_flag=False,
+        flag_value="client",
         type=click.Choice(["client"]),
         help="Say what would be done, and do nothing.",
     )(command)
