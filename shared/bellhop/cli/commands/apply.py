@@ -11,7 +11,13 @@ import click
 from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command
 from bellhop.cli.kinds import shown_name
-from bellhop.cli.options import DRY, dry_run_option, state_option
+from bellhop.cli.options import (
+    DRY,
+    applyset_options,
+    dry_run_option,
+    refuse_prune_alone,
+    state_option,
+)
 from bellhop.cli.output import say
 from bellhop.cli.session import installation
 
@@ -44,15 +50,7 @@ if TYPE_CHECKING:
 )
 @click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
 @click.option("--validate-only", is_flag=True, help="Store nothing, and need no installation.")
-@click.option(
-    "--applyset", metavar="NAME", help="Make the objects members of this set, by a label."
-)
-@click.option(
-    "--prune", is_flag=True, help="Delete members of the set that are not among these manifests."
-)
-@click.option(
-    "--allow-empty", is_flag=True, help="With --prune: delete all members where nothing is left."
-)
+@applyset_options
 @dry_run_option
 @state_option
 def command(
@@ -73,10 +71,7 @@ def command(
     """
     from bellhop.cli.applying import read
 
-    if prune and applyset is None:
-        raise click.UsageError("--prune needs --applyset NAME, which says what may be deleted")
-    if allow_empty and not prune:
-        raise click.UsageError("--allow-empty belongs to --prune")
+    refuse_prune_alone(applyset, prune=prune, allow_empty=allow_empty)
     documents, found = read(paths, applyset, recursive=recursive, allow_empty=allow_empty)
     if validate_only:
         for kind in found:
