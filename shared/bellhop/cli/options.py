@@ -17,6 +17,9 @@ JSON = "json"
 YAML = "yaml"
 NAME = "name"
 
+READY, PROVISIONED, DELETE = "ready", "provisioned", "delete"
+"""What `bellhop wait` waits for."""
+
 DRY = " (dry run)"
 """What ends the line of a change that was not made."""
 
