@@ -37,7 +37,8 @@ MANIFESTS = [
     pytest.param(block, id=f"{page.relative_to(ROOT)} {number}")
     for page in PAGES
     for number, block in enumerate(re.findall(r"^```yaml[^\n]*\n(.*?)^```", page.read_text(), FULL))
-    if "projectsveltos.io/v1" in block
+    # Registered, not applied.
+    if "projectsveltos.io/v1" in block and "kind: SveltosCluster" not in block
 ]
 
 

@@ -1,9 +1,12 @@
-"""What `apply` looks at beyond single documents: what is stored already."""
+"""What `apply` does beyond single documents: the files, and what is stored already."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from bellhop.cli.output import say
+from bellhop.cli.reading import declarations, documents, files, last_of_each
 from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet import advising
 from bellhop.fleet.installation import Installation
@@ -15,14 +18,47 @@ from bellhop.model.shape import nearest
 from bellhop.stages.declare import Declared
 
 
-def refuse_changes(
+def read(
+    paths: Sequence[str], applyset: str | None, *, recursive: bool, allow_empty: bool = False
+) -> tuple[list[Document], list[Declaration]]:
+    """Read what is to be applied, as members of an applyset if one is named; the last of each.
+
+    Raises:
+        InvalidError: there is nothing, unless that is allowed, or something is wrong with it.
+    """
+    found = documents(files(paths, recursive=recursive, allow_empty=allow_empty))
+    if not (found or allow_empty):
+        raise InvalidError(f"cannot apply {', '.join(paths)}: there is no document in it")
+    if applyset is not None:
+        from bellhop.fleet.applysets import labelled
+
+        found = labelled(found, applyset)
+    kept, valid, repeated = last_of_each(found, declarations(found))
+    for sentence in repeated:
+        say(f"warning: {sentence}", err=True)
+    return kept, valid
+
+
+@contextmanager
+def refusing_changes(
     here: Installation, read: Sequence[Document], found: Sequence[Declaration]
-) -> None:
-    """Refuse changes that may not be; Declare has told the first alone, without its place.
+) -> Iterator[None]:
+    """Word a refused change with its place in the files, and all of them at once.
 
     Raises:
         InvalidDocuments: with every such change, if there is any.
     """
+    try:
+        yield
+    except InvalidError:
+        _refuse_changes(here, read, found)
+        raise
+
+
+def _refuse_changes(
+    here: Installation, read: Sequence[Document], found: Sequence[Declaration]
+) -> None:
+    """Refuse changes that may not be; Declare has told the first alone, without its place."""
     problems = []
     for document, new in zip(read, found, strict=True):
         if not isinstance(new, EventTrigger):

@@ -17,6 +17,9 @@ JSON = "json"
 YAML = "yaml"
 NAME = "name"
 
+READY, PROVISIONED, DELETE = "ready", "provisioned", "delete"
+"""What `bellhop wait` waits for."""
+
 DRY = " (dry run)"
 """What ends the line of a change that was not made."""
 
@@ -75,9 +78,44 @@ def dry_run_option(command: F) -> F:
     """Let a command say what it would do, and do nothing."""
     return click.option(
         "--dry-run",
+        is_flag=False,
+        flag_value="client",
         type=click.Choice(["client"]),
         help="Say what would be done, and do nothing.",
     )(command)
+
+
+def applyset_options(command: F) -> F:
+    """Let a command name the set that manifests are members of, and what may be deleted of it."""
+    for option in (
+        click.option(
+            "--allow-empty",
+            is_flag=True,
+            help="With --prune: delete all members where nothing is left.",
+        ),
+        click.option(
+            "--prune",
+            is_flag=True,
+            help="Delete members of the set that are not among these manifests.",
+        ),
+        click.option(
+            "--applyset", metavar="NAME", help="Make the objects members of this set, by a label."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def refuse_prune_alone(applyset: str | None, *, prune: bool, allow_empty: bool) -> None:
+    """See that what may be deleted is named.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if prune and applyset is None:
+        raise click.UsageError("--prune needs --applyset NAME, which says what may be deleted")
+    if allow_empty and not prune:
+        raise click.UsageError("--allow-empty belongs to --prune")
 
 
 def _form_option(*forms: str) -> Callable[[F], F]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -27,25 +29,49 @@ STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
-def files(paths: Iterable[str], *, recursive: bool) -> Iterator[str]:
+def files(paths: Iterable[str], *, recursive: bool, allow_empty: bool = False) -> Iterator[str]:
     """Yield the files that paths mean; a folder's in the order of their names.
 
     Raises:
-        MissingError: a path is not there, or a folder holds no manifest.
+        MissingError: a path is not there, or a folder holds no manifest and may not be empty.
+        InvalidError: a folder cannot be read.
     """
     for given in paths:
-        path = Path(given)
-        if given == STDIN or not path.is_dir():
+        if given == STDIN or not Path(given).is_dir():
             yield given
             continue
-        inside = path.rglob("*") if recursive else path.iterdir()
-        found = sorted(each for each in inside if each.suffix in _SUFFIXES and each.is_file())
-        if not found:
+        with explained(f"'{given}'"):
+            found = sorted(_inside(given, recursive=recursive))
+        if not (found or allow_empty):
             hint = "" if recursive else "; -R looks into its folders too"
             raise MissingError(
                 f"cannot read '{given}': the folder has no {', '.join(_SUFFIXES)} file{hint}"
             )
         yield from map(str, found)
+
+
+def _inside(folder: str, *, recursive: bool) -> Iterator[Path]:
+    """Yield the manifests of a folder, also those that cannot be read: reading them says why.
+
+    A folder that was skipped for it would look as if its objects were to be deleted.
+    """
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for root, folders, names in os.walk(folder, onerror=fail):
+        if not recursive:
+            folders.clear()
+        yield from (path for name in names if _is_manifest(path := Path(root, name)))
+
+
+def _is_manifest(path: Path) -> bool:
+    if path.suffix not in _SUFFIXES:
+        return False
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return True
 
 
 def documents(paths: Iterable[str], *, validate: bool = True) -> list[Document]:

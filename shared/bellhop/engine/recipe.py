@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from bellhop.engine.digest import digest
 from bellhop.engine.instantiate import Ref
@@ -43,5 +44,10 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator
             yield f"{name} changed"
 
 
+def written_mark(manifest: Mapping[str, Any]) -> str:
+    """Return what a recipe notes of a manifest, as it was written."""
+    return digest(manifest)[:_LENGTH]
+
+
 def _mark(declared: Declaration) -> str:
-    return digest(declared.written)[:_LENGTH]
+    return written_mark(declared.written)

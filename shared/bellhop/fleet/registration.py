@@ -95,9 +95,9 @@ class Registration(Struct, frozen=True):
     API server calls ingest itself, and there is no forwarder; nor is there where it sends its log
     by the files in the folder `audit`. `managed` is what its cloud calls it: then its kubeconfig is
     good for minutes, and is not stored. `renews` is when the cluster was registered that this one
-    renews, with what is stored of it: another, or none, is not made of it. `pauses`
-    is what its spec is to say of those; what is not there stays as it is. By `take_over` a cluster
-    may have been another installation's.
+    renews, with what is stored of it: another, or none, is not made of it. `pauses` is what its
+    spec is to say of those, and of its data; what is not there stays as it is, and so do
+    `annotations` of None. By `take_over` a cluster may have been another installation's.
     """
 
     namespace: str
@@ -116,6 +116,7 @@ class Registration(Struct, frozen=True):
     renews: datetime | None = None
     pauses: Mapping[str, Any] = {}
     take_over: bool = False
+    annotations: Mapping[str, str] | None = None
 
     @property
     def key(self) -> str:
@@ -273,7 +274,7 @@ class _Attempt:
             registered_at=old.registered_at if old else self._now,
             credentials="" if spec.managed else spec.kubeconfig.version,
             uid=self._uid,
-            annotations=old.annotations if old else {},
+            annotations=self._annotations(),
             spec={**(old.spec if old else {}), **spec.pauses},
             managed=spec.managed,
             given=given,
@@ -300,6 +301,11 @@ class _Attempt:
         ]
         self._warn_of_the_end()
         return cluster
+
+    def _annotations(self) -> Mapping[str, str]:
+        if self._spec.annotations is not None:
+            return self._spec.annotations
+        return self._old.annotations if self._old else {}
 
     def _warn_of_the_end(self) -> None:
         """Say when the credentials end, if that is soon; whom a cloud knows gets new ones."""

@@ -41,6 +41,9 @@ ADOPTIONS = ("true", "own", "false")
 ADOPTED = "bellhop.dev/adopted"
 """On an object that was taken over: who had made it. It stays when it is withdrawn."""
 
+APPLYSET = "bellhop.dev/applyset"
+"""Label of what was applied as one of a set, `bellhop apply --applyset`: the set's name."""
+
 NOTICE = "bellhop.dev/notice"
 """On a ClusterHealthCheck: a template of what its notices say; its first line is the subject."""
 

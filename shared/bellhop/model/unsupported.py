@@ -51,8 +51,9 @@ NOT_YET["Profile"] = NOT_YET["ClusterProfile"]
 _BY_LABEL = "select clusters by label, and label them with 'bellhop label cluster'"
 _CLUSTERS = "is not applied; clusters are registered, with 'bellhop register cluster'"
 _PAUSES = (
-    f"{_CLUSTERS}, and paused with 'bellhop pause cluster', or outside of an activeWindow with"
-    " 'bellhop window cluster'"
+    "is not applied; 'bellhop register cluster -f' registers what it declares, and a cluster is"
+    " paused with 'bellhop pause cluster', or outside of an activeWindow with 'bellhop window"
+    " cluster'"
 )
 _WRITTEN = "is written by Sveltos for itself; leave it out"
 

@@ -9,6 +9,7 @@ from typing import Any
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import Item, Store
+from bellhop.records.applysets import ApplySetLeases
 from bellhop.records.arrivals import Arrivals
 from bellhop.records.callers import Callers
 from bellhop.records.choices import Choices
@@ -96,7 +97,7 @@ class Records:
         self.manifests = Manifests(self._payloads)
         self.catalog = CatalogRevision(store, self._payloads.trash, clock)
         self.snapshot = Snapshot(blobs, sealer, self.catalog)
-        self.pending = Pending(self._payloads, clock)
+        self.pending, self.applysets = Pending(self._payloads, clock), ApplySetLeases(store, clock)
         self.observations = Observations(self._payloads, clock)
         self.arrivals = Arrivals(store)
         self.matches = Matches(store)

@@ -485,9 +485,9 @@ def problems(text: str) -> list[str]:
             SOURCE.replace("EventSource", "SveltosCluster"),
             [
                 (
-                    "line 2, kind: SveltosCluster is not applied; clusters are registered, with"
-                    " 'bellhop register cluster', and paused with 'bellhop pause cluster', or"
-                    " outside of an activeWindow with 'bellhop window cluster'"
+                    "line 2, kind: SveltosCluster is not applied; 'bellhop register cluster -f'"
+                    " registers what it declares, and a cluster is paused with 'bellhop pause"
+                    " cluster', or outside of an activeWindow with 'bellhop window cluster'"
                 )
             ],
             id="a kind that is not applied",

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import click
 
 from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command
 from bellhop.cli.kinds import shown_name
-from bellhop.cli.options import DRY, dry_run_option, state_option
+from bellhop.cli.options import (
+    DRY,
+    applyset_options,
+    dry_run_option,
+    refuse_prune_alone,
+    state_option,
+)
 from bellhop.cli.output import say
 from bellhop.cli.session import installation
-from bellhop.errors import InvalidError
+
+if TYPE_CHECKING:
+    from bellhop.fleet.applysets import ApplySet
+    from bellhop.fleet.installation import Installation
+    from bellhop.model.document import Document
+    from bellhop.model.kinds import Declaration, DeclarationKey
+    from bellhop.stages.declare import Declared
 
 
 @click.command(
@@ -20,6 +34,7 @@ from bellhop.errors import InvalidError
     cls=Command,
     examples=(
         "bellhop apply -f sources.yaml -f triggers/",
+        "bellhop apply -f fleet/ -R --applyset fleet --prune --dry-run",
         "kubectl get configmap policies -o yaml | bellhop apply -f -",
     ),
 )
@@ -35,10 +50,18 @@ from bellhop.errors import InvalidError
 )
 @click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
 @click.option("--validate-only", is_flag=True, help="Store nothing, and need no installation.")
+@applyset_options
 @dry_run_option
 @state_option
 def command(
-    paths: Sequence[str], *, recursive: bool, validate_only: bool, dry_run: str | None
+    paths: Sequence[str],
+    applyset: str | None,
+    *,
+    recursive: bool,
+    validate_only: bool,
+    prune: bool,
+    allow_empty: bool,
+    dry_run: str | None,
 ) -> None:
     """Validate manifests, all of them, then store them.
 
@@ -46,34 +69,91 @@ def command(
     Classifier, ClusterHealthCheck, HealthCheck, RoleRequest, ConfigMap and Secret.
     When one document has a mistake, every mistake of all documents is told and none is stored.
     """
-    from bellhop.cli.applying import hints, refuse_changes
-    from bellhop.cli.reading import declarations, documents, files, last_of_each
+    from bellhop.cli.applying import read
 
-    read = documents(files(paths, recursive=recursive))
-    if not read:
-        raise InvalidError(f"cannot apply {', '.join(paths)}: there is no document in it")
-    read, found, repeated = last_of_each(read, declarations(read))
-    for sentence in repeated:
-        say(f"warning: {sentence}", err=True)
+    refuse_prune_alone(applyset, prune=prune, allow_empty=allow_empty)
+    documents, found = read(paths, applyset, recursive=recursive, allow_empty=allow_empty)
     if validate_only:
         for kind in found:
             say(f"{shown_name(kind.kind, kind.api_version, kind.name)} valid")
         return
     here = installation(create=not dry_run)
-    try:
-        results = here.declare.rehearse(found) if dry_run else here.declare.apply(found)
-    except InvalidError:
-        refuse_changes(here, read, found)
-        raise
-    names = (shown_name(each.kind, each.api_version, each.name) for each in found)
-    told = DRY if dry_run else ""
-    say(*(f"{name} {each.change}{told}" for name, each in zip(names, results, strict=True)))
+    members = _members(here, applyset)
+    if dry_run:
+        _rehearse(here, documents, found, members, prune=prune)
+        return
+    with members.leased() if members else nullcontext():
+        left = members.left(found) if members else []
+        results = _stored(here, documents, found)
+        if members and prune:
+            _prune(here, members, left)
+    _advise(here, found, results)
+
+
+def _members(here: Installation, name: str | None) -> ApplySet | None:
+    from bellhop.fleet.applysets import ApplySet
+
+    return ApplySet(here, name) if name is not None else None
+
+
+def _rehearse(
+    here: Installation,
+    documents: Sequence[Document],
+    found: Sequence[Declaration],
+    members: ApplySet | None,
+    *,
+    prune: bool,
+) -> None:
+    """Say what would become of each object, and what would be deleted and held."""
+    from bellhop.cli.applying import refusing_changes
     from bellhop.cli.holding import say_held
 
-    if dry_run:
-        say_held(here.declare.foresee(found), dry=True)
-        return
+    left = members.left(found) if members else []
+    with refusing_changes(here, documents, found):
+        results = here.declare.rehearse(found)
+    _tell(found, results, DRY)
+    pruned = left if prune else []
+    _tell_pruned(pruned, DRY)
+    say_held(here.declare.foresee(found, pruned), dry=True)
+
+
+def _stored(
+    here: Installation, documents: Sequence[Document], found: Sequence[Declaration]
+) -> Sequence[Declared]:
+    from bellhop.cli.applying import refusing_changes
+    from bellhop.cli.holding import say_held
+
+    with refusing_changes(here, documents, found):
+        results = here.declare.apply(found)
+    _tell(found, results)
     say_held(here.declare.held)
+    return results
+
+
+def _prune(here: Installation, members: ApplySet, left: Sequence[DeclarationKey]) -> None:
+    from bellhop.cli.holding import say_held
+
+    pruned = members.prune(left)
+    _tell_pruned(pruned)
+    if pruned:
+        say_held(here.declare.held)
+
+
+def _tell(found: Sequence[Declaration], results: Sequence[Declared], after: str = "") -> None:
+    if found:
+        names = (shown_name(each.kind, each.api_version, each.name) for each in found)
+        say(*(f"{name} {each.change}{after}" for name, each in zip(names, results, strict=True)))
+
+
+def _tell_pruned(keys: Iterable[DeclarationKey], after: str = "") -> None:
+    from bellhop.model.kinds import KINDS
+
+    for key in keys:
+        say(f"{shown_name(key.kind, KINDS[key.kind][1][0], key.name)} pruned{after}")
+
+
+def _advise(here: Installation, found: Sequence[Declaration], results: Sequence[Declared]) -> None:
+    from bellhop.cli.applying import hints
     from bellhop.fleet.outlook import outlook
 
     for sentence in (*outlook(here, found), *hints(here, found, results)):

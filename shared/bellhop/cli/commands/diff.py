@@ -1,8 +1,8 @@
-"""`bellhop diff`: what applying profiles would change right now."""
+"""`bellhop diff`: what applying profiles, or files, would change right now."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -10,34 +10,126 @@ import click
 from bellhop.cli import output
 from bellhop.cli.asking import profile_named
 from bellhop.cli.clusters import cluster_option, known
-from bellhop.cli.completing import complete_profile
+from bellhop.cli.completing import complete_file, complete_profile
 from bellhop.cli.examples import Command
-from bellhop.cli.options import TABLE, output_option, state_option
+from bellhop.cli.options import (
+    TABLE,
+    applyset_options,
+    output_option,
+    refuse_prune_alone,
+    state_option,
+)
 from bellhop.cli.output import say
 from bellhop.cli.session import installation
+from bellhop.errors import InvalidError, PermanentError
 
 if TYPE_CHECKING:
     from bellhop.fleet.previewing import Previewed, Unknown
+
+DIFFERS = 1
+"""The exit code where files differ from what is stored, as kubectl has it; of an error it is 2."""
+
+_NOTHING = "Nothing would change."
 
 
 @click.command(
     "diff",
     cls=Command,
-    examples=("bellhop diff web", "bellhop diff web --cluster prod/eu-1 -o json"),
+    examples=(
+        "bellhop diff web",
+        "bellhop diff web --cluster prod/eu-1 -o json",
+        "bellhop diff -f fleet/ -R --applyset fleet --prune",
+    ),
 )
-@click.argument(
-    "profiles", nargs=-1, required=True, metavar="PROFILE…", shell_complete=complete_profile
-)
+@click.argument("profiles", nargs=-1, metavar="[PROFILE]…", shell_complete=complete_profile)
 @cluster_option
+@click.option(
+    "-f",
+    "--filename",
+    "paths",
+    multiple=True,
+    metavar="FILE|DIR|-",
+    shell_complete=complete_file,
+    help="Manifests to compare with what is stored; may be repeated.",
+)
+@click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
+@applyset_options
 @output_option
 @state_option
-def command(profiles: tuple[str, ...], namespace: str, cluster: str, form: str) -> None:
+def command(  # noqa: PLR0913 - one parameter an option
+    profiles: tuple[str, ...],
+    namespace: str,
+    cluster: str,
+    paths: Sequence[str],
+    applyset: str | None,
+    form: str,
+    *,
+    recursive: bool,
+    prune: bool,
+    allow_empty: bool,
+) -> None:
     """Show what applying profiles would change now, object by object.
 
     Each cluster is asked by its own dry run, and nothing is written. What a Secret holds is hidden.
     Objects that are held as they are wanted are not asked about. A profile is a name, or
     ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME.
+
+    With -f it is what `bellhop apply` would change of what is stored. The exit code is 0 where
+    nothing differs, 1 where something does, and greater than 1 for an error.
     """
+    refuse_prune_alone(applyset, prune=prune, allow_empty=allow_empty)
+    if bool(paths) == bool(profiles):
+        raise click.UsageError("name what to compare: either profiles, or manifests by -f")
+    if not paths:
+        if recursive or applyset is not None:
+            raise click.UsageError("--recursive and --applyset belong to -f")
+        _of_profiles(profiles, namespace, cluster, form)
+        return
+    if namespace or cluster:
+        raise click.UsageError("-f compares manifests with what is stored, in no cluster")
+    try:
+        differs = _of_files(
+            paths, applyset, form, recursive=recursive, prune=prune, allow_empty=allow_empty
+        )
+    except InvalidError:
+        raise
+    except PermanentError as error:
+        # A refusal has 1 elsewhere, which means here that something differs.
+        raise InvalidError(str(error)) from error
+    raise click.exceptions.Exit(DIFFERS if differs else 0)
+
+
+def _of_files(
+    paths: Sequence[str],
+    applyset: str | None,
+    form: str,
+    *,
+    recursive: bool,
+    prune: bool,
+    allow_empty: bool,
+) -> bool:
+    """Print what applying files would change, and say whether anything."""
+    from bellhop.cli.applying import read, refusing_changes
+    from bellhop.cli.holding import say_held
+    from bellhop.cli.manifest_diffs import COLUMNS, differences, left
+
+    documents, declared = read(paths, applyset, recursive=recursive, allow_empty=allow_empty)
+    here = installation()
+    pruned = left(here, applyset, declared, prune=prune)
+    with refusing_changes(here, documents, declared):
+        here.declare.rehearse(declared)
+    found = list(differences(here, declared, pruned))
+    if form == TABLE:
+        for each in found:
+            say(*each.lines)
+    else:
+        output.present(COLUMNS, (each.row for each in found), form, nothing=_NOTHING)
+    say_held(here.declare.foresee(declared, pruned), dry=True)
+    return bool(found)
+
+
+def _of_profiles(profiles: tuple[str, ...], namespace: str, cluster: str, form: str) -> None:
+    """Print what profiles would change in their clusters."""
     from bellhop.cli import previews
     from bellhop.cli.progress import Progress
     from bellhop.fleet.previewing import now
@@ -61,11 +153,9 @@ def command(profiles: tuple[str, ...], namespace: str, cluster: str, form: str) 
             told = True
             say(line)
         if not told and not unknown:
-            say("Nothing would change.", err=True)
+            say(_NOTHING, err=True)
     else:
-        output.present(
-            previews.COLUMNS, previews.rows(found, titled), form, nothing="Nothing would change."
-        )
+        output.present(previews.COLUMNS, previews.rows(found, titled), form, nothing=_NOTHING)
     for each in unknown:
         say(f"warning: '{titled.shown(each.profile)}' in '{each.cluster}': {each.error}", err=True)
     if unknown:

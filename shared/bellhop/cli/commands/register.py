@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bellhop.fleet.installation import Inbound, Installation
     from bellhop.fleet.registration import Registered, Registration
     from bellhop.model.kubeconfig import Kubeconfig
+    from bellhop.model.sveltos_cluster import SveltosCluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,6 +36,8 @@ _EXAMPLE = (
 _INSTALL = f"{_EXAMPLE} --install --image registry.example.com/bellhop-forwarder:{__version__}"
 _EKS = "bellhop register cluster-eks prod/eu-1 --eks eu-1 --labels env=prod --install"
 _GKE = "bellhop register cluster-gke prod/eu-1 --gke europe-west1/eu-1 --labels env=prod --install"
+
+_FILES = "bellhop register cluster -f clusters/ --install"
 
 _HEAD = """\
 # The forwarder of a cluster, as `bellhop register cluster --print-manifests` writes it.
@@ -85,6 +88,22 @@ class _Wishes(Struct, frozen=True):
             raise click.UsageError("--show-secrets belongs to --print-manifests")
         if bool(self.active_from) != bool(self.active_to):
             raise click.UsageError("--active-from and --active-to belong together")
+
+    def refuse_what_is_declared(self) -> None:
+        """Refuse options that are for one cluster, where files declare many."""
+        alone = {
+            "--labels": self.labels,
+            "--print-manifests": self.print_manifests,
+            "--audit": self.audit,
+            "--paused": self.paused,
+            "--active-from": self.active_from,
+        }
+        for option, value in alone.items():
+            if value:
+                raise click.UsageError(
+                    f"{option} is for one cluster; with -f each document says it, or it is done"
+                    " for each cluster by itself"
+                )
 
     def _refuse_a_forwarder(self, way: str) -> None:
         """Refuse what is for a forwarder, where the API server itself calls ingest."""
@@ -184,26 +203,42 @@ def _wishes(command: F) -> F:
     return command
 
 
-@command.command("cluster", cls=Command, examples=(_INSTALL, _EXAMPLE))
+@command.command("cluster", cls=Command, examples=(_INSTALL, _EXAMPLE, _FILES))
 @cluster_argument(required=False)
 @cluster_option
 @click.option(
     "--kubeconfig",
-    required=True,
     type=click.Path(path_type=Path),
     shell_complete=complete_file,
     help="Address and credentials, `-` for standard input; an exec plugin or OIDC login in it logs"
     " you in. Proxies and impersonation are refused.",
 )
 @click.option("--context", "kube_context", help="Context of the kubeconfig; else its current one.")
+@click.option(
+    "-f",
+    "--filename",
+    "paths",
+    multiple=True,
+    metavar="FILE|DIR|-",
+    shell_complete=complete_file,
+    help="SveltosClusters and their Secrets, all of which are registered; may be repeated.",
+)
+@click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
+@click.option(
+    "--renew", is_flag=True, help="With -f: register again also what is as declared already."
+)
 @_wishes
 @state_option
-def cluster(
+def cluster(  # noqa: PLR0913 - one parameter an option
     key: str | None,
     namespace: str,
     cluster: str,
-    kubeconfig: Path,
+    kubeconfig: Path | None,
     kube_context: str | None,
+    paths: Sequence[str],
+    *,
+    recursive: bool,
+    renew: bool,
     **asked: Any,
 ) -> None:
     """Add a cluster to the fleet, or renew one that is in it.
@@ -220,11 +255,24 @@ def cluster(
     The forwarder itself comes with --install, or by whatever applies what --print-manifests
     writes to standard output. With --direct, --audit or --no-forwarder there is none, and nothing
     of one is applied.
+
+    By -f every cluster that the files declare is registered, or changed to be as declared; one
+    that fails does not keep the others from it, and the exit code is 1.
     """
     from bellhop.cli.credentials import read_kubeconfig
 
-    wishes, place = _Wishes(**asked), _place(key, namespace, cluster)
+    wishes = _Wishes(**asked)
     wishes.refuse_contradictions()
+    if paths:
+        if key or namespace or cluster or kubeconfig or kube_context:
+            raise click.UsageError("name either one cluster and its --kubeconfig, or files by -f")
+        _register_declared(paths, wishes, recursive=recursive, renew=renew)
+        return
+    if recursive or renew:
+        raise click.UsageError("--recursive and --renew belong to -f")
+    if kubeconfig is None:
+        raise click.UsageError("give the cluster's --kubeconfig, or files that declare it by -f")
+    place = _place(key, namespace, cluster)
     given = read_kubeconfig(kubeconfig, kube_context)
     here = session.installation(create=True)
     _register(here, place, given.kubeconfig, wishes, login=given.login)
@@ -317,9 +365,37 @@ def _register(
     """Register a cluster, and tell what came of it; after a `login`, by an account of Bellhop's."""
     from bellhop.cli.holding import say_held
     from bellhop.cli.labels import read_labels
-    from bellhop.fleet.registration import Registration, register
+    from bellhop.fleet.registration import register
 
     labels = None if wishes.labels is None else read_labels(wishes.labels)
+    spec = replace(
+        _specified(here, place, kubeconfig, wishes),
+        labels=labels,
+        managed=managed,
+        pauses=_pauses(here, wishes),
+    )
+    if login:
+        spec = _with_account(here, spec, err=wishes.print_manifests)
+    done = register(here, spec)
+    if wishes.print_manifests:
+        secret = [done.secret] if wishes.show_secrets and done.secret else []
+        _show([*spec.manifests(done.image), *secret])
+    _tell(done, spec, err=wishes.print_manifests)
+    say_held(here.declare.held)
+    _warn_of_silence(here, wishes)
+
+
+def _specified(
+    here: Installation, place: tuple[str, str], kubeconfig: Kubeconfig, wishes: _Wishes
+) -> Registration:
+    """Return the registration of a cluster with what its options say whatever cluster it is.
+
+    Raises:
+        MissingError: it is to send events, and nobody knows where.
+        InvalidError: the image is none; nothing is changed yet.
+    """
+    from bellhop.fleet.registration import Registration
+
     inbound = _inbound(here, wishes.ingest_url, wishes.ingest_ca)
     if wishes.forwarder and not inbound.url:
         raise MissingError(
@@ -329,7 +405,7 @@ def _register(
     spec = Registration(
         *place,
         kubeconfig,
-        labels=labels,
+        labels=None,
         inbound=inbound,
         forwarder_url=wishes.forwarder_url,
         forwarder=wishes.forwarder,
@@ -339,22 +415,40 @@ def _register(
         image=wishes.image,
         direct=wishes.direct,
         audit=wishes.audit,
-        managed=managed,
-        pauses=_pauses(here, wishes),
     )
-    # An image that is none is refused before anything is changed.
     spec.manifests()
-    if login:
-        spec = _with_account(here, spec, err=wishes.print_manifests)
-    done = register(here, spec)
-    if wishes.print_manifests:
-        secret = [done.secret] if wishes.show_secrets and done.secret else []
-        _show([*spec.manifests(done.image), *secret])
-    _tell(done, spec, err=wishes.print_manifests)
-    say_held(here.declare.held)
-    if wishes.forwarder and not wishes.ingest_url and not session.answers(inbound):
+    return spec
+
+
+def _register_declared(
+    paths: Sequence[str], wishes: _Wishes, *, recursive: bool, renew: bool
+) -> None:
+    """Register what files declare, and end with 1 if any of it fails."""
+    from bellhop.cli.declared_clusters import read, settle_all
+
+    wishes.refuse_what_is_declared()
+    declared = read(paths, recursive=recursive)
+    here = session.installation(create=True)
+
+    def specify(
+        cluster: SveltosCluster, kubeconfig: Kubeconfig, fields: Mapping[str, Any]
+    ) -> Registration:
+        place = cluster.namespace, cluster.metadata.name
+        spec = _specified(here, place, kubeconfig, wishes)
+        return replace(spec, labels=cluster.labels, annotations=cluster.annotations, pauses=fields)
+
+    failed = settle_all(here, declared, specify, renew=renew)
+    _warn_of_silence(here, wishes)
+    if failed:
+        click.get_current_context().exit(1)
+
+
+def _warn_of_silence(here: Installation, wishes: _Wishes) -> None:
+    """Warn where nothing answers at the installation's own address for events."""
+    url = here.inbound.url
+    if wishes.forwarder and not wishes.ingest_url and url and not session.answers(here.inbound):
         say(
-            f"warning: nothing answers at {inbound.url}; {here.worker.start}: nothing is taken in"
+            f"warning: nothing answers at {url}; {here.worker.start}: nothing is taken in"
             " meanwhile",
             err=True,
         )

@@ -1,0 +1,121 @@
+"""From files to the clusters that they declare: SveltosClusters, and Secrets with kubeconfigs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from bellhop.cli.holding import say_held
+from bellhop.cli.output import count, say
+from bellhop.cli.reading import documents, files
+from bellhop.errors import BellhopError, InvalidError
+from bellhop.fleet.declared_clusters import DeclaredCluster, Specify, settle
+from bellhop.fleet.installation import Installation
+from bellhop.model.core import without_server_fields
+from bellhop.model.document import Document, InvalidDocuments
+from bellhop.model.kinds import Secret, parse
+from bellhop.model.problems import mistakes
+from bellhop.model.sveltos_cluster import WITHOUT_EFFECT, SveltosCluster
+
+_CLUSTER = "SveltosCluster"
+_VERSIONS = ("lib.projectsveltos.io/v1beta1", "lib.projectsveltos.io/v1alpha1")
+
+Place = tuple[str, str]
+"""Namespace and name."""
+
+
+def read(paths: Sequence[str], *, recursive: bool) -> list[DeclaredCluster]:
+    """Read the clusters that files declare, each with its Secret if that is among them.
+
+    Raises:
+        InvalidError: there is none, or with every mistake of all documents.
+    """
+    clusters: dict[str, tuple[Document, SveltosCluster]] = {}
+    secrets: dict[Place, Secret] = {}
+    problems: list[InvalidError] = []
+    for document in documents(files(paths, recursive=recursive)):
+        try:
+            found = _parsed(document)
+            if isinstance(found, Secret):
+                secrets[found.namespace, found.name] = found
+                continue
+            _refuse_a_second(found, document, clusters)
+            clusters[found.key] = document, found
+        except InvalidDocuments as error:
+            problems.extend(error.problems)
+        except InvalidError as error:
+            problems.append(error)
+    if problems:
+        raise InvalidDocuments(problems)
+    if not clusters:
+        raise InvalidError(f"cannot register from {', '.join(paths)}: it has no {_CLUSTER}")
+    return [_with_secret(each, secrets) for _, each in clusters.values()]
+
+
+def settle_all(
+    here: Installation, clusters: Sequence[DeclaredCluster], specify: Specify, *, renew: bool
+) -> int:
+    """Have each cluster be as declared, say what became of it, and return how many failed."""
+    failed = 0
+    for each in clusters:
+        key = each.manifest.key
+        try:
+            done = settle(here, each, specify, renew=renew)
+        except BellhopError as error:
+            failed += 1
+            say(f"error: {key}: {error}", err=True)
+            continue
+        say(f"cluster/{key} {done.change}")
+        for warning in (*_without_effect(each.manifest), *done.warnings):
+            say(f"warning: {key}: {warning}", err=True)
+        if done.change != "unchanged":
+            say_held(here.declare.held)
+    if failed:
+        say(f"error: {failed} of {count(len(clusters), 'cluster')} failed", err=True)
+    return failed
+
+
+def _without_effect(cluster: SveltosCluster) -> Iterator[str]:
+    """Name the fields of a cluster that change nothing here."""
+    said = cluster.spec.model_dump(by_alias=True, exclude_unset=True)
+    yield from (f"spec.{name} has no effect in Bellhop" for name in WITHOUT_EFFECT if name in said)
+
+
+def _refuse_a_second(
+    cluster: SveltosCluster,
+    document: Document,
+    clusters: Mapping[str, tuple[Document, SveltosCluster]],
+) -> None:
+    if cluster.key in clusters:
+        other = clusters[cluster.key][0].where()
+        raise InvalidError(
+            f"cluster '{cluster.key}' is at {other} already; keep one of them",
+            where=document.where(),
+        )
+
+
+def _with_secret(cluster: SveltosCluster, secrets: dict[Place, Secret]) -> DeclaredCluster:
+    secret = secrets.get((cluster.namespace, cluster.secret))
+    return DeclaredCluster(cluster, secret.decoded() if secret else None)
+
+
+def _parsed(document: Document) -> SveltosCluster | Secret:
+    data = document.data
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if kind == "Secret":
+        found = parse(document)
+        assert isinstance(found, Secret)
+        return found
+    if kind != _CLUSTER or data.get("apiVersion") not in _VERSIONS:
+        raise InvalidError(
+            f"clusters are registered from a {_CLUSTER} ({_VERSIONS[0]}) and its Secret, and from"
+            " nothing else; `bellhop apply` takes what else is declared",
+            where=document.where(),
+        )
+    try:
+        return SveltosCluster.model_validate(without_server_fields(data))
+    except ValidationError as error:
+        told = mistakes(error, SveltosCluster, ())
+        problems = [InvalidError(said, where=document.where(path)) for path, said in told]
+    raise InvalidDocuments(problems)
