@@ -118,6 +118,7 @@ ELSEWHERE = {
     "status": "below",
     "test": "from files alone",
     "version": "asks nobody",
+    "wait": "tests/unit/cli/test_wait.py",
 }
 """Commands that are tested in another way, and where or why."""
 

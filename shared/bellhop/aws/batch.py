@@ -85,7 +85,8 @@ class _Desk:
         for delivery, result in worked:
             if result is WAITS:
                 continue
-            del rest[delivery.id]
+            # SQS may hand over a message twice in one batch.
+            rest.pop(delivery.id, None)
             if not self._settled(delivery, result):
                 failed.append(delivery.id)
         try:
@@ -114,9 +115,9 @@ class _Desk:
 
 def _in_turn(deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
     """Return what is new, then what came before, of which each is once the first."""
-    again = sorted((each for each in deliveries if each.deliveries > 1), key=lambda each: each.id)
-    first = max((each.deliveries for each in again), default=0) % max(len(again), 1)
-    new = [each for each in deliveries if each.deliveries <= 1]
+    new = [each for each in deliveries if each.attempt == each.deliveries == 1]
+    again = sorted((each for each in deliveries if each not in new), key=lambda each: each.id)
+    first = max((each.attempt + each.deliveries for each in again), default=0) % max(len(again), 1)
     return [*new, *again[first:], *again[:first]]
 
 

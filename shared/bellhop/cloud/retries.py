@@ -32,10 +32,10 @@ def record(
 
 
 def _record(delivery: Delivery, result: Result, here: Resources) -> None:
-    if isinstance(result, Again) and FEW < delivery.attempt < here.settings.attempts:
-        here.records.retries.add(delivery.message)
-    else:
+    if not isinstance(result, Again) or delivery.attempt >= here.settings.attempts:
         here.records.retries.remove(delivery.message)
+    elif delivery.attempt > FEW:
+        here.records.retries.add(delivery.message)
 
 
 def begin(here: Resources, delivery: Delivery) -> GivenUp | None:

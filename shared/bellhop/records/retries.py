@@ -8,15 +8,13 @@ which all its attempts share.
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from bellhop.errors import StaleError
 from bellhop.ports.clock import Clock
 from bellhop.ports.queue import Message, written
-from bellhop.ports.store import ABSENT, Store
+from bellhop.ports.store import Store
 from bellhop.records.table import Table
 
 FEW = 3
@@ -49,14 +47,12 @@ class Retries:
         self._table = Table(store, Retry)
 
     def add(self, message: Message) -> None:
-        """Record that a message fails; the first record counts."""
-        now = self._clock.now()
-        with suppress(StaleError):
-            self._table.put(
-                *(_PARTITION, _digest(message), Retry(now)),
-                expect=ABSENT,
-                expires_at=now + _EXPIRES,
-            )
+        """Record that a message fails, since it first did; its worker has reported it."""
+        now, digest = self._clock.now(), _digest(message)
+        kept = self._table.get(_PARTITION, digest)
+        if kept is None or kept.value.begun:
+            retry = Retry(kept.value.since if kept else now)
+            self._table.put(_PARTITION, digest, retry, expires_at=now + _EXPIRES)
 
     def begin(self, message: Message) -> int:
         """Count that a worker begins a message of which earlier ones reported nothing.
@@ -75,9 +71,13 @@ class Retries:
         self._store.delete(_PARTITION, _digest(message))
 
     def oldest(self) -> datetime | None:
-        """Return since when the oldest retried message fails; None if there is none."""
+        """Return since when the oldest retried message fails; None if there is none.
+
+        A message that was only begun is none of them: its function's failure is seen by itself.
+        """
         items = self._table.items(_PARTITION, limit=_READ)
-        return min((self._table.read(item.value).since for item in items), default=None)
+        retries = map(self._table.read, (item.value for item in items))
+        return min((each.since for each in retries if not each.begun), default=None)
 
 
 def _digest(message: Message) -> str:

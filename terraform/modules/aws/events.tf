@@ -98,6 +98,11 @@ resource "aws_lambda_event_source_mapping" "events" {
   function_response_types = ["ReportBatchItemFailures"]
   tags                    = local.labels
 
+  # A burst of AWS' events leaves instances to clusters' requests, and loses no receive to throttling.
+  scaling_config {
+    maximum_concurrency = 2
+  }
+
   # Lambda asks for them when the mapping is made.
   depends_on = [aws_iam_role_policy.stage]
 }

@@ -102,6 +102,14 @@ variable "functions" {
     condition     = alltrue([for each in var.functions : coalesce(each.timeout, 1) >= 1 && coalesce(each.timeout, 1) <= 900])
     error_message = "A function's time-out has 1 to 900 seconds."
   }
+
+  validation {
+    condition = alltrue([
+      for stage, each in var.functions :
+      coalesce(each.concurrency, -1) < 1 || coalesce(each.concurrency, -1) >= 2 * length([for by in values(local.queues) : by if by == stage])
+    ])
+    error_message = "A function has two instances at least for each queue that feeds it, or -1 for any number."
+  }
 }
 
 variable "concurrency" {
@@ -112,6 +120,11 @@ variable "concurrency" {
   validation {
     condition     = var.concurrency >= 10 && floor(var.concurrency) == var.concurrency
     error_message = "The concurrency is a whole number, and 10 at least."
+  }
+
+  validation {
+    condition     = !(var.charts && length(var.event_rules) > 0) || var.concurrency >= 12
+    error_message = "With charts and event_rules the concurrency is 12 at least, or nothing is left to ingest: ask AWS for a higher quota."
   }
 }
 

@@ -28,7 +28,10 @@ AGAIN = Again(SECOND, "the store is busy")
 
 
 class Unreachable:
-    """A store that answers no write."""
+    """A store that answers nothing."""
+
+    def get(self, *_: object, **__: object) -> None:
+        raise UnreachableError("the store does not answer")
 
     def put(self, *_: object, **__: object) -> None:
         raise UnreachableError("the store does not answer")
@@ -120,6 +123,46 @@ def test_a_store_that_fails_keeps_no_result_back(stand: Stand) -> None:
     stand.here.records = SimpleNamespace(retries=Retries(store, stand.fleet.clock))
 
     stand.attempt(4, AGAIN)
+
+
+SILENT = Delivery(Resolve("shop").message(), "id", "receipt", 1, 4)
+"""A delivery of a message of which three workers reported nothing."""
+
+
+def test_a_message_that_kills_its_workers_is_given_up(stand: Stand) -> None:
+    """As many may begin it as there are attempts; it is no retried message meanwhile."""
+    attempts = stand.fleet.settings.attempts
+
+    assert [retries.begin(stand.here, SILENT) for _ in range(attempts)] == [None] * attempts
+    assert stand.tick() is None
+    ended = retries.begin(stand.here, SILENT)
+    assert ended
+    assert ended.reason.startswith(f"{attempts} workers began it")
+
+
+def test_a_reported_failure_ends_the_count_of_silent_workers(stand: Stand) -> None:
+    """The failure counts from when the first worker began."""
+    for _ in range(stand.fleet.settings.attempts):
+        retries.begin(stand.here, SILENT)
+    stand.fleet.clock.advance(5 * MINUTE)
+    stand.attempt(4, AGAIN)
+
+    assert stand.tick() == 5 * MINUTE
+    assert retries.begin(stand.here, SILENT) is None
+
+
+def test_a_message_that_came_at_once_costs_no_record(stand: Stand) -> None:
+    """Nothing is written of the first three deliveries."""
+    early = Delivery(SILENT.message, "id", "receipt", 1, 3)
+
+    assert [retries.begin(stand.here, early) for _ in range(20)] == [None] * 20
+
+
+def test_a_store_that_fails_keeps_no_message_back(stand: Stand) -> None:
+    """Nobody knows how many began it: it is worked on."""
+    stand.here.records = SimpleNamespace(retries=Retries(Unreachable(), stand.fleet.clock))  # type: ignore[arg-type]
+
+    assert retries.begin(stand.here, SILENT) is None
 
 
 def test_reports_a_timer_that_fires_late(stand: Stand) -> None:

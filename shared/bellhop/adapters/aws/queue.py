@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -72,6 +73,8 @@ _LOOK = timedelta(seconds=60)
 _LOOKS_AT_MOST = 5_000
 _OTHERS = 5.0
 """Seconds for which letters are waited for that somebody else is looking at."""
+
+_ATTEMPT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 
 _LATELY = timedelta(minutes=10)
 """CloudWatch learns each minute how old a queue's oldest message is, and some minutes late."""
@@ -165,14 +168,19 @@ class SqsQueue:
             result = GivenUp(result.reason)
         if not self._holds(delivery):
             return Done()
+        if isinstance(result, Done):
+            self._delete(self._url, _handle(delivery))
+            return result
         # Sent before the other is deleted: a worker that dies in between leaves two, never none.
-        if isinstance(result, Again):
-            if not self._hide(delivery):  # Another worker has done it meanwhile.
-                return Done()
-            self._publish_again(delivery, result.after)
         if isinstance(result, GivenUp):
             self._bury(delivery, result.reason)
-        self._delete(self._url, _handle(delivery))
+        elif self._hide(delivery):
+            self._publish_again(delivery, result.after)
+        else:  # Another worker has done it meanwhile.
+            return Done()
+        # What is left is worked on again: an error here would have it published once more as well.
+        with suppress(BellhopError):
+            self._delete(self._url, _handle(delivery))
         return result
 
     def extend(self, delivery: Delivery) -> bool:
@@ -412,9 +420,14 @@ def _entry(message: Message, **told: str) -> dict[str, Any]:
 
 def _delivery(raw: _Raw) -> Delivery:
     message = Message(_body(raw["Body"]), _told(raw, "group"), _told(raw, "share"))
-    attempt = int(_told(raw, "attempt") or 1)
+    attempt = _attempt(_told(raw, "attempt"))
     deliveries = int(raw["Attributes"].get("ApproximateReceiveCount", 1))
     return Delivery(message, raw["MessageId"], raw["ReceiptHandle"], attempt, deliveries)
+
+
+def _attempt(text: str) -> int:
+    """Read an attempt; what somebody wrote by hand is the first."""
+    return int(text) if _ATTEMPT.fullmatch(text) else 1
 
 
 def _body(text: str) -> Mapping[str, Any]:

@@ -341,7 +341,7 @@ run "gives_what_takes_long_a_queue_of_its_own" {
 
   variables {
     concurrency = 1000
-    functions   = { deploy = { concurrency = 41 }, sweep = { concurrency = 1 } }
+    functions   = { deploy = { concurrency = 41 }, sweep = { concurrency = 2 } }
   }
 
   assert {
@@ -357,6 +357,16 @@ run "gives_what_takes_long_a_queue_of_its_own" {
   assert {
     condition     = local.receives == { apply = 840, deploy = 840, evaluate = 1000, review = 1000, sweep = 336 }
     error_message = "A message that nobody reports on is dead-lettered before it expires."
+  }
+}
+
+run "refuses_fewer_instances_than_queues_feed" {
+  command         = plan
+  expect_failures = [var.functions]
+
+  variables {
+    concurrency = 1000
+    functions   = { deploy = { concurrency = 3 } }
   }
 }
 

@@ -185,6 +185,36 @@ def test_killed_while_it_buries_it_loses_nothing(moto: Moto, url: str) -> None:
     assert [each.id for each in queue.receive(1, wait=PATIENCE)] == [delivery.id]
 
 
+def test_what_was_published_again_is_settled(moto: Moto, url: str) -> None:
+    """If SQS then fails to delete the message, Lambda does: else each failure would add a copy."""
+
+    class Failing(Services):
+        def call(self, service: str, operation: str, request: Any, **options: Any) -> Any:
+            if operation == "delete_message":
+                raise ThrottledError("SQS is busy")
+            return super().call(service, operation, request, **options)
+
+    failing = Failing(region=REGION, endpoint=moto.url, keys=(ACCESS_KEY, SECRET_KEY))
+    queue = SqsQueue(failing, url, clock=SystemClock(), attempts=2)
+    queue.publish([Message({"n": 1}, "g")])
+    [delivery] = queue.receive(1, wait=NOW)
+
+    assert queue.settle(delivery, Again(NOW, "busy")) == Again(NOW, "busy")
+    [again] = queue.receive(1, wait=NOW)
+    assert (again.attempt, again.deliveries) == (2, 1)
+
+
+@pytest.mark.parametrize("text", ["x", "-5", "0", "9999999", "1.5"])
+def test_an_attempt_that_somebody_wrote_by_hand_is_the_first(
+    sqs: Any, url: str, queue: SqsQueue, text: str
+) -> None:
+    """A message whose attribute is no number ends as others do, and keeps none from its batch."""
+    attribute = {"DataType": "String", "StringValue": text}
+    sqs.send_message(QueueUrl=url, MessageBody="{}", MessageAttributes={"attempt": attribute})
+
+    assert [each.attempt for each in queue.receive(1, wait=NOW)] == [1]
+
+
 def test_dead_letters_that_somebody_looks_at_are_waited_for(
     sqs: Any, url: str, queue: SqsQueue
 ) -> None:
