@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -150,21 +149,6 @@ def test_a_file_that_cannot_be_read_prunes_nothing(
 
     assert result.stderr == f"error: cannot read '{folder}/two.yaml': there is no such file\n"
     assert names(here) == {"one", "two"}
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_folder_that_cannot_be_read_prunes_nothing(
-    bellhop: Bellhop, here: Installation, folder: Path
-) -> None:
-    """Nor is a folder in it passed over."""
-    put(folder / "more", "three")
-    bellhop("apply", "-R", "-f", str(folder), *PRUNE)
-    (folder / "more").chmod(0)
-    result = bellhop("apply", "-R", "-f", str(folder), *PRUNE)
-    (folder / "more").chmod(0o700)
-
-    assert result.stderr == f"error: cannot read '{folder}': Permission denied\n"
-    assert names(here) == {"one", "two", "three"}
 
 
 def test_a_failed_apply_prunes_nothing(bellhop: Bellhop, here: Installation, folder: Path) -> None:
