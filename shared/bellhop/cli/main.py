@@ -65,7 +65,7 @@ COMMANDS = {
     "sweep": "List clusters now.",
     "test": "Test EventSources on the objects beside them.",
     "version": "Print the version.",
-    "wait": "Wait until clusters, profiles or triggers are as they are to be.",
+    "wait": "Wait until clusters are ready, profiles are provisioned, or objects are deleted.",
     "window": "Have clusters take changes at some times alone.",
 }
 

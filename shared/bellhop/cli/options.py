@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from bellhop.cli.completing import complete_file
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 TABLE = "table"
@@ -72,6 +74,33 @@ def verbose_option(command: F) -> F:
 def form_of(form: str, *, verbose: bool) -> str:
     """Return the form of the output: all columns where that is asked for, of a table."""
     return WIDE if verbose and form == TABLE else form
+
+
+def files_options(
+    help: str,  # noqa: A002 - as click has it
+    *,
+    required: bool = False,
+    stdin: bool = True,
+) -> Callable[[F], F]:
+    """Let a command read files and folders of manifests, and standard input unless it does not."""
+
+    def options(command: F) -> F:
+        recursive = click.option(
+            "-R", "--recursive", is_flag=True, help="Look into the folders of folders too."
+        )
+        named = click.option(
+            "-f",
+            "--filename",
+            "paths",
+            multiple=True,
+            required=required,
+            metavar="FILE|DIR|-" if stdin else "FILE|DIR",
+            shell_complete=complete_file,
+            help=help,
+        )
+        return named(recursive(command))
+
+    return options
 
 
 def dry_run_option(command: F) -> F:

@@ -106,7 +106,7 @@ def _mark(here: Installation, name: str) -> str:
 
 
 def _is_about(outcome: Outcome, profile: Profile) -> bool:
-    """Say whether a cluster was brought what a profile holds now."""
+    """Say whether the outcome in a cluster is of what a profile holds now."""
     if outcome.revision:
         return outcome.revision == profile.revision
     return profile.made_at is None or outcome.at >= profile.made_at

@@ -45,7 +45,7 @@ class SveltosClusterSpec(Model):
     def _is_reached(cls, value: bool) -> bool:  # noqa: FBT001 - pydantic's signature
         if value:
             raise mistake(
-                "Bellhop reaches each cluster by its kubeconfig; leave pullMode out, and give one"
+                "pullMode is not supported; remove it, and give the kubeconfig in a Secret"
             )
         return value
 

@@ -175,6 +175,7 @@ resource "aws_lambda_event_source_mapping" "inbox" {
   event_source_arn        = aws_sqs_queue.inbox[each.key].arn
   function_name           = aws_lambda_alias.live[each.value].arn
   batch_size              = each.value == "evaluate" ? 10 : 3
+  enabled                 = local.functions[each.value].concurrency != 0
   function_response_types = ["ReportBatchItemFailures"]
   tags                    = local.labels
 

@@ -147,7 +147,7 @@ def test_one_that_fails_does_not_stop_the_others(
 def test_runs_no_program_that_a_file_names(
     bellhop: Bellhop, kubeconfig: Path, tmp_path: Path
 ) -> None:
-    """Whoever writes into the repository is not to run programs in the pipeline."""
+    """A person who may write into the repository may not run programs in the pipeline."""
     ran = tmp_path / "ran"
     plugin = (
         "users:\n- name: admin\n  user:\n    exec:\n"
@@ -184,7 +184,9 @@ def test_names_what_other_labels_would_remove(bellhop: Bellhop, here: Installati
             declared() * 2, "cluster 'prod/eu-1' is at standard input, document 2,", id="twice"
         ),
         pytest.param(declared(spec="{pased: true}"), "did you mean 'paused'?", id="unknown field"),
-        pytest.param(declared(spec="{pullMode: true}"), "leave pullMode out", id="pull mode"),
+        pytest.param(
+            declared(spec="{pullMode: true}"), "pullMode is not supported", id="pull mode"
+        ),
         pytest.param(declared("EU_1"), "is not a name", id="name"),
         pytest.param(
             "\nkind: ConfigMap", "clusters are registered from a SveltosCluster", id="kind"

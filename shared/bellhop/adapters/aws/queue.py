@@ -202,7 +202,7 @@ class SqsQueue:
         return self._clock.now().timestamp() < until
 
     def _hide(self, delivery: Delivery) -> bool:
-        """Hide a message in hand for a visibility timeout from now; False if it was too late."""
+        """Hide a delivered message for a visibility timeout; False if its receipt has expired."""
         return self._expiring(
             "change_message_visibility",
             "hold a message of",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command
 from bellhop.cli.kinds import shown_name
 from bellhop.cli.options import (
     DRY,
     applyset_options,
     dry_run_option,
+    files_options,
     refuse_prune_alone,
     state_option,
 )
@@ -38,17 +38,9 @@ if TYPE_CHECKING:
         "kubectl get configmap policies -o yaml | bellhop apply -f -",
     ),
 )
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    multiple=True,
-    required=True,
-    metavar="FILE|DIR|-",
-    shell_complete=complete_file,
-    help="Manifests: a file, a folder, or - for standard input; may be repeated.",
+@files_options(
+    "Manifests: a file, a folder, or - for standard input; may be repeated.", required=True
 )
-@click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
 @click.option("--validate-only", is_flag=True, help="Store nothing, and need no installation.")
 @applyset_options
 @dry_run_option

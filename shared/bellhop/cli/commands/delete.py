@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bellhop.cli.completing import complete_file, complete_kind, complete_name
+from bellhop.cli.completing import complete_kind, complete_name
 from bellhop.cli.examples import Command
 from bellhop.cli.kinds import shown_name
-from bellhop.cli.options import DRY, dry_run_option, state_option
+from bellhop.cli.options import DRY, dry_run_option, files_options, state_option
 from bellhop.cli.output import say
 from bellhop.cli.session import installation
 from bellhop.errors import MissingError
@@ -31,16 +31,7 @@ if TYPE_CHECKING:
 @click.argument("kind", required=False, shell_complete=complete_kind)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @click.option("-n", "--namespace", default="", help="Namespace of what has one; else default.")
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    multiple=True,
-    metavar="FILE|DIR|-",
-    help="What to delete.",
-    shell_complete=complete_file,
-)
-@click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
+@files_options("What to delete.")
 @click.option("--ignore-not-found", is_flag=True, help="What is not there is no error.")
 @click.option("--withdraw", is_flag=True, help="Hold nothing, however much it removes.")
 @dry_run_option

@@ -10,11 +10,12 @@ import click
 from bellhop.cli import output
 from bellhop.cli.asking import profile_named
 from bellhop.cli.clusters import cluster_option, known
-from bellhop.cli.completing import complete_file, complete_profile
+from bellhop.cli.completing import complete_profile
 from bellhop.cli.examples import Command
 from bellhop.cli.options import (
     TABLE,
     applyset_options,
+    files_options,
     output_option,
     refuse_prune_alone,
     state_option,
@@ -43,16 +44,7 @@ _NOTHING = "Nothing would change."
 )
 @click.argument("profiles", nargs=-1, metavar="[PROFILE]…", shell_complete=complete_profile)
 @cluster_option
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    multiple=True,
-    metavar="FILE|DIR|-",
-    shell_complete=complete_file,
-    help="Manifests to compare with what is stored; may be repeated.",
-)
-@click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
+@files_options("Manifests to compare with what is stored; may be repeated.")
 @applyset_options
 @output_option
 @state_option
@@ -74,8 +66,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     Objects that are held as they are wanted are not asked about. A profile is a name, or
     ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME.
 
-    With -f it is what `bellhop apply` would change of what is stored. The exit code is 0 where
-    nothing differs, 1 where something does, and greater than 1 for an error.
+    With -f, show what `bellhop apply` would change in what is stored. The exit code is 0 if nothing
+    differs, 1 if something does, and greater than 1 for an error.
     """
     refuse_prune_alone(applyset, prune=prune, allow_empty=allow_empty)
     if bool(paths) == bool(profiles):

@@ -17,7 +17,7 @@ from bellhop.cli import session
 from bellhop.cli.clusters import cluster_argument, cluster_option, one_cluster
 from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command, Group
-from bellhop.cli.options import state_option
+from bellhop.cli.options import files_options, state_option
 from bellhop.cli.output import pairs, raw, say
 from bellhop.errors import InvalidError, MissingError
 
@@ -214,16 +214,7 @@ def _wishes(command: F) -> F:
     " you in. Proxies and impersonation are refused.",
 )
 @click.option("--context", "kube_context", help="Context of the kubeconfig; else its current one.")
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    multiple=True,
-    metavar="FILE|DIR|-",
-    shell_complete=complete_file,
-    help="SveltosClusters and their Secrets, all of which are registered; may be repeated.",
-)
-@click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
+@files_options("SveltosClusters and their Secrets, all of which are registered; may be repeated.")
 @click.option(
     "--renew", is_flag=True, help="With -f: register again also what is as declared already."
 )
@@ -256,8 +247,8 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     writes to standard output. With --direct, --audit or --no-forwarder there is none, and nothing
     of one is applied.
 
-    By -f every cluster that the files declare is registered, or changed to be as declared; one
-    that fails does not keep the others from it, and the exit code is 1.
+    With -f, every cluster that the files declare is registered, or changed to match. If one fails,
+    the others are registered all the same, and the exit code is 1.
     """
     from bellhop.cli.credentials import read_kubeconfig
 

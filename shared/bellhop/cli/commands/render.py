@@ -11,7 +11,7 @@ import click
 
 from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command
-from bellhop.cli.options import JSON, YAML
+from bellhop.cli.options import JSON, YAML, files_options
 from bellhop.cli.output import compose, document, raw, say
 from bellhop.errors import InvalidError
 from bellhop.model.visible import visible
@@ -56,16 +56,10 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
     show_default=True,
     help="What a Go template makes of a key that is not there.",
 )
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    multiple=True,
-    metavar="FILE|DIR",
-    shell_complete=complete_file,
-    help="Manifests of the trigger, its source and its ConfigMaps and Secrets; may be repeated.",
+@files_options(
+    "Manifests of the trigger, its source and its ConfigMaps and Secrets; may be repeated.",
+    stdin=False,
 )
-@click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
 @click.option("--trigger", default="", metavar="NAME", help="Which trigger, if there are several.")
 @click.option(
     "--object",

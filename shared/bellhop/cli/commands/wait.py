@@ -50,9 +50,9 @@ def command(
     *,
     every: bool,
 ) -> None:
-    """Wait until objects are as they are to be, or until a timeout.
+    """Wait until clusters are ready, profiles are provisioned, or objects are deleted.
 
-    The exit code is 0 once all of them are, 1 where one is not there, and 75 after the timeout.
+    The exit code is 0 once all of them are, 1 if one does not exist, and 75 after the timeout.
     """
     from bellhop.cli.waiting import Wait, wait
 
