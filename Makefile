@@ -30,8 +30,8 @@ control-plane: install ## Find or build the Kubernetes API server that demo and 
 package: install ## Build the functions' packages into dist; CLOUD=gcp for one, CHARTS=no without Helm
 	@$(BIN)/python -m infra.package $(CLOUD)$(if $(filter no,$(CHARTS)), --no-charts)
 
-release: install ## Build the files of a release into dist/release; PACKAGES=no without the functions'
-	@$(BIN)/python -m infra.release $(if $(filter no,$(PACKAGES)),--no-packages)
+release: install ## Build the files of a release into dist/release; PACKAGES=no IMAGE=no for fewer
+	@$(BIN)/python -m infra.release $(if $(filter no,$(PACKAGES)),--no-packages) $(if $(filter no,$(IMAGE)),--no-image)
 
 ##@ Work on it
 install: $(READY) ## Make the virtual environment in .venv, with locked versions

@@ -1,23 +1,24 @@
-"""Build a release: `python -m infra.release [--no-packages]`, without the functions' packages."""
+"""Build a release: `python -m infra.release [--no-packages] [--no-image]`."""
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from bellhop.errors import BellhopError
 from infra.release.release import release
 
-_NO_PACKAGES = "--no-packages"
 
-
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Build, and list the files."""
-    if unknown := set(arguments) - {_NO_PACKAGES}:
-        sys.stderr.write(f"a release has no option {', '.join(sorted(unknown))}\n")
-        return 2
+    parser = argparse.ArgumentParser("python -m infra.release", allow_abbrev=False)
+    parser.add_argument("--no-packages", action="store_true", help="leave out those of functions")
+    parser.add_argument("--no-image", action="store_true", help="leave out the forwarder's image")
+    asked = parser.parse_args(arguments)
     try:
-        files = release(Path("dist"), packages=_NO_PACKAGES not in arguments)
+        files = release(Path("dist"), packages=not asked.no_packages, image=not asked.no_image)
     except BellhopError as error:
         sys.stderr.write(f"{error}\n")
         return 1

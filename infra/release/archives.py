@@ -23,10 +23,16 @@ def modules(checkout: Checkout) -> bytes:
 
 def packed(checkout: Checkout, place: str, files: Mapping[str, bytes]) -> bytes:
     """Pack files below a place of the release's folder, as tar: packages are compressed already."""
+    placed = {f"{checkout.name}/{place}/{name}": content for name, content in files.items()}
+    return tarred(placed, checkout.time)
+
+
+def tarred(files: Mapping[str, bytes], time: int) -> bytes:
+    """Pack files by their places, in order, as a tar that is the same whenever it is made."""
     whole = io.BytesIO()
     with tarfile.open(fileobj=whole, mode="w", format=tarfile.PAX_FORMAT) as opened:
         for name, content in sorted(files.items()):
-            entry = tarfile.TarInfo(f"{checkout.name}/{place}/{name}")
-            entry.size, entry.mtime, entry.mode = len(content), checkout.time, 0o644
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mtime, entry.mode = len(content), time, 0o644
             opened.addfile(entry, io.BytesIO(content))
     return whole.getvalue()

@@ -3,6 +3,7 @@
 bellhop_fleet-VERSION-….whl, .tar.gz   what pip installs
 bellhop-VERSION-terraform.tar.gz       the modules, their examples, and the packages' sources
 bellhop-VERSION-aws.tar, -gcp.tar      the packages of functions, as `make package` builds them
+bellhop-forwarder-VERSION-….oci.tar    the forwarder's image
 bellhop-VERSION.cdx.json               the dependencies, in CycloneDX
 bellhop-VERSION.md                     the notes, from the changelog
 """
@@ -19,12 +20,13 @@ from infra.release.archives import modules, packed
 from infra.release.bom import bill_of_materials
 from infra.release.checkout import Checkout, check_out
 from infra.release.distribution import distribution
+from infra.release.image import archive_name, forwarder_image
 from infra.release.notes import notes
 
 _CLOUDS = {"aws": build, "gcp": lay_out}
 
 
-def release(dist: Path, *, packages: bool = True) -> Sequence[Path]:
+def release(dist: Path, *, packages: bool = True, image: bool = True) -> Sequence[Path]:
     """Build the files in place of those of an earlier release, and return them.
 
     Packages are built into `dist/aws` and `dist/gcp`, too.
@@ -32,11 +34,13 @@ def release(dist: Path, *, packages: bool = True) -> Sequence[Path]:
     Raises:
         InvalidError: the checkout is not clean, or is tagged as another version.
         MissingError: a program is missing, or the changelog's section.
-        PermanentError: uv cannot build or resolve.
+        PermanentError: uv or buildah cannot build or resolve.
     """
     checkout = check_out()
     with filled(dist / "release") as folder:
         files = [folder.put(name, content) for name, content in _contents(checkout)]
+        if image:
+            files.append(folder.put(archive_name(checkout), forwarder_image(checkout)))
         if packages:
             for cloud in _CLOUDS:
                 content = _packages(checkout, cloud, dist)

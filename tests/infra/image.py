@@ -34,6 +34,7 @@ class Dockerfile:
     """What a Dockerfile says, in the order of its lines where that counts."""
 
     base: str = ""
+    arguments: dict[str, str] = field(default_factory=dict)
     steps: list[tuple[str, list[str]]] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     folder: str = "/"
@@ -59,7 +60,10 @@ class Dockerfile:
         match word:
             case "FROM":
                 assert not self.base, "one stage is all that is understood"
-                self.base = rest
+                self.base = self.arguments.get(rest.strip("${}"), rest)
+            case "ARG":
+                name, _, value = rest.partition("=")
+                self.arguments[name] = value
             case "COPY":
                 source, target = rest.split()
                 self.steps.append((word, [source, target]))

@@ -22,20 +22,24 @@ import pytest
 
 from bellhop import __version__
 from bellhop.cli.main import cli
-from bellhop.errors import InvalidError, MissingError
+from bellhop.engine.pods import IMAGE as DEFAULT_IMAGE
+from bellhop.errors import InvalidError, MissingError, PermanentError
 from infra.lab.processes import Nursery
 from infra.lab.terraform import find_terraform
 from infra.package.files import build_id
 from infra.release.archives import packed
 from infra.release.checkout import Checkout, check_out
+from infra.release.image import archive_name, forwarder_image
 from infra.release.notes import notes
 from tests.docs.terminal import Terminal, typed
+from tests.infra.base_image import build_base_image, buildah
 from tests.infra.image import Dockerfile
 
 pytestmark = pytest.mark.timeout(300)  # Whichever test comes first builds and installs.
 
 ROOT = Path(__file__).parents[2]
 NAME = f"bellhop-{__version__}"
+IMAGE = archive_name(Checkout(root=ROOT, version=__version__, time=0, tagged=False))
 
 # Without any extra only the modules of a cloud may lack something.
 IMPORT_ALL = """
@@ -74,22 +78,30 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def build(checkout: Path) -> Path:
+def build(checkout: Path, base: str) -> Path:
     """Build what needs no zips of functions; tests of packages build those."""
-    subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "infra.release", "--no-packages"],
         cwd=checkout,
-        env={**os.environ, "PYTHONPATH": f"{checkout}:{checkout / 'shared'}"},
-        check=True,
+        env={**os.environ, "PYTHONPATH": f"{checkout}:{checkout / 'shared'}", "BASE": base},
+        check=False,
         capture_output=True,
+        text=True,
     )
+    assert done.returncode == 0, done.stderr
     return checkout / "dist" / "release"
 
 
 @pytest.fixture(scope="module")
-def released(checkout: Path) -> Path:
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A base image for the forwarder's."""
+    return build_base_image(tmp_path_factory.mktemp("base") / "base.oci.tar")
+
+
+@pytest.fixture(scope="module")
+def released(checkout: Path, base: str) -> Path:
     """The files of a release."""
-    return build(checkout)
+    return build(checkout, base)
 
 
 @pytest.fixture(scope="module")
@@ -126,18 +138,19 @@ def test_has_the_sums_of_all_its_files(released: Path) -> None:
         f"{NAME}-terraform.tar.gz",
         f"bellhop_fleet-{__version__}-py3-none-any.whl",
         f"bellhop_fleet-{__version__}.tar.gz",
+        IMAGE,
     }
     lines = (released / "SHA256SUMS").read_text().splitlines()
     assert lines == [f"{digest}  {name}" for name, digest in sorted(found.items())]
 
 
-def test_a_second_build_makes_the_same_bytes(checkout: Path, released: Path) -> None:
+def test_a_second_build_makes_the_same_bytes(checkout: Path, released: Path, base: str) -> None:
     """Later, of files that were written later: all that counts is the commit."""
     first = sums(released)
     for path in checkout.rglob("*.py"):
         path.touch()
 
-    assert sums(build(checkout)) == first
+    assert sums(build(checkout, base)) == first
 
 
 def test_the_wheel_has_the_library_alone(released: Path) -> None:
@@ -184,6 +197,53 @@ def test_the_modules_find_their_packages(released: Path, tmp_path: Path) -> None
         check=True,
         capture_output=True,
     )
+
+
+def test_the_image_runs_the_forwarder(released: Path, tmp_path: Path) -> None:
+    """Loaded from its archive, under the name that `register` installs by default, as nobody."""
+    index = json.loads(_member(released / IMAGE, "index.json"))
+    [manifest] = index["manifests"]
+    container = buildah(tmp_path, "from", f"oci-archive:{released / IMAGE}").strip()
+    found = json.loads(buildah(tmp_path, "inspect", container))["OCIv1"]
+    config = found["config"]
+    run = ("run", "--isolation=chroot", container, "--", *config["Entrypoint"], "--help")
+
+    assert manifest["annotations"]["org.opencontainers.image.ref.name"] == (
+        f"docker.io/library/{DEFAULT_IMAGE}"
+    )
+    assert config["User"] == "65532:65532"
+    assert found["architecture"] in IMAGE
+    assert "--kubeconfig" in buildah(tmp_path, *run)
+
+
+def _member(archive: Path, name: str) -> bytes:
+    with tarfile.open(archive) as opened:
+        member = opened.extractfile(name)
+        assert member
+        return member.read()
+
+
+def test_says_how_to_go_on_without_the_image(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its base, and without buildah, a user hears which and how to leave it out."""
+    made = check_out(checkout)
+    monkeypatch.setenv("BASE", f"oci-archive:{tmp_path / 'none.tar'}")
+
+    with pytest.raises(PermanentError, match=r"(?s)buildah failed: .*none\.tar.*set IMAGE=no"):
+        forwarder_image(made)
+    monkeypatch.setenv("PATH", _only(tmp_path / "bin", "git"))
+    with pytest.raises(MissingError, match="buildah is not on PATH; install it, or set IMAGE=no"):
+        forwarder_image(made)
+
+
+def _only(folder: Path, program: str) -> str:
+    """Make a PATH with one program."""
+    folder.mkdir()
+    found = shutil.which(program)
+    assert found
+    (folder / program).symlink_to(found)
+    return str(folder)
 
 
 def test_packages_unpack_to_where_examples_look(tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""The forwarder's image as an OCI archive: buildah builds it of the Dockerfile, without a daemon."""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bellhop.engine.pods import IMAGE
+from bellhop.errors import MissingError, PermanentError
+from infra.release.archives import tarred
+from infra.release.checkout import Checkout
+
+_SOURCES = ("infra/forwarder", "shared/bellhop")
+_DOCKERFILE = "infra/forwarder/Dockerfile"
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_MIRRORS = ("BASE", "PIP_INDEX_URL")
+
+
+def archive_name(checkout: Checkout) -> str:
+    """Return the name of the archive, which ends with the architecture of this machine."""
+    machine = platform.machine()
+    architecture = _ARCHITECTURES.get(machine, machine)
+    return f"bellhop-forwarder-{checkout.version}-{architecture}.oci.tar"
+
+
+def forwarder_image(checkout: Checkout) -> bytes:
+    """Build the image of the commit for the architecture of this machine, as an OCI archive.
+
+    The same base and commit make the same bytes. The variables BASE and PIP_INDEX_URL replace the
+    base image and the package index, for networks that reach only mirrors.
+
+    Raises:
+        MissingError: buildah is not on PATH.
+        PermanentError: buildah cannot build it, for example without the base image's registry.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        context, layout = folder / "context", folder / "layout"
+        with tarfile.open(fileobj=io.BytesIO(checkout.archive(_SOURCES))) as opened:
+            opened.extractall(context, filter="data")
+        root = context / checkout.name
+        _run(
+            *("buildah", *_storage(folder), "build", "--quiet", *_arguments()),
+            # The kernel's namespaces are not needed, so that it builds inside a container, too.
+            *("--isolation", "chroot", "--timestamp", str(checkout.time)),
+            *("--ignorefile", str(root / f"{_DOCKERFILE}.dockerignore")),
+            *("--file", str(root / _DOCKERFILE)),
+            # The whole name: containerd takes the name of an archive as it is.
+            *("--tag", f"oci:{layout}:docker.io/library/{IMAGE}", str(root)),
+        )
+        paths = (path for path in layout.rglob("*") if path.is_file())
+        files = {str(path.relative_to(layout)): path.read_bytes() for path in paths}
+        # buildah's own archives hold the time at which they were packed.
+        return tarred(files, checkout.time)
+
+
+def _storage(folder: Path) -> tuple[str, ...]:
+    """Return options by which nothing of a build stays on the machine."""
+    return (
+        *("--storage-driver", "vfs"),
+        *("--root", str(folder / "store"), "--runroot", str(folder / "run")),
+    )
+
+
+def _arguments() -> Iterator[str]:
+    for name in _MIRRORS:
+        if value := os.environ.get(name):
+            yield f"--build-arg={name}={value}"
+
+
+def _run(*command: str) -> None:
+    try:
+        subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - no shell
+    except FileNotFoundError as error:
+        raise MissingError(
+            "cannot build the forwarder's image: buildah is not on PATH; install it, or set"
+            " IMAGE=no"
+        ) from error
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip()
+        raise PermanentError(
+            f"cannot build the forwarder's image: buildah failed: {said[-1000:]}; mend it, or set"
+            " IMAGE=no"
+        ) from error
