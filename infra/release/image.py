@@ -1,4 +1,4 @@
-"""The forwarder's image as an OCI archive: buildah builds it of the Dockerfile, without a daemon."""
+"""The forwarder's image as an OCI archive, which buildah builds without a daemon."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_the_pages_run_as_they_are_written(
             if told.startswith("bellhop logs"):
                 tell(logging, stand)
             shell.follow(replace(line, command=told), patience=90)
-            if "--install" in told:
+            if "--image" in told:
                 pod.run()
             if told.startswith("bellhop apply"):
                 rings(stand, pod)

@@ -397,7 +397,7 @@ def test_the_page_runs_as_it_is_written_and_leaves_nothing(
                     if "cluster-eks" in line.command:  # There is no EKS; tests/cli registers one.
                         continue
                     terminal.follow(here(line, stack, fleet, kubeconfig), patience=90)
-                    if "--install" in line.command:
+                    if "--image" in line.command:
                         pod.run()
                     if line.command.startswith("bellhop apply"):
                         rings(fleet, pod)

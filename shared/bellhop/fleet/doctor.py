@@ -64,7 +64,7 @@ _ROLE = GVK("rbac.authorization.k8s.io", "v1", "ClusterRole")
 _BINDING = GVK("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding")
 _DEPLOYMENT = GVK("apps", "v1", "Deployment")
 _AGAIN = "register the cluster again: `bellhop register cluster`"
-_INSTALL = "register the cluster again with its forwarder: `bellhop register cluster --install`"
+_INSTALL = "register the cluster again with its forwarder: `bellhop register cluster`"
 
 
 class Sign(NamedTuple):

@@ -62,6 +62,7 @@ from bellhop.fleet.unwiring import (
     twin,
 )
 from bellhop.model.gvk import Resource
+from bellhop.model.identity import MANAGER
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.record import Cluster, Issuer
 from bellhop.ports.store import ABSENT
@@ -78,6 +79,13 @@ _NAMESPACE = "Namespace"
 _LASTING = timedelta(days=30)
 """Credentials that end before are ones that somebody will have to think of."""
 
+_WITHOUT_INSTALLING = "; --no-install needs fewer, and leaves the forwarder's pods to you"
+
+_NO_REGISTRY = (
+    f"the forwarder's image '{IMAGE}' has no registry: load it into the cluster's nodes, or"
+    " register again with --image"
+)
+
 _NO_FORWARDER = (
     "no forwarder is in the cluster yet, and nothing rings; register again with --install, or apply"
     " what --print-manifests writes"
@@ -90,8 +98,9 @@ _TRIES = 3
 class Registration(Struct, frozen=True):
     """What a user asks for; `labels` of None keeps those the cluster has.
 
-    `twice` takes a cluster that is registered under another name already; `install` brings the
-    forwarder's pods, with `image`, or where that is empty with the one they have; by `direct` the
+    `twice` takes a cluster that is registered under another name already; `install` deploys the
+    forwarder's pods, with `image`, or where that is empty with the one they have; None deploys them
+    unless another field manager applies their Deployment; by `direct` the
     API server calls ingest itself, and there is no forwarder; nor is there where it sends its log
     by the files in the folder `audit`. `managed` is what its cloud calls it: then its kubeconfig is
     good for minutes, and is not stored. `renews` is when the cluster was registered that this one
@@ -108,7 +117,7 @@ class Registration(Struct, frozen=True):
     forwarder_url: str = ""
     forwarder: bool = True
     twice: bool = False
-    install: bool = False
+    install: bool | None = False
     image: str = ""
     direct: bool = False
     audit: Path | None = None
@@ -141,7 +150,10 @@ class Registration(Struct, frozen=True):
 
 
 class Registered(Redacted, frozen=True):
-    """What came of it; `secret` is the forwarder's, as it was applied, `image` that of its pods."""
+    """What came of it; `secret` is the forwarder's, as it was applied, `image` that of its pods.
+
+    `installed` says whether this registration applied the pods.
+    """
 
     secret_fields: ClassVar[Collection[str]] = ("secret",)
     cluster: Cluster
@@ -149,6 +161,7 @@ class Registered(Redacted, frozen=True):
     warnings: Sequence[str] = field(default_factory=tuple)
     secret: Mapping[str, Any] | None = None
     image: str = ""
+    installed: bool = False
 
 
 def register(here: Installation, spec: Registration, *, pause: Pause = time.sleep) -> Registered:
@@ -216,6 +229,7 @@ class _Attempt:
         self._old = kept.value if kept else None
         self._uid = ""
         self._image = ""
+        self._installs = False
         self._mine = InstallationId("")
         self._taken = ""
         self._issuer: Issuer | None = None
@@ -245,7 +259,7 @@ class _Attempt:
                 cluster = self._leave(cluster)
         secret = forwarder.secret if forwarder else None
         again = self._old is not None
-        return Registered(cluster, again, self._warnings, secret, self._image)
+        return Registered(cluster, again, self._warnings, secret, self._image, self._installs)
 
     # Before anything is changed ---------------------------------------------------------------
 
@@ -281,17 +295,20 @@ class _Attempt:
         )
         cluster.refuse_too_much()
         self._resources = watched(self._kube, self._here.catalogs.current(), cluster)
+        self._installs = self._decide_to_install()
         missing = missing_for_watching(
             self._kube,
             self._resources,
             ringing=spec.forwarder and not spec.audit,
-            installing=spec.install,
+            installing=self._installs,
             direct=spec.direct,
         )
         if missing:
             raise DeniedError(
                 f"cannot register cluster '{spec.key}': its credentials lack rights, which the"
-                " how-to 'Register a cluster' lists: they " + "; they ".join(missing)
+                " how-to 'Register a cluster' lists: they "
+                + "; they ".join(missing)
+                + (_WITHOUT_INSTALLING if self._installs and spec.install is None else "")
             )
         if spec.forwarder and not self._bare:
             self._issuer = self._ask_for_keys()
@@ -366,13 +383,31 @@ class _Attempt:
         """Return what is to be there before anybody rings, and note which image the pods have."""
         there = self._deployment()
         self._image = image_of(there) if there else ""
-        if not self._spec.install:
+        if not self._installs:
             if there is None and not self._spec.forwarder_url:
                 self._warnings.append(_NO_FORWARDER)
             return forwarder_rights()
         manifests = self._spec.manifests(self._image)
         [self._image] = (image_of(each) for each in manifests if each["kind"] == DEPLOYMENT.kind)
+        if self._image == IMAGE and there is None:
+            self._warnings.append(_NO_REGISTRY)
         return manifests
+
+    def _decide_to_install(self) -> bool:
+        """Leave a Deployment that another field manager applies, as a GitOps tool does.
+
+        Without the right to read it, a new cluster is refused for that, and a renewal installs
+        nothing.
+        """
+        if self._spec.install is not None:
+            return self._spec.install
+        there = self._deployment()
+        if there is None:
+            return True
+        if not there:
+            return self._old is None
+        managers = there["metadata"].get("managedFields", [])
+        return any(each.get("manager") == MANAGER for each in managers)
 
     def _deployment(self) -> Mapping[str, Any] | None:
         """Read the forwarder's Deployment; None if it is not there, empty if nobody may look."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from click.testing import Result
+from kubernetes.config import new_client_from_config
+from kubernetes.dynamic import DynamicClient
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.engine.pods import IMAGE as DEFAULT_IMAGE
 from bellhop.engine.wiring import NAME, NAMESPACE
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import GVK
@@ -50,6 +53,57 @@ def test_installs_the_forwarder_and_says_so(register: Bellhop, kube: KubeClient)
     assert 8443 in [each["port"] for each in called]
 
 
+def test_installs_the_forwarder_by_default(register: Bellhop, kube: KubeClient) -> None:
+    """The image of the release; as it has no registry, a user hears where it must be."""
+    result = register(*INGEST)
+
+    assert result.exit_code == 0, result.output
+    assert set(installed(kube)) == {*FORWARDER}
+    assert f"image {DEFAULT_IMAGE}\n" in result.stdout
+    assert "has no registry: load it into the cluster's nodes" in result.stderr
+    assert "warning: no forwarder is in the cluster" not in result.stderr
+    assert "has no registry" not in register(*INGEST).stderr
+
+
+@pytest.mark.usefixtures("kube")
+def test_an_image_for_all_clusters_is_set_once(
+    register: Bellhop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable of the environment does as --image does, and the option comes first."""
+    monkeypatch.setenv("BELLHOP_FORWARDER_IMAGE", IMAGE)
+
+    assert f"image {IMAGE}\n" in register(*INGEST).stdout
+    assert f"image {IMAGE}2\n" in register(*INGEST, "--image", f"{IMAGE}2").stdout
+
+
+def test_leaves_a_forwarder_that_another_tool_applies(
+    register: Bellhop, kube: KubeClient, kubeconfig: Path
+) -> None:
+    """A renewal changes nothing of the Deployment that a GitOps tool applies, unless asked to."""
+    printed = register("--print-manifests", "--image", IMAGE, *INGEST).stdout
+    _apply_as("gitops", yaml.safe_load_all(printed), kubeconfig)
+    before = installed(kube)
+    result = register(*INGEST, "--image", f"{IMAGE}2")
+
+    assert result.exit_code == 0, result.output
+    assert installed(kube) == before
+    assert "installed" not in result.stdout
+    assert f"image {IMAGE}2\n" in register(*INGEST, "--install", "--image", f"{IMAGE}2").stdout
+
+
+def _apply_as(manager: str, manifests: Iterable[dict[str, Any]], kubeconfig: Path) -> None:
+    client = DynamicClient(new_client_from_config(str(kubeconfig)))
+    for each in manifests:
+        kind = client.resources.get(api_version=each["apiVersion"], kind=each["kind"])
+        kind.server_side_apply(
+            body=each,
+            name=each["metadata"]["name"],
+            namespace=each["metadata"].get("namespace"),
+            field_manager=manager,
+            force_conflicts=True,
+        )
+
+
 def test_installing_twice_changes_nothing_of_its_pods(register: Bellhop, kube: KubeClient) -> None:
     """No pod is replaced, its image and what somebody else added to the Deployment stay."""
     register("--install", "--image", IMAGE, *INGEST)
@@ -83,6 +137,13 @@ def test_installs_nothing_without_the_rights(
     assert "may not get, create, patch or delete deployments.apps in namespace" in refused.stderr
     assert here.records.clusters.get(KEY) is None
     assert kube.get(GVK("", "v1", "Namespace"), "", NAMESPACE) is None
+    by_default = register(*INGEST, path=path)
+    assert by_default.exit_code == 1
+    assert "; --no-install needs fewer, and leaves the forwarder's pods to you" in by_default.stderr
+    without = register("--no-install", *INGEST, path=path)
+    assert without.exit_code == 0, without.stderr
+    renewed = register(*INGEST, path=path)
+    assert renewed.exit_code == 0, renewed.stderr
     path = limited(kube, source_cluster, tmp_path, rules)
     taken = register("--install", *INGEST, path=path)
     assert taken.exit_code == 0, taken.stderr

@@ -83,6 +83,7 @@ def test_says_what_it_did_and_no_secret(register: Bellhop, kube: KubeClient) -> 
         "labels",
         "forwarder",
         "applied",
+        "installed",
         "next",
     ]
     secret = entries(kube)

@@ -33,11 +33,11 @@ _EXAMPLE = (
     "bellhop register cluster --namespace prod --cluster eu-1 --kubeconfig eu-1.kubeconfig"
     " --labels env=prod,region=eu"
 )
-_INSTALL = f"{_EXAMPLE} --install --image registry.example.com/bellhop-forwarder:{__version__}"
-_EKS = "bellhop register cluster-eks prod/eu-1 --eks eu-1 --labels env=prod --install"
-_GKE = "bellhop register cluster-gke prod/eu-1 --gke europe-west1/eu-1 --labels env=prod --install"
+_INSTALL = f"{_EXAMPLE} --image registry.example.com/bellhop-forwarder:{__version__}"
+_EKS = "bellhop register cluster-eks prod/eu-1 --eks eu-1 --labels env=prod"
+_GKE = "bellhop register cluster-gke prod/eu-1 --gke europe-west1/eu-1 --labels env=prod"
 
-_FILES = "bellhop register cluster -f clusters/ --install"
+_FILES = "bellhop register cluster -f clusters/"
 
 _HEAD = """\
 # The forwarder of a cluster, as `bellhop register cluster --print-manifests` writes it.
@@ -61,7 +61,7 @@ class _Wishes(Struct, frozen=True):
     labels: str | None
     forwarder_url: str
     forwarder: bool
-    install: bool
+    install: bool | None
     print_manifests: bool
     show_secrets: bool
     image: str
@@ -74,6 +74,14 @@ class _Wishes(Struct, frozen=True):
     paused: bool
     active_from: str | None
     active_to: str | None
+
+    @property
+    def installs(self) -> bool | None:
+        """Say whether to deploy the forwarder; None if nobody else does."""
+        if self.install is not None:
+            return self.install
+        in_cluster = self.forwarder and not (self.forwarder_url or self.direct or self.audit)
+        return None if in_cluster and not self.print_manifests else False
 
     def refuse_contradictions(self) -> None:
         """Refuse options that leave nothing to each other."""
@@ -134,9 +142,10 @@ _OPTIONS = (
         help="Have the cluster ring; without, sweeps alone find what happens.",
     ),
     click.option(
-        "--install",
-        is_flag=True,
-        help="Put the forwarder into the cluster, with its Service and network policy.",
+        "--install/--no-install",
+        default=None,
+        help="Deploy the forwarder in the cluster, with its Service and network policy; the"
+        " default, unless another tool applies its Deployment.",
     ),
     click.option(
         "--print-manifests",
@@ -150,6 +159,8 @@ _OPTIONS = (
     click.option(
         "--image",
         default="",
+        envvar="BELLHOP_FORWARDER_IMAGE",
+        show_envvar=True,
         help="The forwarder's image, as the cluster's nodes pull it; else the one it has, or"
         f" bellhop-forwarder:{__version__}.",
     ),
@@ -243,9 +254,9 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     credentials, labels, the sender's token and the forwarder's certificate, and goes on ringing
     meanwhile.
 
-    The forwarder itself comes with --install, or by whatever applies what --print-manifests
-    writes to standard output. With --direct, --audit or --no-forwarder there is none, and nothing
-    of one is applied.
+    The forwarder is deployed, too, unless --no-install is given or a GitOps tool applies what
+    --print-manifests writes to standard output. With --direct, --audit or --no-forwarder there is
+    none, and nothing of one is applied.
 
     With -f, every cluster that the files declare is registered, or changed to match. If one fails,
     the others are registered all the same, and the exit code is 1.
@@ -402,7 +413,7 @@ def _specified(
         forwarder=wishes.forwarder,
         twice=wishes.allow_twice,
         take_over=wishes.take_over,
-        install=wishes.install,
+        install=wishes.installs,
         image=wishes.image,
         direct=wishes.direct,
         audit=wishes.audit,
@@ -528,7 +539,7 @@ def _tell(done: Registered, spec: Registration, *, err: bool) -> None:
         ]
     else:
         lines.append("  forwarder    none: sweeps alone find what happens")
-    if spec.install:
+    if done.installed:
         lines.append(
             f"  installed    its Deployment, Service and NetworkPolicy; image {done.image}"
         )
