@@ -11,7 +11,7 @@ UV     := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip
 # Images that are to stay small set it: each process would compile again all that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo package release terraform test test-rest test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
+.PHONY: help install control-plane demo package release site terraform test test-rest test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -32,6 +32,9 @@ package: install ## Build the functions' packages into dist; CLOUD=gcp for one, 
 
 release: install ## Build the files of a release into dist/release; PACKAGES=no IMAGE=no for fewer
 	@$(BIN)/python -m infra.release $(if $(filter no,$(PACKAGES)),--no-packages) $(if $(filter no,$(IMAGE)),--no-image)
+
+site: install ## Build the documentation as a site into dist/site, and check its links
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs 2 -c infra/site . dist/site
 
 ##@ Work on it
 install: $(READY) ## Make the virtual environment in .venv, with locked versions

@@ -39,7 +39,7 @@ _LONG = ("tests/terraform/test_deployed.py", "tests/terraform/test_regions.py")
 
 _REST = re.compile(
     r"tests/(benchmarks|cli|fakes|functions|golden|package|terraform)/"
-    r"|tests/infra/test_(demo|forwarder_(flood|image|nats|outages)|lab_|release)"
+    r"|tests/infra/test_(demo|forwarder_(flood|image|nats|outages)|lab_|release|site)"
     r"|tests/contract/test_(live|(?!kube)\w+_api_server)"
     r"|tests/flow/test_(checks|isolation|nats|outages|processes|renewing|steps)"
     r"|tests/unit/gotemplate/test_oracle"

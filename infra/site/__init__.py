@@ -1,0 +1,1 @@
+"""The documentation as a site, which `make site` builds with Sphinx."""
