@@ -64,7 +64,7 @@ _NOT_TRACED = (
     *("functions/test_mov", "functions/test_mixed", "cli/test_secrets"),
     *("stages/test_ingest_hostile", "stages/test_loops"),
     *("stages/test_deaths", "wherever_it_dies", "whichever_write_was_the_last"),
-    *("an_import_that_was_killed", "functions/test_gcp_pages", "functions/test_imports"),
+    *("a_restore_that_was_killed", "functions/test_gcp_pages", "functions/test_imports"),
 )
 """Among it, what mostly waits for a cloud's queues, runs functions where nothing is traced, goes
 through the same lines thousands of times, or does again what others do, by other rights or in the
