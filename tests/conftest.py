@@ -41,7 +41,7 @@ _REST = re.compile(
     r"tests/(benchmarks|cli|fakes|functions|golden|package|terraform)/"
     r"|tests/infra/test_(demo|forwarder_(flood|image|nats|outages)|lab_|release)"
     r"|tests/contract/test_(live|(?!kube)\w+_api_server)"
-    r"|tests/flow/test_(checks|isolation|nats|outages|processes|renewing|steps)"
+    r"|tests/flow/test_(checks|isolation|nats|operating|outages|processes|renewing|steps)"
     r"|tests/unit/gotemplate/test_oracle"
 )
 """What only `make check` runs, beside what is marked so: clouds from Terraform to zips, our tools,
