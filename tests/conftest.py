@@ -41,7 +41,7 @@ _REST = re.compile(
     r"tests/(benchmarks|cli|fakes|functions|golden|package|terraform)/"
     r"|tests/infra/test_(demo|forwarder_(flood|image|nats|outages)|lab_|release|site)"
     r"|tests/contract/test_(live|(?!kube)\w+_api_server)"
-    r"|tests/flow/test_(checks|isolation|nats|outages|processes|renewing|steps)"
+    r"|tests/flow/test_(checks|isolation|nats|operating|outages|processes|renewing|steps)"
     r"|tests/unit/gotemplate/test_oracle"
 )
 """What only `make check` runs, beside what is marked so: clouds from Terraform to zips, our tools,
@@ -64,7 +64,7 @@ _NOT_TRACED = (
     *("functions/test_mov", "functions/test_mixed", "cli/test_secrets"),
     *("stages/test_ingest_hostile", "stages/test_loops"),
     *("stages/test_deaths", "wherever_it_dies", "whichever_write_was_the_last"),
-    *("an_import_that_was_killed", "functions/test_gcp_pages", "functions/test_imports"),
+    *("a_restore_that_was_killed", "functions/test_gcp_pages", "functions/test_imports"),
 )
 """Among it, what mostly waits for a cloud's queues, runs functions where nothing is traced, goes
 through the same lines thousands of times, or does again what others do, by other rights or in the

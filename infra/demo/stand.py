@@ -196,6 +196,7 @@ class Stand:
         """Let go of the state folder; the nursery ends the processes."""
         if self._opened:
             self._opened.close()
+            self._opened = None
 
     # Processes ----------------------------------------------------------------------------------
 

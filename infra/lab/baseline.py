@@ -71,6 +71,15 @@ class Baseline:
                 self._await_caches(get, *touched)
         raise UnreachableError(f"cannot reset '{self._prefix}': it keeps changing")
 
+    def mentions(self, *words: str) -> list[str]:
+        """List the remembered keys that have one of these words in their name or value."""
+        sought = [word.encode() for word in words]
+        return sorted(
+            key
+            for key, entry in self._entries.items()
+            if any(word in key.encode() or word in entry.value for word in sought)
+        )
+
     def _restore_once(self) -> tuple[set[str], int] | None:
         now = self._read(values=False)
         extra = now.keys() - self._entries.keys()

@@ -107,8 +107,8 @@ ELSEWHERE = {
     "dead-letters": "below",
     "doctor": "below",
     "evaluate": "from files alone, or a declared source: tests/unit/cli/test_trials.py",
-    "export": "below, tests/cli/test_moving.py, tests/unit/cli/test_moving.py",
-    "import": "below, tests/cli/test_moving.py, tests/unit/cli/test_moving.py",
+    "backup": "below, tests/cli/test_moving.py, tests/unit/cli/test_moving.py",
+    "restore": "below, tests/cli/test_moving.py, tests/unit/cli/test_moving.py",
     "logs": "tests/cli/test_logs.py",
     "register": "tests/cli/test_register.py",
     "render": "from files alone",
@@ -329,9 +329,9 @@ def test_moves_into_a_cloud_and_back(house: House, tmp_path: Path) -> None:
         seen.append([here(*line.split()).stdout for line in MOVING])
         here.opened.close()
         # With --leave a cloud is waited for: its functions look now and then whether it was left.
-        left = here("export", archive, *passphrase)
+        left = here("backup", archive, *passphrase)
         assert left.exit_code == 0, left.output
-        filled = there("import", archive, "--copy", *passphrase)
+        filled = there("restore", archive, "--copy", *passphrase)
         assert filled.exit_code == 0, filled.output
         here = there
     seen.append([here(*line.split()).stdout for line in MOVING])

@@ -48,7 +48,7 @@ def test_goes_to_another_one_on_aws(
     arn = prod.services.client("eks").describe_cluster(name=eks(prod))["cluster"]["arn"]
     register(prod, arn)
     may(prod, policy("operator", prod))
-    done = prod("export", archive, *told, **identity(prod))
+    done = prod("backup", archive, *told, **identity(prod))
     assert (done.exit_code, done.stderr) == (0, "")
 
     for account, said in (
@@ -60,7 +60,7 @@ def test_goes_to_another_one_on_aws(
         roles = {"deploy": f"arn:aws:iam::{account}:role/x-deploy"}
         there = on_aws(tmp_path / account, made, roles=roles)
         may(there, policy("operator", there))
-        filled = there("import", archive, "--copy", *told, **identity(there))
+        filled = there("restore", archive, "--copy", *told, **identity(there))
         assert filled.exit_code == 0, filled.stderr
         assert said in filled.stderr
         kept = there.here.records.clusters.get("prod/eu-2")
@@ -73,7 +73,7 @@ def test_goes_to_another_one_on_aws(
 def test_who_reads_makes_no_archive(prod: House, archive: str, told: tuple[str, str]) -> None:
     """It would have the credentials of all clusters."""
     may(prod, policy("read-only", prod))
-    denied = prod("export", archive, *told, **identity(prod))
+    denied = prod("backup", archive, *told, **identity(prod))
 
     assert (denied.exit_code, "AWS denies it" in denied.stderr) == (75, True)
     assert not Path(archive).exists()
@@ -84,9 +84,9 @@ def test_a_cluster_of_eks_is_reached_from_no_machine(
 ) -> None:
     """Whoever imports one is told, and what to do instead."""
     register(bellhop_local, "arn:aws:eks:eu-west-1:123456789012:cluster/own")
-    assert bellhop_local("export", archive, *told).exit_code == 0
+    assert bellhop_local("backup", archive, *told).exit_code == 0
     there = ("--state", str(tmp_path / "there"))
-    filled = bellhop_local("import", archive, "--copy", *told, *there)
+    filled = bellhop_local("restore", archive, "--copy", *told, *there)
 
     assert filled.exit_code == 0
     assert filled.stderr == (
@@ -100,9 +100,9 @@ def test_a_cluster_of_gke_is_reached_by_accounts_alone(
 ) -> None:
     """On Google Cloud others are to be let in; elsewhere a kubeconfig is needed."""
     register(bellhop_local, "projects/lab-7/locations/europe-west1/clusters/own")
-    assert bellhop_local("--context", "lab", "export", archive, *told).exit_code == 0
-    there = google_house("import", archive, "--copy", *told)
-    here = bellhop_local("import", archive, "--copy", *told, "--state", str(tmp_path / "there"))
+    assert bellhop_local("--context", "lab", "backup", archive, *told).exit_code == 0
+    there = google_house("restore", archive, "--copy", *told)
+    here = bellhop_local("restore", archive, "--copy", *told, "--state", str(tmp_path / "there"))
 
     assert (there.exit_code, here.exit_code) == (0, 0)
     assert "`bellhop register cluster-gke prod/eu-2 --gke projects/lab-7/" in there.stderr
@@ -117,9 +117,9 @@ def test_a_cluster_that_is_called_from_nowhere_else_is_named(
     bellhop_local.here.secrets.put(
         "kubeconfig/prod/eu-3", json.dumps(kubeconfig.to_dict()).encode()
     )
-    assert bellhop_local("export", archive, *told).exit_code == 0
+    assert bellhop_local("backup", archive, *told).exit_code == 0
     there = ("--state", str(tmp_path / "there"))
-    filled = bellhop_local("import", archive, "--copy", *told, *there)
+    filled = bellhop_local("restore", archive, "--copy", *told, *there)
 
     assert filled.exit_code == 0
     assert filled.stderr == (

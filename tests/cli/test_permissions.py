@@ -133,7 +133,7 @@ def test_who_changes_things_needs_the_operator_policy(
         register,
         *(change for change, _ in CHANGING),
         f"register cluster-eks prod/eu-2 --eks {eks(crowded)}",
-        f"export {tmp_path / 'archive'} --passphrase-file {tmp_path / 'secret'}",
+        f"backup {tmp_path / 'archive'} --passphrase-file {tmp_path / 'secret'}",
         "deregister cluster prod/eu-1",
     ]
     needed = asked(moto, crowded, *LOOKING, *lines)

@@ -156,7 +156,7 @@ def test_who_changes_things_needs_the_operator_role(
         *(change for change, _ in CHANGING),
         # Its API server takes no token of Google's: to find it is what is asked for.
         "register cluster-gke prod/eu-2 --gke own",
-        f"export {tmp_path / 'archive'} --passphrase-file {tmp_path / 'secret'}",
+        f"backup {tmp_path / 'archive'} --passphrase-file {tmp_path / 'secret'}",
         "deregister cluster prod/eu-1",
     ):
         done = crowded(*line.split(), stdin=STDIN, **access.environment)

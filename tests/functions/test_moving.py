@@ -42,7 +42,7 @@ def made(kube: KubeClient) -> dict[str, str]:
 
 def leave(here: Installation) -> io.StringIO:
     file = io.StringIO()
-    moving.export(here, file, PASSPHRASE, leave=True, pause=lambda _: None)
+    moving.backup(here, file, PASSPHRASE, leave=True, pause=lambda _: None)
     file.seek(0)
     return file
 
@@ -79,7 +79,7 @@ def test_an_installation_moves_to_a_machine_and_back(
 
     archive = leave(installation(account.open()))
     embedded = open_state(tmp_path / "state", Settings())
-    moved = moving.fill(embedded.installation, archive, PASSPHRASE)
+    moved = moving.restore(embedded.installation, archive, PASSPHRASE)
     assert (moved.clusters, moved.lost) == (1, [])
     assert embedded.installation.secrets.read("kubeconfig/fleet/east")
     assert "made" in embedded.installation.catalogs.current().triggers
@@ -87,7 +87,7 @@ def test_an_installation_moves_to_a_machine_and_back(
     embedded.close()
 
     again = Account(account.moto, attempts=3, retry_first=1, retry_longest=1)
-    moving.fill(installation(again.open()), archive, PASSPHRASE)
+    moving.restore(installation(again.open()), archive, PASSPHRASE)
     second = Lambda(again)
     second.pump(until=lambda: settled(again))
     assert made(kube) == before
@@ -101,7 +101,7 @@ def test_an_installation_moves_to_a_machine_and_back(
 def test_functions_of_an_installation_that_was_left_work_on_nothing(account: Account) -> None:
     """Messages stay where they are, and a sender is sent away: its forwarder keeps all.
 
-    It takes seconds: an installation on moto is exported and filled again.
+    It takes seconds: an installation on moto is backed up and filled again.
     """
     user, functions = User(account), Lambda(account)
     user.register("east", {}, env="production")
@@ -113,5 +113,5 @@ def test_functions_of_an_installation_that_was_left_work_on_nothing(account: Acc
     assert functions.send("east", batch)["statusCode"] == 503
     with pytest.raises(BusyError):
         functions.tick({}, None)
-    assert moving.fill(user.here, archive, PASSPHRASE).returned
+    assert moving.restore(user.here, archive, PASSPHRASE).returned
     assert functions.send("east", batch)["statusCode"] == 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from msgspec import Struct
@@ -40,6 +41,10 @@ class Called(Struct, frozen=True):
     def eks(self) -> EksClusters:
         """The account's EKS clusters."""
         return EksClusters(self.services)
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Return a block without a snapshot: DynamoDB has none that spans a table."""
+        return nullcontext()
 
     def close(self) -> None:
         """Let go of all connections."""

@@ -37,6 +37,17 @@ def installation(*, create: bool = False) -> Installation:
     return _kept(open_chosen(click.get_current_context(), create=create))
 
 
+def keep_open() -> Opened:
+    """Open the chosen installation for the rest of the command, with what its kind adds to it.
+
+    Raises:
+        MissingError: there is none.
+    """
+    opened = open_chosen(click.get_current_context())
+    _kept(opened)
+    return opened
+
+
 def open_chosen(ctx: click.Context, *, create: bool = False) -> Opened:
     """Open the chosen installation, for who closes it.
 

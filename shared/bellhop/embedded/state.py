@@ -19,7 +19,7 @@ import os
 import secrets as entropy
 import time
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -65,6 +65,10 @@ class Embedded(Struct, frozen=True):
     queues: dict[str, SqliteQueue]
     inboxes: Database
     store: SqliteStore
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Have reads of records within the block see them as they are now; nothing is written."""
+        return self.store.snapshot()
 
     def close(self) -> None:
         """Let go of all files."""

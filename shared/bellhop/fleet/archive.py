@@ -76,7 +76,7 @@ def read_header(file: IO[str]) -> Header:
     Raises:
         InvalidError: the file is no archive, or one of a later version.
     """
-    text = "cannot read the archive: the file is none that `bellhop export` wrote"
+    text = "cannot read the archive: the file is none that `bellhop backup` wrote"
     try:
         told = json.loads(file.readline(_HEADER))
         found = Header(str(told["id"]), bool(told["left"]), str(told["salt"]))
@@ -109,7 +109,7 @@ def read(file: IO[str], passphrase: str, header: Header) -> Iterator[Entry]:
         if entry["kind"] == "end":
             return
         yield entry
-    raise InvalidError("cannot read the archive: its end is missing; export again")
+    raise InvalidError("cannot read the archive: its end is missing; take another backup")
 
 
 def _bound(header: Header, number: int) -> str:

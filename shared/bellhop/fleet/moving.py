@@ -1,16 +1,18 @@
-"""Taking an installation from one place to another: embedded, AWS, Google Cloud.
+"""Backups of an installation, and moves to another place: embedded, AWS, Google Cloud.
 
-    export   mark "left" ─► all that works stops ─► records, opened, and secrets ─► archive
-    import   mark "filling" ─► records, sealed anew, secrets; clusters and gates last
-             ─► a fresh catalog ─► mark "filled" ─► all that could follow is asked for once
+    backup   --leave: mark "left" ─► all workers stop ─► records, opened, and secrets ─► archive
+             without: records as they are at one moment where the store has snapshots
+    restore  mark "filling" ─► records, sealed again, secrets; clusters and gates last
+             ─► a fresh catalog ─► mark "filled" ─► all work is requested once
 
-What was under way in queues is not carried: everything is asked for again instead, and whoever
-finds it done does nothing. Inventories and owners come along, so that nothing is made anew, and
-nothing withdrawn. Forwarders are told the new address by a renewal of each registration; until
-then they keep what the old one, which answers no more, does not take.
+Messages in queues are not carried: all work is requested again instead, and finished work has no
+effect. Inventories and owners come along, so that nothing is re-created or withdrawn. Secrets are
+read after the snapshot is taken: newer credentials are valid for older records, not vice versa.
+Changes of a cluster since the backup are found by a full resync of it. Forwarders learn the new
+address by a renewal of each registration; until then they keep what nobody accepts.
 
-Killed anywhere an import is done again, from the same archive; an export writes nothing but its
-mark, and importing its archive where it was made takes that away.
+A restore that was killed is run again with the same archive. A backup writes nothing but the mark
+of --leave, and restoring its archive where it was made takes that away.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import IO, Any
@@ -55,7 +58,7 @@ Tell = Callable[[int], None]
 
 @dataclass
 class Moved:
-    """What was exported or imported; `lost` are records whose payload is.
+    """What was saved or restored; `lost` are records whose payload is.
 
     `managed` has the names in their clouds of clusters that no stored kubeconfig leads to, and
     `refused` why the kubeconfigs of others are none to follow from here.
@@ -73,22 +76,24 @@ class Moved:
 # Leaving ----------------------------------------------------------------------------------------
 
 
-def export(
+def backup(
     here: Installation,
     file: IO[str],
     passphrase: str,
     *,
     leave: bool = False,
     pause: Pause,
+    snapshot: Callable[[], AbstractContextManager[object]] = nullcontext,
     tell: Tell = lambda _: None,
 ) -> Moved:
     """Write an installation into an archive; with `leave` it does nothing from then on.
 
-    One that was left can be exported again: the archive may be lost, or have been cut short.
+    Records are read within a `snapshot`: workers go on meanwhile. An installation that was left can
+    be backed up again: the archive may be lost, or have been cut short.
 
     Raises:
         InvalidError: the passphrase is too short.
-        BusyError: the installation is being filled.
+        BusyError: the installation is being restored.
     """
     archive.check(passphrase)
     move, number, moved = here.records.moves.get(), os.urandom(16).hex(), Moved()
@@ -99,15 +104,18 @@ def export(
     if leave:
         here.records.moves.put(Move(LEFT, number, here.records.clock.now()))
         pause(NOTICED.total_seconds())
-    archive.write(file, passphrase, _entries(here, moved, tell), number=number, left=leave)
+    with snapshot():
+        archive.write(file, passphrase, _entries(here, moved, tell), number=number, left=leave)
     return moved
 
 
 def _entries(here: Installation, moved: Moved, tell: Tell) -> Iterator[archive.Entry]:
-    for name in here.secrets.names():
-        moved.secrets += 1
-        value = base64.b64encode(here.secrets.read(name)).decode()
-        yield {"kind": "secret", "name": name, "value": value}
+    for name in list(here.secrets.names()):
+        # A cluster may be deregistered meanwhile.
+        with suppress(MissingError):
+            value = base64.b64encode(here.secrets.read(name)).decode()
+            moved.secrets += 1
+            yield {"kind": "secret", "name": name, "value": value}
     places = [
         (item.partition, item.sort) for item in here.records.store.all() if _goes(item.partition)
     ]
@@ -145,7 +153,7 @@ def _rank(partition: str) -> int:
 # Arriving ---------------------------------------------------------------------------------------
 
 
-def fill(
+def restore(
     here: Installation,
     file: IO[str],
     passphrase: str,
@@ -153,7 +161,7 @@ def fill(
     copy: bool = False,
     tell: Tell = lambda _: None,
 ) -> Moved:
-    """Fill a new installation from an archive, or have the one that was left go on.
+    """Fill a new installation from an archive, or reactivate the one that was left with it.
 
     Raises:
         InvalidError: the passphrase is another one, or the archive is damaged; or it is a copy of
@@ -188,19 +196,19 @@ def _returns(here: Installation, header: archive.Header) -> bool:
 def _refuse(here: Installation, header: archive.Header, *, copy: bool) -> None:
     if not (header.left or copy):
         raise InvalidError(
-            "cannot import the archive: the installation that it is of goes on, and two would"
-            " undo each other's work; export with --leave, or say --copy where that one is gone"
+            "cannot restore the archive: its installation may still be active, and two would undo"
+            " each other's work; add --copy if it is lost, or back it up with --leave to move it"
         )
     move = here.records.moves.get()
     if move and move.archive == header.id:
         if move.what == FILLED:
-            raise ConflictError("cannot import the archive: it was imported here before")
+            raise ConflictError("cannot restore the archive: it was restored here before")
         return
     taken = next((item for item in here.records.store.all() if _counts(item.partition)), None)
     if move or taken:
         raise ConflictError(
-            "cannot import the archive: this installation has clusters or declarations of its"
-            " own; import into a new one"
+            "cannot restore the archive: this installation has clusters or manifests of its own;"
+            " restore into a new one"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from msgspec import Struct
@@ -43,6 +44,10 @@ class Called(Struct, frozen=True):
     def gke(self) -> GkeClusters:
         """The GKE clusters that the caller may see."""
         return GkeClusters(self.services)
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Return a block without a snapshot: Firestore would need its time in each read."""
+        return nullcontext()
 
     def close(self) -> None:
         """Let go of all connections."""

@@ -1,7 +1,7 @@
 """That an installation was left for another one, or is being filled: a mark that stops the rest.
 
-export --leave   mark "left" ─► all that works looks at it within half a minute, and stops
-import           mark "filling" ─► … ─► mark "filled"
+backup --leave   mark "left" ─► all that works looks at it within half a minute, and stops
+restore          mark "filling" ─► … ─► mark "filled"
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class Moves:
         if move.what == LEFT:
             raise BusyError(
                 "cannot work on this installation: it was left for another one at"
-                f" {move.at.isoformat(timespec='seconds')}; use that one, or import the archive"
-                " here again to return"
+                f" {move.at.isoformat(timespec='seconds')}; use that one, or restore the"
+                " archive here to return"
             )
         raise BusyError(
-            "cannot work on this installation: an archive is being imported; where that was"
-            " interrupted, import it again"
+            "cannot work on this installation: an archive is being restored; if that was"
+            " interrupted, restore it again"
         )

@@ -1,4 +1,4 @@
-"""`bellhop export` and `bellhop import`: files, passphrases, and who works meanwhile."""
+"""`bellhop backup` and `bellhop restore`: files, passphrases, and who works meanwhile."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def test_moves_from_one_folder_to_another(bellhop: Bellhop, tmp_path: Path, secr
     """The old one refuses to work, and the new one has what it had."""
     archive, there = tmp_path / "archive", str(tmp_path / "there")
     told = ("--passphrase-file", str(secret))
-    left = bellhop("export", str(archive), "--leave", *told)
+    left = bellhop("backup", str(archive), "--leave", *told)
 
-    assert (left.exit_code, left.stdout.split()[:3]) == (0, ["exported", "0", "clusters,"])
+    assert (left.exit_code, left.stdout.split()[:3]) == (0, ["saved", "0", "clusters,"])
     assert archive.stat().st_mode & 0o777 == 0o600
-    filled = bellhop("import", str(archive), *told, "--state", there)
+    filled = bellhop("restore", str(archive), *told, "--state", there)
     assert filled.exit_code == 0, filled.stderr
     assert "watched" in bellhop("get", "eventsources", "--state", there).stdout
     refused = bellhop("apply", "-f", "-", stdin=source(name="more"))
     assert (refused.exit_code, "it was left for another one" in refused.stderr) == (75, True)
     served = bellhop("serve", "--listen", "127.0.0.1:0")
     assert (served.exit_code, "it was left for another one" in served.stderr) == (75, True)
-    returned = bellhop("import", str(archive), *told)
-    assert returned.stdout == "this installation goes on as it was when it was left\n"
+    returned = bellhop("restore", str(archive), *told)
+    assert returned.stdout == "this installation is active again, as it was when it was left\n"
     assert bellhop("apply", "-f", "-", stdin=source(name="more")).exit_code == 0
 
 
@@ -54,9 +54,9 @@ def test_moves_from_one_folder_to_another(bellhop: Bellhop, tmp_path: Path, secr
 def test_asks_for_the_passphrase_unseen(bellhop: Bellhop, tmp_path: Path) -> None:
     """Twice where it seals, once where it opens; it is never shown."""
     archive = str(tmp_path / "archive")
-    sealed = bellhop("export", archive, stdin=f"{PASSPHRASE}\n{PASSPHRASE}\n")
+    sealed = bellhop("backup", archive, stdin=f"{PASSPHRASE}\n{PASSPHRASE}\n")
     opened = bellhop(
-        *("import", archive, "--copy", "--state", str(tmp_path / "x")), stdin=f"{PASSPHRASE}\n"
+        *("restore", archive, "--copy", "--state", str(tmp_path / "x")), stdin=f"{PASSPHRASE}\n"
     )
 
     assert (sealed.exit_code, opened.exit_code) == (0, 0)
@@ -72,17 +72,17 @@ def test_refuses_what_it_cannot_do(bellhop: Bellhop, tmp_path: Path, secret: Pat
     blob.write_bytes(b"\xff\xfe")
     missing = ("--passphrase-file", str(tmp_path / "nothing"))
     for command, said in (
-        (("export", str(archive), *told), "there is such a file; name another one"),
-        (("export", str(tmp_path / "no" / "x"), *told), "No such file or directory"),
+        (("backup", str(archive), *told), "there is such a file; name another one"),
+        (("backup", str(tmp_path / "no" / "x"), *told), "No such file or directory"),
         (
-            ("export", str(tmp_path / "new"), *missing),
+            ("backup", str(tmp_path / "new"), *missing),
             f"cannot read the passphrase in '{missing[1]}'",
         ),
-        (("export", str(tmp_path / "new"), "--passphrase-file", str(blob)), "it is no text"),
-        (("import", str(archive), *told), "the file is none that `bellhop export` wrote"),
-        (("import", str(blob), *told), "the file is none that `bellhop export` wrote"),
-        (("import", str(tmp_path), *told), f"cannot read '{tmp_path}': Is a directory"),
-        (("import", str(tmp_path / "new"), *told), "new': there is no such file"),
+        (("backup", str(tmp_path / "new"), "--passphrase-file", str(blob)), "it is no text"),
+        (("restore", str(archive), *told), "the file is none that `bellhop backup` wrote"),
+        (("restore", str(blob), *told), "the file is none that `bellhop backup` wrote"),
+        (("restore", str(tmp_path), *told), f"cannot read '{tmp_path}': Is a directory"),
+        (("restore", str(tmp_path / "new"), *told), "new': there is no such file"),
     ):
         result = bellhop(*command)
         assert result.exit_code in {1, 2}, command
@@ -97,17 +97,17 @@ def test_refuses_what_it_cannot_do(bellhop: Bellhop, tmp_path: Path, secret: Pat
 def test_says_where_an_archive_is_damaged(bellhop: Bellhop, tmp_path: Path, secret: Path) -> None:
     """Also where a disk has put what is no text."""
     archive, told = tmp_path / "archive", ("--passphrase-file", str(secret))
-    assert bellhop("export", str(archive), *told).exit_code == 0
+    assert bellhop("backup", str(archive), *told).exit_code == 0
     first, second, third, *rest = archive.read_bytes().splitlines(keepends=True)
     archive.write_bytes(b"".join([first, second, b"\xff" + third[1:], *rest]))
-    result = bellhop("import", str(archive), "--copy", *told, "--state", str(tmp_path / "there"))
+    result = bellhop("restore", str(archive), "--copy", *told, "--state", str(tmp_path / "there"))
 
     assert (result.exit_code, "it is damaged at its line 3" in result.stderr) == (2, True)
 
 
 def test_looks_for_the_installation_before_it_asks(bellhop: Bellhop, tmp_path: Path) -> None:
     """Nobody types a passphrase twice for nothing."""
-    result = bellhop("export", str(tmp_path / "archive"), "--state", str(tmp_path / "none"))
+    result = bellhop("backup", str(tmp_path / "archive"), "--state", str(tmp_path / "none"))
 
     assert result.exit_code == 1
     assert "Passphrase" not in result.output
@@ -120,7 +120,7 @@ def test_asks_nobody_where_there_is_no_terminal(tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     state = ("--state", str(tmp_path / "state"))
     done = subprocess.run(
-        [sys.executable, "-m", "bellhop.cli.main", *state, "export", str(archive)],
+        [sys.executable, "-m", "bellhop.cli.main", *state, "backup", str(archive)],
         input=f"{PASSPHRASE}\n{PASSPHRASE}\n",
         capture_output=True,
         text=True,
@@ -138,19 +138,34 @@ def test_asks_nobody_where_there_is_no_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("declared", "served")
-def test_refuses_while_somebody_serves(bellhop: Bellhop, tmp_path: Path, secret: Path) -> None:
-    """What changes while it is read would be half of the one and half of the other."""
+def test_takes_a_backup_beside_serve(bellhop: Bellhop, tmp_path: Path, secret: Path) -> None:
+    """The backup is complete, and the installation stays active."""
+    archive, told = str(tmp_path / "archive"), ("--passphrase-file", str(secret))
+    saved = bellhop("backup", archive, *told)
+    there = ("--state", str(tmp_path / "there"))
+    restored = bellhop("restore", archive, "--copy", *told, *there)
+
+    assert (saved.exit_code, restored.exit_code) == (0, 0)
+    assert "watched" in bellhop("get", "eventsources", *there).stdout
+    assert bellhop("apply", "-f", "-", stdin=source(name="more")).exit_code == 0
+
+
+@pytest.mark.usefixtures("declared", "served")
+def test_refuses_to_leave_and_to_restore_beside_serve(
+    bellhop: Bellhop, tmp_path: Path, secret: Path
+) -> None:
+    """A running `serve` would go on with an installation that was left, or write into another."""
     told = ("--passphrase-file", str(secret))
-    result = bellhop("export", str(tmp_path / "archive"), *told)
+    result = bellhop("backup", str(tmp_path / "archive"), "--leave", *told)
 
     (tmp_path / "other").touch()
-    filled = bellhop("import", str(tmp_path / "other"), *told)
+    filled = bellhop("restore", str(tmp_path / "other"), *told)
 
     busy = "another process, as `bellhop serve`, is at work there; stop it first\n"
     assert (result.exit_code, filled.exit_code) == (75, 75)
-    assert (result.stderr.startswith("error: cannot export '"), result.stderr.endswith(busy)) == (
+    assert (result.stderr.startswith("error: cannot leave '"), result.stderr.endswith(busy)) == (
         True,
         True,
     )
-    assert filled.stderr.startswith("error: cannot import into '")
+    assert filled.stderr.startswith("error: cannot restore into '")
     assert not (tmp_path / "archive").exists()

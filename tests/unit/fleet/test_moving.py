@@ -14,13 +14,14 @@ from msgspec.structs import replace
 
 from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.errors import BusyError, ConflictError, InvalidError
-from bellhop.fleet import moving
+from bellhop.fleet import moving, strays
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.reach import ABROAD
 from bellhop.model.record import Cluster
 from bellhop.ports.store import Item
-from tests.fakes.fleet import Fleet, service
+from tests.fakes import rig
+from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
 
 RULES = join(source(), trigger(), holder("made", config(FOR_EACH), annotations=INSTANTIATE))
@@ -44,13 +45,13 @@ class Place:
         found = self.fleet.installation()
         return replace(found, secrets=self.secrets, inbound=Inbound("", ""))
 
-    def export(self, *, leave: bool = True) -> str:
+    def backup(self, *, leave: bool = True) -> str:
         file = io.StringIO()
-        moving.export(self.here, file, PASSPHRASE, leave=leave, pause=lambda _: None)
+        moving.backup(self.here, file, PASSPHRASE, leave=leave, pause=lambda _: None)
         return file.getvalue()
 
-    def fill(self, archive: str, passphrase: str = PASSPHRASE, *, copy: bool = False) -> Any:
-        return moving.fill(self.here, io.StringIO(archive), passphrase, copy=copy)
+    def restore(self, archive: str, passphrase: str = PASSPHRASE, *, copy: bool = False) -> Any:
+        return moving.restore(self.here, io.StringIO(archive), passphrase, copy=copy)
 
 
 @pytest.fixture
@@ -92,10 +93,10 @@ def test_what_was_there_is_there_and_goes_on(old: Place, make: Callable[..., Pla
     """Nothing is applied anew or withdrawn; later events and deletions have their effect."""
     before = brought(old)
     kube = old.fleet.access.clusters[EAST]
-    archive = old.export()
+    archive = old.backup()
     kube.calls.clear()
     new = make(old)
-    moved = new.fill(archive)
+    moved = new.restore(archive)
     new.fleet.pump()
 
     assert (moved.clusters, moved.secrets, moved.lost) == (1, 1, [])
@@ -119,9 +120,9 @@ def test_says_which_clusters_are_called_from_elsewhere_alone(
         kubeconfig = Kubeconfig(server, token="t")
         old.secrets.put(f"kubeconfig/fleet/{name}", json.dumps(kubeconfig.to_dict()).encode())
     old.secrets.delete("kubeconfig/fleet/east")
-    archive = old.export()
+    archive = old.backup()
     here = replace(make(old).here, reach=ABROAD)
-    moved = moving.fill(here, io.StringIO(archive), PASSPHRASE)
+    moved = moving.restore(here, io.StringIO(archive), PASSPHRASE)
 
     assert moved.refused == {
         "fleet/near": "cluster.server: the host is the machine that calls itself; give the address"
@@ -136,7 +137,7 @@ def test_what_was_under_way_is_done_elsewhere(old: Place, make: Callable[..., Pl
         old.fleet.work(inbox, old.fleet.queues[inbox].receive(1, wait=timedelta(0)))
     assert "for-late" not in brought(old)
     new = make(old)
-    new.fill(old.export())
+    new.restore(old.backup())
     new.fleet.pump()
 
     assert "for-late" in brought(new)
@@ -148,7 +149,7 @@ def test_what_a_queue_keeps_in_the_store_stays(old: Place, make: Callable[..., P
     for partition in ("rest/bellhop-probe", "letter/bellhop-probe"):
         old.here.records.store.put(Item(partition, "7", kept))
     new = make(old)
-    new.fill(old.export())
+    new.restore(old.backup())
 
     partitions = {item.partition for item in new.here.records.store.all()}
     assert "cluster" in partitions
@@ -157,55 +158,91 @@ def test_what_a_queue_keeps_in_the_store_stays(old: Place, make: Callable[..., P
 
 def test_an_installation_that_was_left_declares_nothing(old: Place) -> None:
     """And says where to go; what it was left with has it go on."""
-    archive = old.export()
+    archive = old.backup()
 
     with pytest.raises(BusyError, match="it was left for another one at 2026-01-01T12:00:00"):
         old.fleet.apply(RULES.replace("watched", "other"))
-    assert old.fill(archive).returned
+    assert old.restore(archive).returned
     old.fleet.apply(RULES.replace("for-", "also-"))
     old.fleet.pump()
     assert "also-web-0" in brought(old)
 
 
-def test_one_that_was_left_is_exported_again(old: Place, make: Callable[..., Place]) -> None:
+def test_one_that_was_left_is_backed_up_again(old: Place, make: Callable[..., Place]) -> None:
     """The archive may be lost; the second one counts as the first does."""
-    old.export()
-    archive = old.export(leave=False)
+    old.backup()
+    archive = old.backup(leave=False)
 
     assert json.loads(archive.splitlines()[0])["left"] is True
-    make(old).fill(archive)
-    assert old.fill(archive).returned
+    make(old).restore(archive)
+    assert old.restore(archive).returned
 
 
 def test_a_copy_is_taken_where_that_is_said(old: Place, make: Callable[..., Place]) -> None:
     """Two that work on one cluster would undo each other's work."""
-    archive = old.export(leave=False)
+    archive = old.backup(leave=False)
     new = make(old)
 
-    with pytest.raises(InvalidError, match="the installation that it is of goes on"):
-        new.fill(archive)
-    assert new.fill(archive, copy=True).clusters == 1
+    with pytest.raises(InvalidError, match="its installation may still be active"):
+        new.restore(archive)
+    assert new.restore(archive, copy=True).clusters == 1
     old.fleet.apply(RULES.replace("for-", "also-"))
 
 
 @pytest.mark.rest
+@pytest.mark.parametrize("record", range(1, 32, 5))
+def test_a_backup_beside_working_stages_deletes_nothing_alive(
+    old: Place, make: Callable[..., Place], record: int
+) -> None:
+    """A store without snapshots is read while one event ends and two begin: all come right."""
+    fleet, file, done = old.fleet, io.StringIO(), []
+    first = fleet.access.clusters[EAST].get(SERVICE, "default", "web-0")
+    assert first
+
+    def interrupt(number: int) -> None:
+        if number == record:
+            fleet.drop("east", first)
+            fleet.write("east", service("meanwhile"))
+            fleet.pump()
+            done.append(number)
+
+    kept = {name: uid for name, uid in brought(old).items() if name != "for-web-0"}
+    moving.backup(old.here, file, PASSPHRASE, pause=lambda _: None, tell=interrupt)
+    fleet.write("east", service("later"))
+    fleet.pump()
+    before = brought(old)
+    assert done
+    new = make(old)
+    new.restore(file.getvalue(), copy=True)
+    new.fleet.pump()
+
+    assert kept.items() <= brought(new).items()
+    assert brought(new) == before
+    # The first resync may come before what began after the backup is deployed again.
+    rig.ask_sweep(new.fleet, "east", full=True)
+    new.fleet.pump()
+    assert brought(new) == before
+    assert not list(strays.strays(new.here))
+
+
+@pytest.mark.rest
 @pytest.mark.parametrize("lines", range(1, 30, 4))
-def test_an_import_that_was_killed_is_done_again(
+def test_a_restore_that_was_killed_is_run_again(
     old: Place, make: Callable[..., Place], lines: int
 ) -> None:
     """Half of it works on nothing, and the same archive fills the rest."""
-    before, archive = brought(old), old.export()
+    before, archive = brought(old), old.backup()
     new = make(old)
     with pytest.raises(InvalidError):
-        new.fill("\n".join(archive.splitlines()[: lines + 1]) + "\n")
-    with pytest.raises(BusyError, match="an archive is being imported"):
+        new.restore("\n".join(archive.splitlines()[: lines + 1]) + "\n")
+    with pytest.raises(BusyError, match="an archive is being restored"):
         new.fleet.apply(RULES.replace("for-", "also-"))
-    new.fill(archive)
+    new.restore(archive)
     new.fleet.pump()
 
     assert brought(new) == before
-    with pytest.raises(ConflictError, match="it was imported here before"):
-        new.fill(archive)
+    with pytest.raises(ConflictError, match="it was restored here before"):
+        new.restore(archive)
 
 
 def test_a_place_with_clusters_of_its_own_is_refused(
@@ -215,15 +252,15 @@ def test_a_place_with_clusters_of_its_own_is_refused(
     new = make(old)
     new.fleet.register("west")
 
-    with pytest.raises(ConflictError, match="clusters or declarations of its own"):
-        new.fill(old.export())
+    with pytest.raises(ConflictError, match="clusters or manifests of its own"):
+        new.restore(old.backup())
 
 
 def test_an_archive_tells_nothing_without_its_passphrase(
     old: Place, make: Callable[..., Place]
 ) -> None:
     """Nor does it open with another one, changed, in another order or cut short."""
-    archive = old.export()
+    archive = old.backup()
     lines = archive.splitlines()
     swapped = [lines[0], lines[2], lines[1], *lines[3:]]
     header = json.loads(lines[0])
@@ -241,13 +278,13 @@ def test_an_archive_tells_nothing_without_its_passphrase(
         (json.dumps({**header, "format": 2}), PASSPHRASE, "a newer Bellhop wrote it"),
     ):
         with pytest.raises(InvalidError, match=said):
-            make(old).fill(text, passphrase, copy=True)
+            make(old).restore(text, passphrase, copy=True)
 
 
 def test_a_short_passphrase_is_refused_before_anything_is_left(old: Place) -> None:
     """Whoever has the file may try as many as he can."""
     with pytest.raises(InvalidError, match="take 12 or more"):
-        moving.export(old.here, io.StringIO(), "short", leave=True, pause=lambda _: None)
+        moving.backup(old.here, io.StringIO(), "short", leave=True, pause=lambda _: None)
 
     assert old.fleet.records.moves.get() is None
 
@@ -258,10 +295,10 @@ def test_a_lost_payload_is_named_and_the_rest_moves(old: Place, make: Callable[.
     lost = Item(f"observation/{EAST}", "/v1/Service/default/lost", {**head, "payload": "a/-/b"})
     old.fleet.store.put(lost)
     file = io.StringIO()
-    moved = moving.export(old.here, file, PASSPHRASE, leave=True, pause=lambda _: None)
+    moved = moving.backup(old.here, file, PASSPHRASE, leave=True, pause=lambda _: None)
 
     assert moved.lost == [f"{lost.partition} {lost.sort}"]
-    assert make(old).fill(file.getvalue()).clusters == 1
+    assert make(old).restore(file.getvalue()).clusters == 1
 
 
 def test_forwarders_are_told_where_to_send(old: Place, make: Callable[..., Place]) -> None:
@@ -272,7 +309,7 @@ def test_forwarders_are_told_where_to_send(old: Place, make: Callable[..., Place
     told = Cluster(**{**_fields(kept.value), "forwarder": forwarder})
     old.fleet.records.clusters.put(told)
     new = make(old)
-    new.fill(old.export())
+    new.restore(old.backup())
     moved = new.fleet.records.clusters.get(EAST)
 
     assert moved

@@ -59,11 +59,11 @@ def outcome(fleet: Fleet) -> Outcome:
 
 def moved(old: Place, make: Callable[..., Place]) -> Place:
     """Move, and work on all that is asked for there; the clusters' writes are counted from now."""
-    archive = old.export()
+    archive = old.backup()
     for kube in old.fleet.access.clusters.values():
         kube.calls.clear()
     new = make(old)
-    new.fill(archive)
+    new.restore(archive)
     new.fleet.pump()
     return new
 

@@ -315,13 +315,13 @@ def test_an_archive_brings_senders_along(here: Installation, tmp_path: Path) -> 
     """Their secrets count in the new installation as they did, sealed with its key."""
     token, key = add(here), add(here, "store", signs=True)
     file = io.StringIO()
-    moving.export(here, file, "correct horse battery", pause=lambda _: None)
+    moving.backup(here, file, "correct horse battery", pause=lambda _: None)
     assert token not in file.getvalue()
     file.seek(0)
     opened = open_state(tmp_path / "new", Settings(), clock=here.records.clock)
     there = replace(opened.installation, inbound=Inbound(URL, ""))
 
-    moving.fill(there, file, "correct horse battery", copy=True)
+    moving.restore(there, file, "correct horse battery", copy=True)
 
     assert admits(there, token)
     assert value_of(there.records.senders.get(KEY, "store")).proof == key

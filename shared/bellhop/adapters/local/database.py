@@ -160,6 +160,22 @@ class Database:
                     raise translate(error, self.path) from error
                 raise
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Have all reads of the block see the file as it is now; others write on meanwhile.
+
+        This object can write nothing within the block.
+        """
+        self.rows("PRAGMA query_only = ON")
+        self.rows("BEGIN")
+        try:
+            # The first read fixes the moment.
+            self.rows(_HEADER)
+            yield
+        finally:
+            self.rows("ROLLBACK")
+            self.rows("PRAGMA query_only = OFF")
+
     def change(self) -> int:
         """Return a number that differs once another process, or connection, has written."""
         found: int = self.rows("PRAGMA data_version")[0][0]

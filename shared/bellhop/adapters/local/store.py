@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from bellhop.adapters.local.clock import SystemClock, from_microseconds, to_microseconds
@@ -218,6 +219,10 @@ class SqliteStore:
     def mark(self) -> tuple[int, int]:
         """Return what differs once anybody has put an item, in this process or another one."""
         return self._database.change(), self._writes
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Have reads within the block see the items as they are now; writes within it fail."""
+        return self._database.snapshot()
 
     def close(self) -> None:
         """Close the file."""

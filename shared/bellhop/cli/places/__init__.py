@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
@@ -36,6 +37,10 @@ class Opened(Protocol):
     @property
     def installation(self) -> Installation:
         """What the command works with."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Have reads within the block see one moment, if the store has snapshots."""
         ...
 
     def close(self) -> None:

@@ -53,6 +53,22 @@ def test_makes_its_folder_and_files_for_this_user_alone(database: Database, path
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
+def test_a_snapshot_shows_one_moment_while_others_write(database: Database, path: Path) -> None:
+    """The block sees no later write, writes nothing itself, and leaves nothing locked."""
+    database.rows("INSERT INTO notes VALUES ('before') RETURNING 1")
+    other = Database(path, schema(FIRST))
+    with database.snapshot():
+        other.rows("INSERT INTO notes VALUES ('meanwhile') RETURNING 1")
+        seen = database.rows("SELECT text FROM notes")
+        with pytest.raises(BellhopError):
+            database.rows("INSERT INTO notes VALUES ('mine') RETURNING 1")
+    other.close()
+
+    assert seen == [("before",)]
+    assert database.rows("SELECT text FROM notes") == [("before",), ("meanwhile",)]
+    database.rows("INSERT INTO notes VALUES ('after') RETURNING 1")
+
+
 def test_commits_without_waiting_for_the_disk(database: Database) -> None:
     """The journal is written ahead, and no commit is an fsync."""
     assert database.rows("PRAGMA journal_mode") == [("wal",)]

@@ -1,4 +1,4 @@
-"""`bellhop import`: a new installation, filled from what another one exported."""
+"""`bellhop restore`: a new installation, filled from a backup."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ from bellhop.cli.session import chosen, installation
 
 
 @click.command(
-    "import",
+    "restore",
     cls=Command,
     examples=(
-        "bellhop import bellhop.archive",
-        "bellhop import bellhop.archive --passphrase-file secret.txt",
+        "bellhop restore bellhop.archive",
+        "bellhop restore bellhop.archive --passphrase-file secret.txt",
     ),
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--copy", is_flag=True, help="Take an archive made without --leave: the other one is gone."
+    "--copy", is_flag=True, help="Restore a backup made without --leave: its installation is lost."
 )
 @passphrase_option
 @state_option
 def command(file: Path, *, copy: bool, passphrase_file: Path | None) -> None:
-    """Fill a new installation from an archive, or have the one that was left go on.
+    """Fill a new installation from a backup, or reactivate the one that was left with it.
 
-    Interrupted, it is begun again from the same archive.
+    If it is interrupted, run it again with the same file.
     """
     from bellhop.cli.progress import Progress
-    from bellhop.fleet.moving import fill
+    from bellhop.fleet.moving import restore
 
     with explained(f"'{file}'"):
         # What is no text is no archive, or one that is damaged.
         archive = file.open(encoding="ascii", errors="replace")
     with archive:
         passphrase = read_passphrase(passphrase_file)
-        with at_rest("cannot import into", create=True):
+        with at_rest("cannot restore into", create=True):
             here = installation(create=True)
             with Progress() as progress:
-                moved = fill(
+                moved = restore(
                     here,
                     archive,
                     passphrase,
                     copy=copy,
-                    tell=lambda number: progress.count(number, "records are imported"),
+                    tell=lambda number: progress.count(number, "records are restored"),
                 )
     if moved.returned:
-        say("this installation goes on as it was when it was left")
+        say("this installation is active again, as it was when it was left")
         return
     for key, managed in moved.managed.items():
         of = _of_eks if managed.startswith("arn:") else _of_gke
@@ -63,7 +63,7 @@ def command(file: Path, *, copy: bool, passphrase_file: Path | None) -> None:
         say(
             f"warning: nothing here reaches cluster '{key}': {why}, and register it again", err=True
         )
-    say(f"imported {moved.clusters} clusters, {moved.records} records and {moved.secrets} secrets")
+    say(f"restored {moved.clusters} clusters, {moved.records} records and {moved.secrets} secrets")
 
 
 def _of_gke(key: str, name: str) -> str:

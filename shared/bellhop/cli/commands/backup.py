@@ -1,11 +1,11 @@
-"""`bellhop export`: an installation as one file, for another place."""
+"""`bellhop backup`: an installation as one sealed file."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO
 
@@ -17,34 +17,39 @@ from bellhop.cli.options import state_option
 from bellhop.cli.output import say
 from bellhop.cli.passphrases import passphrase_option, read_passphrase
 from bellhop.cli.resting import at_rest
-from bellhop.cli.session import chosen, installation
+from bellhop.cli.session import chosen, keep_open
 from bellhop.errors import InvalidError
 
 
 @click.command(
-    "export",
+    "backup",
     cls=Command,
-    examples=("bellhop export bellhop.archive", "bellhop export bellhop.archive --leave"),
+    examples=(
+        "bellhop backup bellhop.archive",
+        "bellhop backup bellhop.archive --passphrase-file secret.txt",
+        "bellhop backup bellhop.archive --leave",
+    ),
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--leave", is_flag=True, help="Have this installation do nothing from now on, for a move."
+    "--leave", is_flag=True, help="Stop this installation for good, to move to another one."
 )
 @passphrase_option
 @state_option
 def command(file: Path, *, leave: bool, passphrase_file: Path | None) -> None:
-    """Write clusters with their credentials, declarations and what is applied into one file.
+    """Write clusters with their credentials, manifests and the deployed state into a new file.
 
-    All of it is sealed with a passphrase. `bellhop import` fills a new installation from it.
+    The file is sealed with a passphrase, and `bellhop restore` fills a new installation from it.
+    `bellhop serve` may run meanwhile, except with --leave.
     """
     from bellhop.cli.progress import Progress
     from bellhop.fleet.archive import check
-    from bellhop.fleet.moving import export
+    from bellhop.fleet.moving import backup
 
-    # On one machine nobody works now; in a cloud functions look for the mark now and then.
+    # On one machine nobody works after a move; a cloud's functions read the mark now and then.
     embedded = chosen().kind == EMBEDDED
-    with at_rest("cannot export"), _whole(file) as opened:
-        here = installation()
+    with at_rest("cannot leave") if leave else nullcontext(), _new_file(file) as opened:
+        here = keep_open()
         passphrase = read_passphrase(passphrase_file, twice=True)
         check(passphrase)
         with Progress() as progress:
@@ -54,25 +59,26 @@ def command(file: Path, *, leave: bool, passphrase_file: Path | None) -> None:
                     progress.wait(f"waiting {seconds:.0f} s until all functions have seen the mark")
                     time.sleep(seconds)
 
-            moved = export(
-                here,
+            saved = backup(
+                here.installation,
                 opened,
                 passphrase,
                 leave=leave,
                 pause=pause,
-                tell=lambda number: progress.count(number, "records are exported"),
+                snapshot=here.snapshot,
+                tell=lambda number: progress.count(number, "records are saved"),
             )
-    for name in moved.lost:
+    for name in saved.lost:
         say(f"warning: left out the record '{name}': its payload is lost", err=True)
     say(
-        f"exported {moved.clusters} clusters, {moved.records} records and {moved.secrets} secrets"
+        f"saved {saved.clusters} clusters, {saved.records} records and {saved.secrets} secrets"
         f" to {file}"
     )
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[IO[str]]:
-    """Open a new file for its user alone, which is there once it is whole.
+def _new_file(path: Path) -> Iterator[IO[str]]:
+    """Open a new file for its user only, which has its name once it is complete.
 
     Raises:
         InvalidError: it is there already, or cannot be written.
