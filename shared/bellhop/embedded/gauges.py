@@ -171,9 +171,10 @@ class Gauges(Collector):
 
     def _read_disk(self) -> Sequence[Metric]:
         disk = room(self._state)
-        files = _labelled("file_bytes", "Size of a file of the state folder.", "file")
+        files = _labelled("file_bytes", "Size of a database with its write-ahead log.", "file")
         for name in ("store.db", "queue.db"):
-            files.add_metric([name], (self._state / name).stat().st_size)
+            paths = self._state.glob(f"{name}*")
+            files.add_metric([name], sum(path.stat().st_size for path in paths))
         return [
             files,
             _gauge("disk_free_bytes", "Free space where the state folder is.", disk.free),

@@ -27,10 +27,12 @@ class StatusServer:
 
         try:
             self._server = _Server(address, Handler)
-        except OSError as error:
+        except (OSError, TypeError) as error:
+            # Python has a TypeError for a name that cannot be one of a host.
+            why = error.strerror if isinstance(error, OSError) else "it names no host"
             raise InvalidError(
                 f"the address '{address[0]}:{address[1]}' cannot be listened on for {purpose}: "
-                f"{error.strerror}; choose another"
+                f"{why}; choose another"
             ) from error
         self._stopping = False
         self._thread = threading.Thread(target=self._serve, name=purpose, daemon=True)

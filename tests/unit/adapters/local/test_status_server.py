@@ -12,6 +12,7 @@ import pytest
 import urllib3
 
 from bellhop.adapters.local.status_server import StatusServer
+from bellhop.errors import InvalidError
 
 _IPV6 = Path("/proc/net/if_inet6")
 INTERFACES = _IPV6.read_text() if _IPV6.exists() else ""
@@ -46,6 +47,12 @@ def test_listens_on_addresses_of_both_families() -> None:
     server.stop()
 
     assert answer.data == b"ok\n"
+
+
+def test_refuses_what_is_no_host() -> None:
+    """Python has another kind of error for such a name."""
+    with pytest.raises(InvalidError, match="listened on for health: it names no host"):
+        StatusServer(("ü..b", 1), {}, "health")
 
 
 @pytest.mark.timed
