@@ -110,7 +110,7 @@ def test_the_public_listener_shows_no_metrics(served: Served) -> None:
 
 
 def test_no_label_has_a_name(served: Served) -> None:
-    """Whoever may scrape learns of no cluster, and series stay few."""
+    """A scrape, which needs no login, shows no cluster, and series stay few."""
     assert "hidden" not in served.page
     assert len(served.page.splitlines()) < 400
 
@@ -120,11 +120,11 @@ def test_the_table_has_each_metric_as_it_is_exported(served: Served) -> None:
     rows = re.findall(
         r"^\| `(bellhop_\w+)` \| (\w+) \| (.*?) ?\| (.*) \|$", PAGE.read_text(), re.MULTILINE
     )
-    told = {name: (kind, text) for name, kind, _, text in rows}
+    documented = {name: (kind, text) for name, kind, _, text in rows}
     found = families(served.page)
     ours = {name: each for name, each in found.items() if name.startswith("bellhop_")}
 
-    assert told == {name: (each.type, each.documentation) for name, each in ours.items()}
+    assert documented == {name: (each.type, each.documentation) for name, each in ours.items()}
     labels = {name: set(re.findall(r"`(\w+)`", cell)) for name, _, cell, _ in rows}
     for name, each in ours.items():
         for sample in each.samples:
@@ -195,11 +195,11 @@ def test_every_alarm_of_the_clouds_is_named() -> None:
     """A reader finds the runbook of a cloud's alarm."""
     text = (ROOT / "terraform/modules/aws/alarms.tf").read_text()
     alarms = re.findall(r"^    ([\w-]+) += merge\(", text, re.MULTILINE)
-    told = re.findall(
+    named = re.findall(
         r"^\| `([\w-]+)` \| ", PAGE.read_text().partition("## On AWS")[2], re.MULTILINE
     )
 
-    assert sorted(told) == sorted(alarms)
+    assert sorted(named) == sorted(alarms)
 
 
 def test_every_command_works(served: Served, tmp_path: Path) -> None:

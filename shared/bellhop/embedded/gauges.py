@@ -28,7 +28,7 @@ from bellhop.fleet.overview import health, standing
 from bellhop.logs import Log
 
 STATES = ("Healthy", "Paused", "Silent", "Unauthorized", "Down", "Unknown")
-"""The states of a cluster that people are told."""
+"""The states of a cluster that `bellhop status` shows."""
 
 LATE = timedelta(minutes=1)
 """A timer that is late by less is on time: the schedule looks every few seconds."""

@@ -1,7 +1,7 @@
 """What `serve` does, counted and measured for Prometheus, under the names that clouds have for it.
 
 It is loaded only where `--metrics` asks for it. No label has the name of a cluster or an object:
-their number has no bound, and whoever can scrape may read them.
+their number has no bound, and a scrape needs no login.
 """
 
 from __future__ import annotations

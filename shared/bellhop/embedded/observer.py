@@ -1,4 +1,4 @@
-"""The points at which `serve` can be observed, so that metrics cost nothing where nobody asks."""
+"""The points at which `serve` can be observed, so that metrics cost nothing unless they are on."""
 
 from __future__ import annotations
 

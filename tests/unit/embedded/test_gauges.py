@@ -188,7 +188,7 @@ def test_a_part_that_fails_is_logged_and_read_again(embedded: Embedded) -> None:
 
 
 def test_a_part_that_takes_long_is_shared_by_scrapes(embedded: Embedded) -> None:
-    """It is read for a hundredth of the time, whoever scrapes how often."""
+    """It is read for a hundredth of the time, however often it is scraped."""
     read = Gauges(embedded, Log(io.StringIO()))
     [part] = [each for each in read._parts if each.name == "held"]
     works, reads = part._read, []

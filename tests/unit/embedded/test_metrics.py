@@ -172,7 +172,7 @@ def test_an_address_in_use_is_refused(embedded: Embedded) -> None:
 
 
 def test_a_scrape_reads_what_waits(embedded: Embedded) -> None:
-    """Only `/metrics` is served, and it has the messages that nobody has begun."""
+    """Only `/metrics` is served, and it has the messages that wait."""
     embedded.installation.publisher.publish([Resolve("a"), Resolve("b")])
     exporter = Exporter(embedded, ("127.0.0.1", 0), Log(io.StringIO()))
     url = f"http://127.0.0.1:{exporter.port}"
