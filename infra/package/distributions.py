@@ -22,8 +22,8 @@ from infra.package.files import ROOT
 from infra.package.interpreter import ARCHITECTURES, PYTHON
 
 EXCLUDED: Mapping[str, tuple[str, ...]] = {
-    "aws": ("click", "h11", "kubernetes", "uvicorn"),
-    "gcp": ("kubernetes",),  # functions-framework needs the others itself.
+    "aws": ("click", "h11", "kubernetes", "prometheus-client", "uvicorn"),
+    "gcp": ("kubernetes", "prometheus-client"),  # functions-framework needs the others itself.
 }
 """The dependencies that the command line and the embedded mode need, and no function of a cloud."""
 

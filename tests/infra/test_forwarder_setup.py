@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 import pytest
 import urllib3
 
+from bellhop.adapters.local.status_server import StatusServer
 from bellhop.engine.wiring import forwarder_secret
 from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.forwarder import backoff, home
 from bellhop.forwarder.__main__ import main
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.health import Health
 from bellhop.forwarder.instructions import parse
 from bellhop.model.gvk import GVK
 from infra.lab.cluster import Cluster
@@ -193,7 +193,9 @@ def test_counts_in_the_format_of_prometheus() -> None:
 
 def test_answers_probes() -> None:
     """Each path asks its function; others are not there."""
-    health = Health(("127.0.0.1", 0), {"/ok": lambda: (HTTPStatus.SERVICE_UNAVAILABLE, "no")})
+    health = StatusServer(
+        ("127.0.0.1", 0), {"/ok": lambda: (HTTPStatus.SERVICE_UNAVAILABLE, "no")}, "health"
+    )
     try:
         with urllib3.PoolManager() as pool:
             found = pool.request("GET", f"http://127.0.0.1:{health.port}/ok?verbose", retries=False)
@@ -207,9 +209,9 @@ def test_answers_probes() -> None:
 
 def test_says_that_a_port_is_taken() -> None:
     """Two cannot listen at one address."""
-    health = Health(("127.0.0.1", 0), {})
+    health = StatusServer(("127.0.0.1", 0), {}, "health")
     try:
         with pytest.raises(InvalidError, match="health"):
-            Health(("127.0.0.1", health.port), {})
+            StatusServer(("127.0.0.1", health.port), {}, "health")
     finally:
         health.stop()

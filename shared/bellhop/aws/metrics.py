@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from bellhop.cloud.told import COUNTED
+from bellhop.cloud.told import COUNTED, counted
 from bellhop.logs import Log
 from bellhop.model.record import Entry
 
@@ -48,9 +48,9 @@ class Metrics:
 
     def count(self, entry: Entry) -> None:
         """Count what happened; a sweep says how many objects had not rung."""
-        if name := COUNTED.get(entry.what):
+        if found := counted(entry):
             with self._lock:
-                self._counts[name] += int(entry.context.get("objects", 1))
+                self._counts[found[0]] += found[1]
 
     def measure(self, name: str, value: float) -> None:
         """Publish a value with the invocation's line."""

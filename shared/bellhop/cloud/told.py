@@ -75,6 +75,15 @@ class ToldLedger(Ledger):
         super().note(entry)
 
 
+def counted(entry: Entry) -> tuple[str, int] | None:
+    """Return the metric of an entry, and by how much it grows; None for what is not counted.
+
+    A resync reports several objects in one entry.
+    """
+    name = COUNTED.get(entry.what)
+    return (name, int(entry.context.get("objects", 1))) if name else None
+
+
 def _fields(entry: Entry) -> dict[str, Any]:
     """Write an entry as fields of which none is empty, and each always means the same."""
     context = dict(entry.context)

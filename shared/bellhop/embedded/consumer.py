@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from bellhop.adapters.local.database import Database
 from bellhop.adapters.local.queue import SqliteQueue
+from bellhop.embedded.observer import Observer
 from bellhop.logs import Log
 from bellhop.ports.queue import Delivery, GivenUp
 from bellhop.stages.inbox import Inbox
@@ -43,10 +44,17 @@ class Source(Struct, frozen=True):
 class Consumer:
     """Takes messages of all inboxes in one file until it is stopped."""
 
-    def __init__(self, inboxes: Database, sources: Mapping[str, Source], log: Log) -> None:
+    def __init__(
+        self,
+        inboxes: Database,
+        sources: Mapping[str, Source],
+        log: Log,
+        observer: Observer | None = None,
+    ) -> None:
         self._inboxes = inboxes
         self._sources = sources
         self._log = log
+        self._observer = observer or Observer()
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._free = {name: source.workers for name, source in sources.items()}
@@ -124,6 +132,7 @@ class Consumer:
         more = 0 if source.rests or self._stopping.is_set() else _BATCH
         results, taken = source.queue.exchange(done, more)
         for became in results:
+            self._observer.settled(name, became)
             if isinstance(became, GivenUp):
                 self._log.warning(
                     "Moved a message to the dead letters", inbox=name, reason=became.reason

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any
 
 from bellhop.adapters.local.http_app import Admission, Answer, Environ
+from bellhop.embedded.observer import Observer
 from bellhop.engine.cloud_events import attributes
 from bellhop.stages.entrance import Caller, Reply, caller, too_large
 from bellhop.stages.ingest import Ingest
@@ -27,11 +28,25 @@ class Front:
     Other servers know no such question; the app then asks it by itself.
     """
 
-    def __init__(self, stage: Ingest) -> None:
+    def __init__(self, stage: Ingest, observer: Observer | None = None) -> None:
         self._stage = stage
+        self._observer = observer or Observer()
 
     def admit(self, environ: Environ) -> Admission | Answer:
         """Look at path, method, token and length; one cluster's requests wait for each other."""
+        found = self._admit(environ)
+        if isinstance(found, Answer):
+            self._observer.answered(found.code)
+        return found
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        """Answer one request."""
+        refused = None if _LET_IN in environ else self.admit(environ)
+        answer = refused if isinstance(refused, Answer) else self._respond(environ)
+        start_response(answer.status, list(answer.headers))
+        return [answer.body]
+
+    def _admit(self, environ: Environ) -> Admission | Answer:
         limit = self._stage.body_limit
         if environ.get("PATH_INFO") == _HEALTH:
             return Admission(limit=0)
@@ -50,13 +65,6 @@ class Front:
         unproven = f" {environ.get('REMOTE_ADDR', '')}" if found.signed else ""
         return Admission(f"{share}{unproven}", limit)
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
-        """Answer one request."""
-        refused = None if _LET_IN in environ else self.admit(environ)
-        answer = refused if isinstance(refused, Answer) else self._respond(environ)
-        start_response(answer.status, list(answer.headers))
-        return [answer.body]
-
     def _respond(self, environ: Environ) -> Answer:
         if _LET_IN not in environ:
             return _whole(HTTPStatus.OK, b"ok\n", "text/plain; charset=utf-8")
@@ -64,7 +72,9 @@ class Front:
         body = environ["wsgi.input"].read(_length(environ))
         media, sent = environ.get("CONTENT_TYPE", ""), environ.get("HTTP_DATE", "")
         request = who.brings(body, media, sent, attributes(headers))
-        return _answer(self._stage.respond(request, gate))
+        reply = self._stage.respond(request, gate)
+        self._observer.answered(reply.status)
+        return _answer(reply)
 
 
 def _headers(environ: Environ) -> dict[str, str]:

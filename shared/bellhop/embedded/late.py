@@ -15,6 +15,9 @@ from bellhop.model.reach import HERE
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from bellhop.embedded.metrics import Exporter
+    from bellhop.embedded.state import Embedded
+    from bellhop.logs import Log
     from bellhop.messages import Publisher
     from bellhop.ports.access import Access
     from bellhop.ports.charts import Helm
@@ -117,3 +120,10 @@ def access(vault: Secrets) -> Access:
     from bellhop.adapters.kube.access import KubeAccess
 
     return KubeAccess(vault, reach=HERE)
+
+
+def exporter(embedded: Embedded, address: tuple[str, int], log: Log) -> Exporter:
+    """Serve the metrics of an installation at an address."""
+    from bellhop.embedded.metrics import Exporter
+
+    return Exporter(embedded, address, log)

@@ -17,9 +17,11 @@ from msgspec.structs import replace
 
 from bellhop.adapters.local.files import write_whole
 from bellhop.adapters.local.server import Server
+from bellhop.embedded import late
 from bellhop.embedded.front import Front
 from bellhop.embedded.identity import ListenerIdentity
 from bellhop.embedded.notes import Notes
+from bellhop.embedded.observer import Observer
 from bellhop.embedded.resync import resync_unbuffered
 from bellhop.embedded.signals import stop_on_signals, wait_for
 from bellhop.embedded.state import Embedded, make_folder, only_one, open_state, room
@@ -34,15 +36,21 @@ from bellhop.settings import Settings, read
 from bellhop.stages.ingest import Ingest
 from bellhop.stages.lease import Peers
 
+Address = tuple[str, int]
+"""A host and a port."""
+
 _SWITCH_SECONDS = 0.0005
 """A tenth of Python's own: an event waits for the interpreter at each of its statements of SQLite,
 and each time for as long where another thread computes."""
 
 
-def serve(state: Path, *, host: str, port: int, advertise: str = "") -> None:
+def serve(
+    state: Path, *, host: str, port: int, advertise: str = "", metrics: Address | None = None
+) -> None:
     """Serve from a state folder until SIGINT or SIGTERM; write one line when ready.
 
     `advertise` is the URL by which clusters reach us, where it is not the listener's own.
+    At `metrics`, a host and a port, Prometheus may scrape over plain HTTP.
 
     Raises:
         BusyError: another process serves from this folder.
@@ -57,7 +65,7 @@ def serve(state: Path, *, host: str, port: int, advertise: str = "") -> None:
     make_folder(state)
     with (
         only_one(state),
-        running(state, settings, log, host, port, advertise) as url,
+        running(state, settings, log, host, port, advertise, metrics) as url,
     ):
         # What was loaded until here stays for good. To look through it for garbage stopped every
         # thread for a twentieth of a second, now and then.
@@ -80,6 +88,7 @@ def running(
     host: str,
     port: int,
     advertise: str = "",
+    metrics: Address | None = None,
 ) -> Iterator[str]:
     """Run the embedded mode; yield the URL that clusters are to use.
 
@@ -90,13 +99,18 @@ def running(
         embedded = open_state(state, settings)
         stack.callback(embedded.close)
         embedded.installation.records.moves.refuse()
+        observer = Observer()
+        if metrics:
+            exporter = late.exporter(embedded, metrics, log)
+            stack.callback(exporter.stop)
+            observer = exporter.metrics
         # Nobody else works on this folder: what a killed process had in flight is free.
         for queue in embedded.queues.values():
             queue.release()
         clock = embedded.installation.records.clock
         identity = ListenerIdentity(state / "tls", _names(host, advertise), clock.now())
         certificate, key = identity.certificate(clock.now())
-        front = _front(embedded.installation, log)
+        front = _front(embedded.installation, log, observer)
         server = Server(front, host=host, port=port, certificate_pem=certificate, key_pem=key)
         server.start()
         stack.callback(server.stop)
@@ -106,7 +120,7 @@ def running(
         # The address that was read when the state was opened is that of an earlier start.
         here = replace(embedded.installation, inbound=Inbound(url, identity.ca))
         upkeep = Upkeep(clock, identity, server, log, partial(room, state))
-        stack.enter_context(_at_work(replace(embedded, installation=here), log))
+        stack.enter_context(_at_work(replace(embedded, installation=here), log, observer))
         upkeep.start()
         stack.callback(upkeep.stop)
         # Nothing is taken in any more before anybody is waited for.
@@ -115,12 +129,12 @@ def running(
 
 
 @contextmanager
-def _at_work(embedded: Embedded, log: Log) -> Iterator[None]:
+def _at_work(embedded: Embedded, log: Log, observer: Observer) -> Iterator[None]:
     """Run all stages and the schedule within the block, then finish what is in flight."""
     here = embedded.installation
     # Leases of a process that was killed name another one.
     me = entropy.token_hex(8)
-    workers = Workers(embedded, make_stages(here, Peers(me, me.__eq__), log), log)
+    workers = Workers(embedded, make_stages(here, Peers(me, me.__eq__), log), log, observer)
     warm_up = WarmUp(here, log)
     notes = Notes(here.records.ledger, here.records.clock, log)
     notes.start()
@@ -134,8 +148,8 @@ def _at_work(embedded: Embedded, log: Log) -> Iterator[None]:
         notes.stop()
 
 
-def _front(here: Installation, log: Log) -> Front:
-    return Front(Ingest(here.records, here.publisher, here.settings, log))
+def _front(here: Installation, log: Log, observer: Observer) -> Front:
+    return Front(Ingest(here.records, here.publisher, here.settings, log), observer)
 
 
 def _names(host: str, advertise: str) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from bellhop.adapters.metrics import Prometheus
 from bellhop.embedded.consumer import Consumer, Source
+from bellhop.embedded.observer import Observer
 from bellhop.embedded.state import Embedded
 from bellhop.embedded.timekeeper import Timekeeper
 from bellhop.fleet.installation import Installation
@@ -53,7 +54,13 @@ _RESTS = {"patient": 3}
 class Workers:
     """Works on messages and keeps the time until it is stopped."""
 
-    def __init__(self, embedded: Embedded, stages: Mapping[str, Stage], log: Log) -> None:
+    def __init__(
+        self,
+        embedded: Embedded,
+        stages: Mapping[str, Stage],
+        log: Log,
+        observer: Observer | None = None,
+    ) -> None:
         settings = embedded.installation.settings
         self._log = log
         self._stopping = threading.Event()
@@ -67,7 +74,7 @@ class Workers:
             for name, workers in _WORKERS.items()
             if _STAGES[name] in stages
         }
-        self._consumer = Consumer(embedded.inboxes, sources, log)
+        self._consumer = Consumer(embedded.inboxes, sources, log, observer)
         pause = settings.visibility.total_seconds() / _EXTENSIONS
         self._threads = [
             self._repeated("leases", self._consumer.extend, pause),

@@ -11,13 +11,13 @@ from queue import Empty, SimpleQueue
 from msgspec import Struct
 
 from bellhop.adapters.local.server import Server
+from bellhop.adapters.local.status_server import StatusServer
 from bellhop.errors import BellhopError
 from bellhop.forwarder import instructions as secret
 from bellhop.forwarder.account import Account
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.desk import Desk
 from bellhop.forwarder.door import Door
-from bellhop.forwarder.health import Health
 from bellhop.forwarder.instructions import Instructions
 from bellhop.forwarder.messaging.messaging import Messaging
 from bellhop.forwarder.outbox import Outbox
@@ -113,11 +113,11 @@ class Forwarder:
             health.stop()
         return 0
 
-    def _start_health(self) -> Health | None:
+    def _start_health(self) -> StatusServer | None:
         if self._options.health is None:
             return None
-        answers = {"/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics}
-        health = Health(self._options.health, answers)
+        pages = {"/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics}
+        health = StatusServer(self._options.health, pages, "health")
         self._log.info("Ready to be probed", port=health.port)
         return health
 

@@ -17,7 +17,7 @@ import hashlib
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -75,6 +75,11 @@ class Ledger:
         self._at_hand: list[Entry] = []
         self._counts: dict[tuple[str, str], _Count] = {}
         self._gathered: threading.Event | None = None
+        self._observe: Callable[[Entry], None] = lambda _: None
+
+    def observe(self, observer: Callable[[Entry], None]) -> None:
+        """Call `observer` with each line from now on, before it is written."""
+        self._observe = observer
 
     def gather(self) -> threading.Event:
         """Keep lines at hand from now on until `flush`; return what is set when there are some.
@@ -88,6 +93,7 @@ class Ledger:
 
     def note(self, entry: Entry) -> None:
         """Add a line; noting the same one twice is noting it once."""
+        self._observe(entry)
         with self._lock:
             if len(self._at_hand) < _MOST_AT_HAND:
                 self._at_hand.append(entry)

@@ -600,12 +600,14 @@ def test_refuses_labels_that_are_none(bellhop: Bellhop, change: str, code: int, 
         pytest.param(("--listen", "0.0.0.0:1"), "without --advertise", id="everywhere"),
         pytest.param(("--listen", "[::]:1"), "without --advertise", id="everywhere in IPv6"),
         pytest.param(("--advertise", "http://a"), "https alone", id="http"),
+        pytest.param(("--metrics", "9464"), "as in 127.0.0.1:9464", id="no host for metrics"),
+        pytest.param(("--metrics", ":9464"), "name the address", id="metrics everywhere"),
     ],
 )
 def test_refuses_to_serve_where_nobody_could_send(
     bellhop: Bellhop, arguments: tuple[str, ...], said: str
 ) -> None:
-    """An address that clusters cannot use is refused at once."""
+    """An address that clusters cannot use, or that shows metrics to all, is refused at once."""
     result = bellhop("serve", *arguments)
 
     assert (result.exit_code, said in result.stderr) == (2, True)

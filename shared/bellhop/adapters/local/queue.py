@@ -210,6 +210,11 @@ class SqliteQueue:
         )
         return Backlog(waiting, held, self._timeline.time(since) if since is not None else None)
 
+    def count_dead(self) -> int:
+        """Count the dead letters without reading them."""
+        [[count]] = self._database.rows("SELECT count(*) FROM dead WHERE queue = ?", (self._name,))
+        return int(count)
+
     def list(self, *, limit: int = 100) -> Sequence[DeadLetter]:
         """Return the dead letters, oldest first."""
         rows = self._database.rows(

@@ -13,6 +13,7 @@ from bellhop.errors import InvalidError
 
 _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - to tell them, not to bind them
 _HIGHEST_PORT = 65535
+_SCRAPED = "127.0.0.1:9464"
 _OFTEN = (700, 10, 10)
 """Python's own pace of looking for garbage: this command runs for months."""
 
@@ -23,6 +24,7 @@ _OFTEN = (700, 10, 10)
     examples=(
         "bellhop serve",
         "bellhop serve --listen 0.0.0.0:8443 --advertise https://10.0.0.5:8443",
+        "bellhop serve --metrics 127.0.0.1:9464",
     ),
 )
 @click.option(
@@ -38,27 +40,40 @@ _OFTEN = (700, 10, 10)
     metavar="URL",
     help="How clusters reach it, where that is not the listener's own address.",
 )
+@click.option(
+    "--metrics",
+    default="",
+    metavar="HOST:PORT",
+    help="Where Prometheus may scrape /metrics, over plain HTTP and without a login; nowhere by"
+    " default.",
+)
 @state_option
-def command(listen: str, advertise: str) -> None:
+def command(listen: str, advertise: str, metrics: str) -> None:
     """Run every stage, over a state folder, until it is told to stop.
 
     Ctrl-C and SIGTERM let it finish what is in hand. Logs go to standard output as JSON.
     """
-    host, port = _address(listen)
+    host, port = _address(listen, "127.0.0.1:8443")
     if host in _WILDCARDS and not advertise:
         raise InvalidError(
             f"cannot serve on '{listen}' without --advertise: clusters need an address to send to"
         )
     if advertise and not advertise.startswith("https://"):
         raise InvalidError(f"cannot advertise '{advertise}': the listener speaks https alone")
+    scraped = _address(metrics, _SCRAPED) if metrics else None
+    if scraped and not scraped[0]:
+        raise InvalidError(
+            f"cannot serve metrics on '{metrics}': name the address, as in {_SCRAPED}; 0.0.0.0 lets"
+            " everybody read them who reaches this machine"
+        )
     from bellhop.embedded.serve import serve
 
     gc.set_threshold(*_OFTEN)
-    serve(state_folder(), host=host, port=port, advertise=advertise)
+    serve(state_folder(), host=host, port=port, advertise=advertise, metrics=scraped)
 
 
-def _address(listen: str) -> tuple[str, int]:
+def _address(listen: str, example: str) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > _HIGHEST_PORT:
-        raise InvalidError(f"cannot listen on '{listen}': write HOST:PORT, as in 127.0.0.1:8443")
+        raise InvalidError(f"cannot listen on '{listen}': write HOST:PORT, as in {example}")
     return host.strip("[]"), int(port)

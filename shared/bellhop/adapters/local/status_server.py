@@ -11,29 +11,31 @@ from typing import Any
 
 from bellhop.errors import InvalidError
 
-Answer = Callable[[], tuple[HTTPStatus, str]]
+Page = Callable[[], tuple[HTTPStatus, str]]
 
 
-class Health:
-    """Answers GET on a few paths, each by asking a function.
+class StatusServer:
+    """Answers GET on a few paths, each by calling a function; `purpose` is for the error.
 
     Raises:
         InvalidError: the address cannot be listened on.
     """
 
-    def __init__(self, address: tuple[str, int], answers: Mapping[str, Answer]) -> None:
+    def __init__(self, address: tuple[str, int], pages: Mapping[str, Page], purpose: str) -> None:
         class Handler(_Handler):
-            paths = answers
+            paths = pages
 
         try:
             self._server = _Server(address, Handler)
-        except OSError as error:
+        except (OSError, TypeError) as error:
+            # Python has a TypeError for a name that cannot be one of a host.
+            why = error.strerror if isinstance(error, OSError) else "it names no host"
             raise InvalidError(
-                f"the address '{address[0]}:{address[1]}' cannot be listened on for health: "
-                f"{error.strerror}; choose another"
+                f"the address '{address[0]}:{address[1]}' cannot be listened on for {purpose}: "
+                f"{why}; choose another"
             ) from error
         self._stopping = False
-        self._thread = threading.Thread(target=self._serve, name="health", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name=purpose, daemon=True)
         self._thread.start()
 
     @property
@@ -58,6 +60,10 @@ class Health:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: a probe's client may go away at any point."""
 
@@ -65,12 +71,12 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     timeout = 5
     protocol_version = "HTTP/1.1"
-    paths: Mapping[str, Answer] = {}
+    paths: Mapping[str, Page] = {}
 
     def do_GET(self) -> None:
         """Answer one request."""
-        answer = self.paths.get(self.path.partition("?")[0])
-        status, text = answer() if answer else (HTTPStatus.NOT_FOUND, "no such page\n")
+        page = self.paths.get(self.path.partition("?")[0])
+        status, text = page() if page else (HTTPStatus.NOT_FOUND, "no such page\n")
         body = text.encode()
         self.send_response(status)
         self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

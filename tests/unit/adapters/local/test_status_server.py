@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from bellhop.forwarder.health import Health
+from bellhop.adapters.local.status_server import StatusServer
+from bellhop.errors import InvalidError
+
+_IPV6 = Path("/proc/net/if_inet6")
+INTERFACES = _IPV6.read_text() if _IPV6.exists() else ""
 
 
 def _wakes() -> int:
@@ -23,7 +27,7 @@ def _wakes() -> int:
 
 def test_answers_and_ends() -> None:
     """What is asked is answered; after its end nobody listens."""
-    health = Health(("127.0.0.1", 0), {"/healthz": lambda: (HTTPStatus.OK, "ok\n")})
+    health = StatusServer(("127.0.0.1", 0), {"/healthz": lambda: (HTTPStatus.OK, "ok\n")}, "health")
     url = f"http://127.0.0.1:{health.port}"
     with urllib3.PoolManager(retries=False) as pool:
         answers = [pool.request("GET", f"{url}{path}").status for path in ("/healthz", "/else")]
@@ -34,10 +38,27 @@ def test_answers_and_ends() -> None:
         assert probe.connect_ex(("127.0.0.1", health.port)) != 0
 
 
+@pytest.mark.skipif(" lo\n" not in INTERFACES, reason="this machine has no IPv6")
+def test_listens_on_addresses_of_both_families() -> None:
+    """IPv6's loopback is an address like any other."""
+    server = StatusServer(("::1", 0), {"/": lambda: (HTTPStatus.OK, "ok\n")}, "health")
+    with urllib3.PoolManager(retries=False) as pool:
+        answer = pool.request("GET", f"http://[::1]:{server.port}/")
+    server.stop()
+
+    assert answer.data == b"ok\n"
+
+
+def test_refuses_what_is_no_host() -> None:
+    """Python has another kind of error for such a name."""
+    with pytest.raises(InvalidError, match="listened on for health: it names no host"):
+        StatusServer(("ü..b", 1), {}, "health")
+
+
 @pytest.mark.timed
 def test_sleeps_while_nobody_asks() -> None:
     """It waits for a connection and for nothing else; that keeps nobody from ending it."""
-    health = Health(("127.0.0.1", 0), {})
+    health = StatusServer(("127.0.0.1", 0), {}, "health")
     time.sleep(0.1)
     before = _wakes()
     time.sleep(0.5)

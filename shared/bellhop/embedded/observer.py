@@ -1,0 +1,19 @@
+"""The points at which `serve` can be observed, so that metrics cost nothing unless they are on."""
+
+from __future__ import annotations
+
+from bellhop.model.record import Entry
+from bellhop.ports.queue import Result
+
+
+class Observer:
+    """Ignores everything; used by many threads at once."""
+
+    def noted(self, entry: Entry) -> None:
+        """Observe a line of the event log."""
+
+    def answered(self, status: int) -> None:
+        """Observe an answer to a sender, by its HTTP status."""
+
+    def settled(self, queue: str, result: Result) -> None:
+        """Observe the result of a message."""
