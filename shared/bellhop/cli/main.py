@@ -31,42 +31,42 @@ from bellhop.errors import BellhopError, InvalidError, TemporaryError
 COMMANDS = {
     "annotate": "Set and remove annotations.",
     "apply": "Validate and store manifests.",
-    "charts": "Get the programs that deploy Helm charts.",
+    "charts": "Download the programs that deploy Helm charts.",
     "completion": "Print the completion script of a shell.",
     "context": "Choose the installation that the CLI talks to.",
-    "dead-letters": "List, replay or drop messages that were given up.",
+    "dead-letters": "List, replay or drop dead-lettered messages.",
     "delete": "Delete manifests.",
     "deregister": "Take a cluster out of the fleet.",
-    "describe": "Tell all about one object.",
+    "describe": "Show details of one object.",
     "diff": "Show what applying profiles would change now.",
-    "doctor": "Examine the way into clusters and back, piece by piece.",
-    "evaluate": "Say whether objects match an EventSource, and why.",
-    "events": "Show what happened, as `show events` does.",
-    "explain": "Say why something was deployed, or was not.",
+    "doctor": "Check the connection to clusters and back, piece by piece.",
+    "evaluate": "Show whether objects match an EventSource, and why.",
+    "events": "Show events, as `show events` does.",
+    "explain": "Explain why something was deployed, or was not.",
     "export": "Write an installation into an archive.",
     "get": "List objects, or show one.",
-    "history": "List what a profile held before, and holds.",
+    "history": "List the revisions of a profile.",
     "import": "Fill a new installation from an archive.",
     "label": "Set and remove labels.",
     "logs": "Show what functions have logged.",
-    "pause": "Leave a profile, what a trigger brought, or a cluster as it is.",
-    "redeploy": "Apply again what profiles hold.",
+    "pause": "Pause a profile, the profiles of a trigger, or a cluster.",
+    "redeploy": "Apply the contents of profiles again.",
     "register": "Add a cluster to the fleet.",
-    "release": "Withdraw what is held since too much ended at once.",
-    "remove-strays": "Remove what carries Bellhop's marks and no profile holds.",
-    "render": "Render a template, or all that a trigger would generate, from files alone.",
-    "resume": "Have what was paused go on.",
-    "rollback": "Bring back what a profile held before.",
-    "rotate": "Give a cluster's sender a new token.",
-    "sender": "Let others send CloudEvents for a cluster.",
+    "release": "Confirm removals that the deletion guard holds.",
+    "remove-strays": "Remove objects with Bellhop's labels that no profile owns.",
+    "render": "Render a template, or everything that a trigger would generate, offline from files.",
+    "resume": "End a pause.",
+    "rollback": "Return a profile to an earlier revision.",
+    "rotate": "Rotate the token of a cluster's sender.",
+    "sender": "Manage senders of CloudEvents for a cluster.",
     "serve": "Run the embedded mode.",
     "show": "Show add-ons, events and failures.",
-    "status": "Tell whether all is well, and if not, why.",
-    "sweep": "List clusters now.",
+    "status": "Show whether the installation is healthy, and if not, why.",
+    "sweep": "Resync clusters now.",
     "test": "Test EventSources on the objects beside them.",
     "version": "Print the version.",
     "wait": "Wait until clusters are ready, profiles are provisioned, or objects are deleted.",
-    "window": "Have clusters take changes at some times alone.",
+    "window": "Restrict changes of clusters to a maintenance window.",
 }
 
 _INTERRUPTED = 130
@@ -157,7 +157,7 @@ class Root(Group):
 )
 @click.pass_context
 def cli(ctx: click.Context, state: Path | None, context_name: str | None) -> None:
-    """Carry add-ons to the clusters where something rings."""
+    """Deploy add-ons to clusters in response to Kubernetes events."""
     ctx.obj = Choice(state=state, context=context_name)
 
 

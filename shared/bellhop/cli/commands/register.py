@@ -131,7 +131,7 @@ _OPTIONS = (
         "--forwarder/--no-forwarder",
         default=True,
         show_default=True,
-        help="Have the cluster ring; without, sweeps alone find what happens.",
+        help="Have the cluster send events; without them, only resyncs find changes.",
     ),
     click.option(
         "--install",
@@ -191,7 +191,7 @@ _OPTIONS = (
     click.option(
         "--ingest-ca",
         type=click.Path(path_type=Path),
-        help="Authority to trust there, in PEM; with --ingest-url alone, public ones.",
+        help="Certificate authority to trust there, in PEM; with only --ingest-url, public ones.",
     ),
 )
 
@@ -234,18 +234,16 @@ def cluster(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Add a cluster to the fleet, or renew one that is in it.
 
-    Where the kubeconfig has you log in, as those of EKS, GKE and AKS do, a service account is made
-    for Bellhop in the cluster, and its token is stored in place of your login.
+    If the kubeconfig uses a login, as those of EKS, GKE and AKS do, a service account is created
+    for Bellhop in the cluster, and its token is stored instead of your login.
 
-    The cluster is asked for its version and for the rights that the credentials have. Then the
-    forwarder's namespace, account and Secret are applied to it, the kubeconfig is stored, and
-    the cluster is swept, which also installs the webhook configuration. Registering again renews
-    credentials, labels, the sender's token and the forwarder's certificate, and goes on ringing
-    meanwhile.
+    The cluster's version and the permissions of the credentials are checked. Then the forwarder's
+    namespace, account and Secret are applied, the kubeconfig is stored, and a first resync also
+    installs the webhook configuration. Registering again renews credentials, labels, the sender's
+    token and the forwarder's certificate, without interrupting events.
 
-    The forwarder itself comes with --install, or by whatever applies what --print-manifests
-    writes to standard output. With --direct, --audit or --no-forwarder there is none, and nothing
-    of one is applied.
+    The forwarder itself is installed with --install, or by applying the output of
+    --print-manifests. With --direct, --audit or --no-forwarder there is no forwarder.
 
     With -f, every cluster that the files declare is registered, or changed to match. If one fails,
     the others are registered all the same, and the exit code is 1.
@@ -281,8 +279,8 @@ def cluster_eks(
 ) -> None:
     """Add an EKS cluster to the fleet, or renew one: it is reached by roles of AWS.
 
-    No kubeconfig is stored. It is registered with your own rights in the cluster; the functions
-    come with the roles of theirs, which the cluster must let in. What lets them in is printed.
+    No kubeconfig is stored. Registration uses your own permissions in the cluster; the functions
+    use their own roles, which the cluster must admit. The commands that admit them are printed.
     """
     from bellhop.cli.places import EKS
 
@@ -303,10 +301,10 @@ def cluster_eks(
 def cluster_gke(key: str | None, namespace: str, cluster: str, gke: str, **asked: Any) -> None:
     """Add a GKE cluster to the fleet, or renew one: it is reached by accounts of Google Cloud.
 
-    No kubeconfig is stored. It is registered with your own rights in the cluster; the functions
-    come as the service accounts that are theirs, which the cluster must let in. What lets them in
-    is printed. A cluster without a public address is reached over the Connect gateway if it is in
-    a fleet, else at its private address.
+    No kubeconfig is stored. Registration uses your own permissions in the cluster; the functions
+    use their own service accounts, which the cluster must admit. The commands that admit them are
+    printed. A cluster without a public address is reached over the Connect gateway if it is in a
+    fleet, else at its private address.
     """
     from bellhop.cli.places import GKE
 

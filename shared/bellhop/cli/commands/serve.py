@@ -40,9 +40,9 @@ _OFTEN = (700, 10, 10)
 )
 @state_option
 def command(listen: str, advertise: str) -> None:
-    """Run every stage, over a state folder, until it is told to stop.
+    """Run every stage, over a state folder, until it is stopped.
 
-    Ctrl-C and SIGTERM let it finish what is in hand. Logs go to standard output as JSON.
+    On Ctrl-C and SIGTERM it finishes the work in flight. Logs go to standard output as JSON.
     """
     host, port = _address(listen)
     if host in _WILDCARDS and not advertise:

@@ -41,11 +41,10 @@ _CLUSTERS = (
 @output_option
 @state_option
 def command(form: str) -> None:
-    """Tell whether all is well: who does the work, the clusters, the queues, and what is wrong.
+    """Show the health of workers, clusters and queues, and every problem.
 
-    It reads records as they are and changes nothing in them, whether anybody works or not, and
-    calls the clusters that were not reached within the last minute. It exits with 1 where
-    anything is wrong.
+    It reads records, changes nothing, and works without a running worker. It calls the clusters
+    that were not reached within the last minute. The exit code is 1 if anything is wrong.
     """
     from bellhop.fleet.status import status
 
