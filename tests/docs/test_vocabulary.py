@@ -73,13 +73,12 @@ AREAS: dict[str, Callable[[], Iterable[Text]]] = {
 LEFT: dict[str, int] = {
     "readme": 194,
     "index": 62,
-    "how-to": 85,
-    "reference": 41,
+    "how-to": 64,
+    "reference": 31,
     "explanation": 26,
     "adr": 166,
     "examples": 21,
     "terraform": 96,
-    "messages": 211,
     "demo": 2,
 }
 """Hits that an area still has. A number only goes down; without a row it is none."""
@@ -95,8 +94,9 @@ def hits(area: str) -> list[str]:
     found = []
     for file, line, text in AREAS[area]():
         plain = _ALLOWED.sub("…", text)
-        for hit in _WORD.finditer(plain):
-            found.append(f"{file}:{line}: {hit[0]!r}: write {_instead(hit[0])}")
+        found += [
+            f"{file}:{line}: {hit[0]!r}: write {_instead(hit[0])}" for hit in _WORD.finditer(plain)
+        ]
         found += [
             f"{file}:{line}: a sentence begins with {hit[1]!r}: name its actor"
             for hit in _CLAUSE.finditer(plain)

@@ -41,7 +41,7 @@ _FILES = "bellhop register cluster -f clusters/ --install"
 
 _HEAD = """\
 # The forwarder of a cluster, as `bellhop register cluster --print-manifests` writes it.
-# Its Secret is not among them unless asked: registration applies it, and a renewal writes it anew,
+# Its Secret is not among them unless asked: registration applies it, and a renewal writes it again,
 # so that a repository is no place for it. Nor is its ClusterRole, which follows the EventSources,
 # nor the annotation of its Namespace that names the installation: registration writes it.
 """
@@ -109,7 +109,7 @@ class _Wishes(Struct, frozen=True):
         """Refuse what is for a forwarder, where the API server itself calls ingest."""
         if self.direct and self.audit:
             raise click.UsageError(
-                "--direct and --audit are two ways to ring, of which a cluster has one"
+                "--direct and --audit exclude each other: a cluster sends its events in one way"
             )
         if self.install or self.print_manifests or self.forwarder_url:
             raise click.UsageError(
@@ -117,7 +117,9 @@ class _Wishes(Struct, frozen=True):
                 " --print-manifests or --forwarder-url"
             )
         if not self.forwarder:
-            raise click.UsageError(f"{way} has the cluster ring, and --no-forwarder does not")
+            raise click.UsageError(
+                f"{way} has the cluster send events, and --no-forwarder does not"
+            )
 
 
 _OPTIONS = (
@@ -512,10 +514,10 @@ def _tell(done: Registered, spec: Registration, *, err: bool) -> None:
         f"  labels       {pairs(found.labels)}",
     ]
     if spec.direct:
-        lines.append(f"  rings        directly: its API server calls {spec.inbound.url}")
+        lines.append(f"  events       directly: its API server calls {spec.inbound.url}")
     elif spec.audit:
         lines += [
-            f"  rings        by its audit log, which its API server sends to {spec.inbound.url}",
+            f"  events       by its audit log, which its API server sends to {spec.inbound.url}",
             f"  written      {POLICY} and {KUBECONFIG}, a secret, in {spec.audit}",
         ]
     elif spec.forwarder:
@@ -525,14 +527,14 @@ def _tell(done: Registered, spec: Registration, *, err: bool) -> None:
             "  applied      namespace, account, rights and Secret of the forwarder",
         ]
     else:
-        lines.append("  forwarder    none: sweeps alone find what happens")
+        lines.append("  forwarder    none: only resyncs find changes")
     if spec.install:
         lines.append(
             f"  installed    its Deployment, Service and NetworkPolicy; image {done.image}"
         )
     if found.spec.get("paused") or found.spec.get("activeWindow"):
         lines.append(f"  paused       it {standing(found, datetime.now(UTC))}")
-    lines.append("  next         a sweep, which lists the cluster and makes it ring")
+    lines.append("  next         a resync, which lists the cluster and installs its webhook")
     for line in lines:
         say(line, err=err)
     for warning in done.warnings:

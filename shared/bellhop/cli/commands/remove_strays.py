@@ -29,4 +29,4 @@ def command(key: str) -> None:
         verb = "Removed" if removed else "Left"
         say(f"{verb} {object_name(stray.key)} of '{stray.finding.profile}'.")
     if not found:
-        say("No strays found.", err=True)
+        say("No orphans found.", err=True)

@@ -50,7 +50,7 @@ def command(listen: str, advertise: str) -> None:
             f"cannot serve on '{listen}' without --advertise: clusters need an address to send to"
         )
     if advertise and not advertise.startswith("https://"):
-        raise InvalidError(f"cannot advertise '{advertise}': the listener speaks https alone")
+        raise InvalidError(f"cannot advertise '{advertise}': the listener only speaks https")
     from bellhop.embedded.serve import serve
 
     gc.set_threshold(*_OFTEN)

@@ -436,4 +436,4 @@ def strays(namespace: str, cluster: str, form: str, *, headers: bool) -> None:
         }
         for each in found(here, key)
     )
-    output.present(_STRAYS, rows, form, nothing="No strays found.", headers=headers)
+    output.present(_STRAYS, rows, form, nothing="No orphans found.", headers=headers)

@@ -29,7 +29,7 @@ _SHOWN = 10
 _CLUSTERS = (
     Column("CLUSTER", "cluster"),
     Column("STATE", "state"),
-    Column("HEARD", "heard"),
+    Column("HEARTBEAT", "heard"),
     Column("REACHED", "reached"),
     Column("MISSED", "missed"),
     Column("WAITING", "waiting"),
@@ -101,9 +101,9 @@ def _tell(found: Status, now: datetime, form: str) -> None:
         since = f" (since {output.stamp(each.at)})" if each.at else ""
         say(f"{each.what} {each.which}{since}: {each.sentence}")
     if len(found.failures) > _SHOWN:
-        say(f"`bellhop show failures` tells all {len(found.failures)}.")
+        say(f"`bellhop show failures` lists all {len(found.failures)}.")
     if not found.failures:
-        say("Nothing is wrong, but some is paused." if found.paused else "All is well.")
+        say("Nothing is wrong, but some is paused." if found.paused else "Everything is healthy.")
 
 
 def _paused(names: Sequence[str]) -> str:

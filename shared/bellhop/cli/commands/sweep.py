@@ -26,6 +26,6 @@ def command(key: str | None, *, full: bool) -> None:
     one = known(here, key)
     wanted = [one] if one else list(here.catalogs.current().clusters)
     here.publisher.publish(Sweep(each, full=full) for each in wanted)
-    say(f"Asked for a sweep of {one or count(len(wanted), 'cluster')}.")
+    say(f"Requested a resync of {one or count(len(wanted), 'cluster')}.")
     if wanted and not session.answers(here.inbound):
         say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)
