@@ -74,12 +74,11 @@ LEFT: dict[str, int] = {
     "readme": 194,
     "index": 62,
     "how-to": 64,
-    "reference": 31,
+    "reference": 15,
     "explanation": 26,
     "adr": 166,
     "examples": 21,
-    "terraform": 96,
-    "demo": 2,
+    "terraform": 66,
 }
 """Hits that an area still has. A number only goes down; without a row it is none."""
 
