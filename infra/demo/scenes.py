@@ -29,8 +29,8 @@ _BALANCED = ObjectKey(SERVICE, "default", "my-lb-service")
 _EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 _PATIENCE = 30.0
 _MARKS = {
-    "rang": ("cyan", "rang"),
-    "gone": ("cyan", "gone"),
+    "rang": ("cyan", "changed"),
+    "gone": ("cyan", "deleted"),
     "matched": ("blue", "matched"),
     "unmatched": ("blue", "no match"),
     "rendered": ("magenta", "rendered"),

@@ -183,7 +183,7 @@ class Stand:
         self.do("sweep", cluster)
         while not swept():
             if time.monotonic() > deadline:
-                raise RuntimeError(f"cluster {cluster} is never swept")
+                raise RuntimeError(f"cluster {cluster} is never resynced")
             time.sleep(0.02)
 
     def records(self) -> Records:

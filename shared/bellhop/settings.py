@@ -75,37 +75,37 @@ class Settings(Struct, frozen=True):
     that calls clusters; all clusters together have 32, and 16 of each other."""
 
     deletion_share: float = 0.5
-    """A sweep that finds more than this share of a kind's objects gone waits for agreement."""
+    """If a resync finds more than this share of a kind's objects deleted, others must confirm."""
 
     deletion_floor: int = 10
     """Fewer objects gone at once than this never wait."""
 
     deletion_agreement: int = 3
-    """How many sweeps in a row must agree before such a deletion is believed."""
+    """How many resyncs in a row must confirm such a deletion."""
 
     hold_share: float = 0.5
     """Where more than this share of what matches a source in a cluster ends at once, nothing is
-    withdrawn until somebody releases it or sweeps agree; 0, or 1 and more, switches that off."""
+    withdrawn until somebody releases it or resyncs agree; 0, or 1 and more, switches that off."""
 
     hold_from: int = 20
     """Where fewer objects match a source in a cluster, nothing is held."""
 
     hold_agreement: int = 3
-    """How many sweeps in a row must find what is held gone before it is withdrawn without anybody
-    releasing it; 0 is never."""
+    """How many resyncs in a row must find held objects deleted before their add-ons are removed
+    without a release; 0 is never."""
 
     hold_window: timedelta = timedelta(seconds=10)
-    """What ends within this time ends at once; for this long it must have been quiet before it is
-    known how much that was."""
+    """Matches that end within this time count as one change, which is complete once none ends for
+    this long."""
 
     revisions: int = 3
     """How many earlier revisions of each profile are kept for `bellhop rollback`; 0 keeps none."""
 
     ledger_days: float = 7
-    """How long the ledger's lines are kept."""
+    """How long the lines of the event log are kept."""
 
     ledger_megabytes: int = 512
-    """How much the ledger may hold; beyond it the oldest lines are deleted, each minute while
+    """The maximum size of the event log; beyond it the oldest lines are deleted, each minute while
     `bellhop serve` notes some, else once an hour."""
 
 

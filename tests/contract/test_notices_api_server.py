@@ -152,7 +152,7 @@ def test_an_event_is_stored_in_the_cluster_that_people_look_at(
     assert (event["count"], event["source"]) == (1, {"component": "bellhop"})
     assert event["firstTimestamp"] == event["lastTimestamp"] == "2026-01-01T12:00:05Z"
     first, why, since = event["message"].splitlines()
-    assert first == "Cluster fleet/east is not well (production)"
+    assert first == "Cluster fleet/east is unhealthy (production)"
     assert why.startswith("ClusterProfile/own: cannot apply Service 'default/web' on cluster ")
     assert "Invalid value: 80000" in why
     assert since == "Since 2026-01-01 12:00 UTC."
@@ -185,7 +185,7 @@ def test_a_cluster_that_flaps_is_told_of_as_seldom_as_is_said(
     assert kept == first
     assert (second["type"], second["count"]) == ("Normal", 1)
     assert second["message"].startswith(
-        "Cluster fleet/east is well again (production)\nall 1 profiles are deployed\n"
+        "Cluster fleet/east is healthy again (production)\nall 1 profiles are deployed\n"
     )
 
     told_at = fleet.clock.now()
@@ -223,7 +223,7 @@ def test_each_place_hears_as_seldom_as_it_asks(fleet: Fleet, east: KubeClient, h
 
     wait(fleet, PAUSE, after=told_at)
     assert (len(events(east)), len(here.texts)) == (1, 2)
-    assert here.texts[-1].startswith("Cluster fleet/east is well again (production)\n")
+    assert here.texts[-1].startswith("Cluster fleet/east is healthy again (production)\n")
     wait(fleet, HOUR, after=told_at)
     assert [each["type"] for each in events(east)] == ["Warning", "Normal"]
     assert len(here.texts) == 2

@@ -188,7 +188,7 @@ def test_the_readme_leads_to_an_event_that_is_seen(
             if line.startswith("kubectl "):
                 terminal.follow(Typed(line))
         for told in (
-            "rang      Namespace shop in prod/eu-1",
+            "changed   Namespace shop in prod/eu-1",
             "applied   Namespace shop in prod/eu-1",
         ):
             _await(log, told, following)

@@ -62,7 +62,7 @@ def test_every_command_of_the_page_works(tmp_path: Path, monkeypatch: pytest.Mon
         said.setdefault(arguments[0], []).append(result.stdout)
 
     assert [*said] == ["get", "apply", "sweep", "release", "label"]
-    assert "60 of 100 objects rang at once" in said["get"][0]
+    assert "60 of 100 objects were deleted or changed at once" in said["get"][0]
     assert said["release"] == [
         f"Released 60 objects of EventSource '{SOURCE}' in '{CLUSTER}'.\n",
         "Released 120 add-ons of change '3f2a9c01'.\n",

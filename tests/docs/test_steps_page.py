@@ -41,7 +41,7 @@ def test_a_reader_sees_what_waits_and_what_goes_on(served: Path) -> None:
     awaited = [
         lambda said: "Waiting" in said,
         lambda said: said.count("Provisioned") == 2,
-        lambda said: "stand on it" in said,
+        lambda said: "depend on it" in said,
         lambda said: "dashboards" not in said,
         lambda said: "1 updated" in said,
         lambda said: "until `bellhop resume`" in said,

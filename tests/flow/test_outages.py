@@ -99,9 +99,9 @@ def test_what_is_well_is_said_to_be(flow: Flow) -> None:
     assert found["open"] == []
     assert {each["piece"] for each in found["well"]} >= {
         *("serve", "disk", "listener", "API server", "clock", "sources", "rights"),
-        *("certificate", "webhook", "Secret", "account", "knock", "heard"),
+        *("certificate", "webhook", "Secret", "account", "webhook call", "heartbeat"),
     }
-    assert status.endswith("All is well.")
+    assert status.endswith("Everything is healthy.")
     assert "fleet/source Healthy" in status
     assert signs(flow, DESTINATION)["wrong"] == []
 
@@ -112,10 +112,10 @@ def test_a_knock_changes_nothing_and_rings_for_nobody(flow: Flow) -> None:
     It takes seconds: commands start as processes of their own, beside those of the installation.
     """
     made = flow.source.create(service("web", sveltos="fv"))
-    until("it rang", lambda: "rang" in flow.stand.do("show", "events"))
+    until("it rang", lambda: "changed" in flow.stand.do("show", "events"))
     flow.stand.settle(SOURCE)
     before = flow.stand.do("show", "events", "-o", "json").count('"rang"')
-    assert "knock" in {each["piece"] for each in signs(flow, SOURCE)["well"]}
+    assert "webhook call" in {each["piece"] for each in signs(flow, SOURCE)["well"]}
     flow.stand.settle(SOURCE)
     now = flow.source.get(WEB)
 
@@ -159,12 +159,12 @@ def test_says_that_the_forwarder_is_dead(flow: Flow) -> None:
     records.clusters.put(replace(cluster.value, registered_at=now - HOUR))
     status = said(flow.stand, "status")
 
-    assert set(found) == {"knock"}
+    assert set(found) == {"webhook call"}
     sentence = "its API server does not reach the forwarder at https://127.0.0.1"
-    assert sentence in found["knock"]["sentence"]
-    assert "see whether the forwarder runs" in found["knock"]["cure"]
+    assert sentence in found["webhook call"]["sentence"]
+    assert "see whether the forwarder runs" in found["webhook call"]["cure"]
     assert "fleet/source Silent" in status
-    assert "its forwarder was last heard at" in status
+    assert "its forwarder sent its last heartbeat at" in status
     assert "`bellhop doctor fleet/source` looks where it ends" in status
 
 
@@ -334,7 +334,7 @@ def test_says_that_rights_are_missing_in_a_destination(flow: Flow) -> None:
 @pytest.mark.parametrize(
     ("gvk", "piece", "sentence"),
     [
-        pytest.param(WEBHOOK, "webhook", "its API server is not told to ring", id="webhook"),
+        pytest.param(WEBHOOK, "webhook", "its webhook configuration is missing", id="webhook"),
         pytest.param(ROLE, "account", "the forwarder may not read services", id="rights"),
     ],
 )
@@ -368,8 +368,8 @@ def test_says_that_the_forwarder_is_elsewhere(flow: Flow) -> None:
     flow.stand.settle(SOURCE)
     found = wrong(flow, SOURCE)
 
-    assert set(found) == {"knock"}
-    assert "the forwarder at https://127.0.0.1:1" in found["knock"]["sentence"]
+    assert set(found) == {"webhook call"}
+    assert "the forwarder at https://127.0.0.1:1" in found["webhook call"]["sentence"]
 
 
 def test_says_that_the_webhook_cannot_be_installed(flow: Flow) -> None:
@@ -390,7 +390,7 @@ def test_says_that_the_webhook_cannot_be_installed(flow: Flow) -> None:
     source.close()
     flow.stand.settle(SOURCE)
     rights = {each["sentence"] for each in signs(flow, SOURCE)["wrong"]}
-    told = "its API server cannot be told to ring, and only sweeps find events"
+    told = "its webhook configuration cannot be installed, and only resyncs find events"
 
     assert any("create, patch or delete validatingwebhookconfigurations" in x for x in rights)
     assert "Silent" in flow.stand.do("get", "clusters")

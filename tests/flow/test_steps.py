@@ -77,7 +77,7 @@ def test_profiles_come_and_go_in_their_order(flow: Flow, tmp_path: Path) -> None
         assert datetime.fromisoformat(made[0]) <= datetime.fromisoformat(made[1])
 
     flow.stand.do("delete", "clusterprofile", "steps-base")
-    until("it stays", lambda: "stand on it there" in flow.failures())
+    until("it stays", lambda: "depend on it there" in flow.failures())
     assert found(flow, "steps-base") == ["1", "1"]
     flow.stand.do("delete", "clusterprofile", "steps-apps")
     until("both are gone", lambda: found(flow, "steps-base") == ["", ""], patience=_PATIENCE)
@@ -124,7 +124,7 @@ def test_nothing_changes_in_a_paused_cluster(flow: Flow, tmp_path: Path) -> None
     until("the other follows", lambda: found(flow, "steps-kept") == ["1", "2"], patience=_PATIENCE)
     until("and is left", lambda: found(flow, "steps-past") == ["1", ""], patience=_PATIENCE)
     told = ("describe", "cluster", "fleet/source")
-    for said in ("cannot bring 'steps-kept'", "cannot withdraw 'steps-past'"):
+    for said in ("cannot deploy 'steps-kept'", "cannot withdraw 'steps-past'"):
         until("it says why", lambda said=said: said in flow.stand.do(*told))
     assert "steps-" not in flow.failures()
 

@@ -208,7 +208,7 @@ def test_each_field_is_rendered_or_says_why_not(flow: Flow, tmp_path: Path) -> N
     flow.source.create(order("book-3", to="elsewhere"))
     taken = "cannot name the ClusterProfile 'source-book-2': one of that name was applied"
     until("its name is taken", lambda: taken in flow.failures())
-    away = "cannot bring anything to cluster 'elsewhere/elsewhere', which destinationCluster names"
+    away = "cannot deploy anything to cluster 'elsewhere/elsewhere', which destinationCluster names"
     until("its cluster is away", lambda: away in flow.failures())
     assert read(flow.destination, "made-of-book-2") == {}
     assert read(flow.destination, "made-of-book-3") == {}

@@ -110,7 +110,7 @@ def test_answers_a_knock_with_a_warning(changes: dict[str, Any], *, answered: bo
 
     _, answer = visitor.knock(review({**CREATE, **changes}))
 
-    expected = [f"{NAME} {__version__} was rung"] if answered else None
+    expected = [f"{NAME} {__version__} was called"] if answered else None
     assert answer["response"].get("warnings") == expected
     assert answer["response"]["allowed"]
     assert len(visitor.hints) == (0 if changes.get("dryRun") else 1)

@@ -97,7 +97,7 @@ def test_gives_up_what_will_never_be_read(
     until(lambda: room.spool.owed() == [] and room.desk.owed()[0] == 0)
     room.close()
 
-    assert "Gave up on an object; sweeps look at it" in room.log.getvalue()
+    assert "Dropped an object; resyncs find it" in room.log.getvalue()
     assert str(KEY) in room.log.getvalue()
 
 
@@ -107,7 +107,7 @@ def test_goes_on_where_a_right_is_missing_for_a_while(room: Room) -> None:
     room.kube.fail_with(DeniedError("no right"), "get")
     # A clock that was set meanwhile says nothing of how long it has been.
     room.ring(ago=timedelta(days=60))
-    until(lambda: "Cannot read back what rang, and keep trying" in room.log.getvalue())
+    until(lambda: "Cannot read back changed objects, and keep trying" in room.log.getvalue())
     assert len(room.spool.owed()) == 1
     room.kube.fail_with(None, "get")
 
@@ -126,7 +126,7 @@ def test_drops_what_nobody_asks_for_any_more(room: Room) -> None:
     until(lambda: room.spool.owed() == [])
 
     assert room.readers.refused() == {}
-    assert "Gave up" not in room.log.getvalue()
+    assert "Dropped an object" not in room.log.getvalue()
     room.ring()
     until(room.readers.refused)
     assert len(room.spool.owed()) == 1

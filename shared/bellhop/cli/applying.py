@@ -95,6 +95,6 @@ def hints(
     created = {new.key for new, result in pairs if result.change == "created"}
     for each in pinned(here, changed, created):
         yield (
-            f"'{each.name}' was rolled back to revision {each.number}, and what it brings stays so"
-            f" until `bellhop rollback {each.name} --undo`"
+            f"'{each.name}' was rolled back to revision {each.number}, and stays at it until"
+            f" `bellhop rollback {each.name} --undo`"
         )

@@ -54,7 +54,7 @@ def listed(paths: Sequence[str], *, recursive: bool) -> Iterator[Named]:
         name = metadata.get("name") if isinstance(metadata, dict) else None
         if kind not in KINDS or not isinstance(name, str):
             raise InvalidError(
-                "cannot tell what to delete: it takes a known kind, and metadata.name",
+                "cannot determine what to delete: it takes a known kind, and metadata.name",
                 where=document.where(),
             )
         key = key_of(data)

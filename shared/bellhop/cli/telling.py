@@ -27,7 +27,10 @@ COLOURS = {
     "error": "red",
     "failed": "red",
 }
-_VERBS = {"rang": " rang", "gone": " went"}
+_SHOWN = {"rang": "changed", "gone": "deleted"}
+"""How an event is shown; its records keep their words."""
+
+_VERBS = {"rang": " changed", "gone": " was deleted"}
 _TRACE = 8
 _WHAT = 9
 _BELOW = " " * 12
@@ -41,7 +44,7 @@ def tell(block: list[Entry]) -> None:
     place = f" in {first.cluster}" if first.cluster else ""
     heading = f"{who}{_VERBS.get(first.what, '') if first.trace else ''}{place}"
     if not first.trace:
-        heading += ", by a sweep or a declaration"
+        heading += ", by a resync or a manifest"
     trace = f"  {visible(first.trace[:_TRACE])}" if first.trace else ""
     when = styled(_clock(first.at), "bright_black")
     compose(fold(f"{when}{trace}  {styled(heading, 'white', bold=True)}", _BELOW))
@@ -71,7 +74,9 @@ def tell_json(entry: Entry) -> None:
 
 
 def _what(entry: Entry) -> str:
-    return styled(f"{entry.what:<{_WHAT}}", COLOURS.get(entry.what, "white"))
+    return styled(
+        f"{_SHOWN.get(entry.what, entry.what):<{_WHAT}}", COLOURS.get(entry.what, "white")
+    )
 
 
 def _detail(entry: Entry) -> str:
@@ -87,7 +92,7 @@ def _timing(entry: Entry) -> str:
     if entry.took_ms:
         parts.append(f"took {entry.took_ms:.1f} ms")
     if since is not None:
-        parts.append(f"{since:.0f} ms after the ring")
+        parts.append(f"{since:.0f} ms after the event")
     return styled(f"  ({', '.join(parts)})", "bright_black") if parts else ""
 
 

@@ -55,7 +55,7 @@ class Resources(Struct, frozen=True, kw_only=True):
     def end(self) -> None:
         """Write what is at hand when an event is done: nobody may be there to do it later."""
         if lost := self.records.ledger.flush():
-            self.log.warning("Lost lines of the ledger: the store did not take them", lines=lost)
+            self.log.warning("Lost lines of the event log: the store did not take them", lines=lost)
 
 
 def records_over(store: Store, blobs: Blobs, sealer: Sealer, settings: Settings) -> Records:

@@ -18,7 +18,7 @@ from bellhop.records.ledger import Bounds, Ledger
 SENTENCES = {
     "rang": "An object changed",
     "gone": "An object is gone",
-    "missed": "A sweep found what had not rung",
+    "missed": "A resync found changes without an event",
     "matched": "An object matches",
     "unmatched": "An object matches no more",
     "selected": "A script selected among what matches",

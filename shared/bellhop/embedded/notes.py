@@ -47,15 +47,17 @@ class Notes:
             try:
                 self._write()
             except Exception as error:  # noqa: BLE001 - telling outlives whatever it meets
-                self._log.error("Failed to write the ledger", error)
+                self._log.error("Failed to write the event log", error)
 
     def _write(self) -> None:
         lost = self._ledger.flush()
         if lost:
-            self._log.warning("Lost lines of the ledger: the store did not take them", lines=lost)
+            self._log.warning(
+                "Lost lines of the event log: the store did not take them", lines=lost
+            )
         if time.monotonic() - self._trimmed_at > _BETWEEN_TRIMS:
             self._trimmed_at = time.monotonic()
             try:
                 self._ledger.trim(self._clock.now())
             except BellhopError as error:
-                self._log.warning("Could not trim the ledger", error=str(error))
+                self._log.warning("Could not trim the event log", error=str(error))

@@ -240,7 +240,7 @@ def _key(state: Path) -> bytes:
                 raise InvalidError(
                     f"cannot open the state in '{state}': its key '{path.name}' is missing, without"
                     f" which nobody can read '{sealed}'; give back the file this state was made"
-                    " with, or name another folder to start anew"
+                    " with, or name another folder to start with empty state"
                 )
             _make_key(path)
         key = path.read_bytes()

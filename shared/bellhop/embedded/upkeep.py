@@ -78,7 +78,7 @@ class Upkeep:
                 problem=room.problem,
             )
         else:
-            self._log.info("The disk of the state has room again", folder=str(room.folder))
+            self._log.info("The disk of the state has free space again", folder=str(room.folder))
 
     def _work(self) -> None:
         while not self._stopping.wait(_TICK_SECONDS):

@@ -70,7 +70,7 @@ def action(
     said = fields.text(trigger.cloud_event_action, "cloudEventAction").strip()
     if said not in _EACH:
         raise InvalidError(
-            f"cannot tell what a CloudEvent does for {trigger.kind} '{trigger.name}': its"
+            f"cannot determine what a CloudEvent does for {trigger.kind} '{trigger.name}': its"
             " cloudEventAction was rendered to something else than Create, Delete or nothing",
             where="cloudEventAction",
         )

@@ -40,7 +40,7 @@ def of_trigger(
         wrong = named - _FOR_ONE if trigger.one_for_event else named & _FOR_ONE
         for name in sorted(wrong):
             one = str(not trigger.one_for_event).lower()
-            yield f"{ref} reads .{name}, which is there with oneForEvent: {one} alone"
+            yield f"{ref} reads .{name}, which only exists with oneForEvent: {one}"
         if source and not source.collect_resources and named & _COLLECTED:
             name = min(named & _COLLECTED)
             yield (
@@ -62,8 +62,8 @@ def of_contents(contents: Iterable[Content]) -> Iterator[str]:
     for content in contents:
         if any(_has_action(manifest) for manifest in content.manifests):
             yield (
-                f"{content.ref}, entry {content.entry}, brings '{{{{' as it is; if a template is"
-                f" meant, add the annotation {TEMPLATE}"
+                f"{content.ref}, entry {content.entry}, deploys"
+                f" '{{{{' as it is; if a template is meant, add the annotation {TEMPLATE}"
             )
 
 
@@ -83,7 +83,7 @@ def _not_rendered(
 def _literal(ref: Ref, holder: ConfigMap | Secret, action: str, cure: str) -> str:
     shown = action if len(action) <= _SHOWN else f"{action[:_SHOWN]}…"
     said = "has an action" if isinstance(holder, Secret) else f"says '{{{{ {shown} }}}}'"
-    return f"{ref} {said}, which is brought as it is; if a template is meant, {cure}"
+    return f"{ref} {said}, which is deployed as it is; if a template is meant, {cure}"
 
 
 def _actions(holder: ConfigMap | Secret) -> list[str]:

@@ -64,9 +64,9 @@ def refuse_beyond(profile: Profile, keys: Iterable[ObjectKey]) -> None:
     for key in keys if profile.namespace else ():
         if key.namespace != profile.namespace:
             raise NotAllowedError(
-                f"cannot bring Local {key.gvk.kind[:_SHOWN]} '{key.name[:_SHOWN]}' {_place(key)}:"
-                f" what is Local of Profile '{profile.name}' goes to its own namespace alone; write"
-                f" it into '{profile.namespace}', or a ClusterProfile"
+                f"cannot deploy Local {key.gvk.kind[:_SHOWN]} '{key.name[:_SHOWN]}' {_place(key)}:"
+                f" what is Local of Profile '{profile.name}' can only be in its own namespace;"
+                f" write it into '{profile.namespace}', or a ClusterProfile"
             )
 
 
@@ -77,7 +77,7 @@ def _place(key: ObjectKey) -> str:
 def _denied(who: str, key: ObjectKey, where: str = "") -> NotAllowedError:
     kind = f"{key.gvk.kind}.{key.gvk.group}" if key.gvk.group else key.gvk.kind
     return NotAllowedError(
-        f"{where}{who} may not bring a {kind[:_SHOWN]} {_place(key)}: its"
+        f"{where}{who} may not deploy a {kind[:_SHOWN]} {_place(key)}: its"
         f" annotation {ANNOTATION} does not allow it; allow it there, or look for a value that the"
         " template does not quote"
     )

@@ -99,4 +99,6 @@ def _first(found: Mapping[ObjectKey, Resource], known: Container[str]) -> tuple[
 
 
 def _summary(asked: int, unwell: int) -> str:
-    return f"{unwell} not healthy of {asked} resources" if unwell else f"{asked} resources are well"
+    if unwell:
+        return f"{unwell} not healthy of {asked} resources"
+    return f"{asked} resources are healthy"

@@ -310,7 +310,7 @@ def _twice(field: str, name: tuple[str, str], *, same: bool) -> InvalidError:
     kind, word = name
     problem = f"another generator writes a {kind} {word!r}, too"
     if same:
-        problem = f"it writes a {kind} {word!r} for two objects; have the name tell them apart"
+        problem = f"it writes a {kind} {word!r} for two objects; have the name distinguish them"
     return InvalidError(f"cannot generate a {kind}: {problem}", where=f"{field}.nameFormat")
 
 

@@ -82,8 +82,8 @@ def refuse_others(contents: Sequence[Content]) -> None:
                 name = str(manifest["metadata"]["name"])[:_SHOWN]
                 raise InvalidError(
                     f"cannot grant what {content.ref}, {content.entry} holds: {gvk.kind[:_SHOWN]}"
-                    f" '{name}' is neither a Role nor a ClusterRole; take it out, and bring it by"
-                    " a ClusterProfile"
+                    f" '{name}' is neither a Role nor a ClusterRole; take it out, and deploy it"
+                    " by a ClusterProfile"
                 )
 
 

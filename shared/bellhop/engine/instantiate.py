@@ -175,7 +175,7 @@ def destination(ref: ObjectReference, fields: Fields, *, namespace: str) -> str:
     }
     for part, problem in wrong.items():
         if problem:
-            said = f"cannot tell which cluster is meant: {problem}"
+            said = f"cannot determine which cluster is meant: {problem}"
             raise InvalidError(said, where=f"destinationCluster.{part}")
     return f"{namespace}/{name}"
 

@@ -89,8 +89,8 @@ def _declaration(data: Any, *, secret: bool = False) -> str:
         return ""
     name = "" if secret else f"{data['kind']} "
     return (
-        f"the {name or 'object '}is a declaration, which Bellhop takes by `bellhop apply` alone and"
-        " reads from no cluster; apply it by itself, and take it out of what is deployed"
+        f"the {name or 'object '}is a manifest for Bellhop, which reads it only from `bellhop"
+        " apply` and from no cluster; apply it separately, and take it out of what is deployed"
     )
 
 

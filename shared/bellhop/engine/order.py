@@ -55,7 +55,7 @@ def refuse_cycle(place: str, after: After) -> None:
     if cycle:
         said = " after ".join(f"'{each}'" for each in cycle)
         raise InvalidError(
-            f"cannot bring '{place}' in order: by dependsOn {said}; take one of them out"
+            f"cannot deploy '{place}' in order: by dependsOn {said}; take one of them out"
         )
 
 

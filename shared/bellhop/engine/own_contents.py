@@ -191,7 +191,7 @@ def _rendered(ref: PolicyRef, cluster: Mapping[str, Any], limits: Limits, where:
     ):
         if problem:
             raise InvalidError(
-                f"cannot tell which {ref.kind} is meant: {problem}", where=f"{where}.{part}"
+                f"cannot determine which {ref.kind} is meant: {problem}", where=f"{where}.{part}"
             )
     return each
 

@@ -39,11 +39,11 @@ from bellhop.model.marks import LAST_APPLIED
 
 KIND = "Secret"
 LOCALLY = (
-    "the rest is withheld, for it may quote a Secret: `bellhop render --show-secrets` tells it"
+    "the rest is withheld, for it may quote a Secret: `bellhop render --show-secrets` shows it"
 )
 _REMOTELY = (
     "the rest is withheld, for it may quote a Secret: `kubectl apply --dry-run=server` of what"
-    " `bellhop render` prints tells it"
+    " `bellhop render` prints shows it"
 )
 
 # Most specific first: which temperament an error keeps, and how it is told without its words.

@@ -63,7 +63,7 @@ def objections(check: ClusterHealthCheck) -> Iterator[tuple[Path, str]]:
             check.annotations.get(NOTICE, ""), name=_NAME, funcs=gotemplate.event_functions()
         )
     except gotemplate.GoTemplateError as error:
-        said = f"the template of notices cannot be read; write it anew, or leave it out: {error}"
+        said = f"the template of notices cannot be read; correct it, or leave it out: {error}"
         yield ("metadata", "annotations", NOTICE), said
 
 
@@ -118,7 +118,7 @@ def _since(found: Condition) -> str:
 
 
 def _ours(check: ClusterHealthCheck, cluster: Cluster, found: Condition) -> Words:
-    state = "well again" if found.healthy else "not well"
+    state = "healthy again" if found.healthy else "unhealthy"
     subject = f"Cluster {cluster.key} is {state} ({check.name})"
     since = f"{found.since:%Y-%m-%d %H:%M} UTC"
     return Words(subject, f"{subject}\n{found.message}\nSince {since}.")

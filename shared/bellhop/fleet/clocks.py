@@ -89,14 +89,14 @@ def _unswept(here: Installation, key: str, now: datetime) -> Iterator[Overdue]:
     timer = here.records.timers.get(sweep_timer(key))
     longest = here.settings.sweep_interval * 1.1
     if timer is None:
-        yield Overdue(f"sweep/{key}", None, "no sweep is set: the next hour sets it")
+        yield Overdue(f"sweep/{key}", None, "no resync is scheduled: the next hour schedules it")
     elif timer.value.at > now + longest + SKEW:
         yield Overdue(
             f"sweep/{key}",
             timer.value.at,
-            f"the next sweep is set for {timer.value.at:%Y-%m-%d %H:%M} UTC, later than its"
-            " interval: a clock that was ahead set it, and the next hour pulls it in;"
-            f" `bellhop sweep {key}` sweeps now",
+            f"the next resync is scheduled for {timer.value.at:%Y-%m-%d %H:%M} UTC, later than its"
+            " interval: a clock that was ahead scheduled it, and the next hour corrects it;"
+            f" `bellhop sweep {key}` starts one now",
         )
     health, cluster = here.records.health.get(key).value, here.records.clusters.get(key)
     paused = cluster is not None and pause_of(cluster.value, now) is not None
@@ -106,7 +106,7 @@ def _unswept(here: Installation, key: str, now: datetime) -> Iterator[Overdue]:
         yield Overdue(
             f"sweep/{key}",
             health.swept_at,
-            "no sweep of it has ended since then: see what waits in the queues, and the log",
+            "no resync of it has ended since then: see what waits in the queues, and the log",
         )
 
 

@@ -45,9 +45,10 @@ def deregister(here: Installation, key: str, *, uninstall: bool = False) -> Dere
         refuse_taken(here.records.installations, kube)
         removed.extend(silence(kube, key, uninstall=uninstall))
     except ConflictError as error:
-        left = f"what makes it ring stays: {error}"
+        left = f"its webhook configuration and forwarder were left unchanged: {error}"
     except BellhopError as error:
-        left = f"what made it ring may still be there: {error}; once it answers, {BY_HAND}"
+        left = f"its webhook configuration and forwarder may still exist: {error}; once it"
+        f" answers, {BY_HAND}"
     with undisturbed():
         here.secrets.delete(f"abandoned/{key}")
         here.secrets.delete(f"kubeconfig/{key}")

@@ -118,7 +118,7 @@ def house(here: Installation, *, answers: bool) -> Iterator[Sign]:
         yield well("listener", f"it answers at {url}")
     elif alive.running:
         cure = "see whether another address is to be advertised: `bellhop serve --advertise`"
-        yield wrong("listener", f"nobody answers at {url}, as clusters are told", cure)
+        yield wrong("listener", f"nobody answers at {url}, the URL that clusters use", cure)
 
 
 def _functions(here: Installation, *, answers: bool) -> Iterator[Sign]:
@@ -148,7 +148,7 @@ def examine(here: Installation, keys: Sequence[str]) -> Iterator[tuple[str, Sequ
         late = wrong(
             "API server",
             f"not all of it could be examined within {PATIENCE:g} s",
-            "see whether it is very slow; examine it alone",
+            "see whether it is very slow; examine only this cluster",
         )
         yield key, found.get(key, [late])
 
@@ -179,7 +179,7 @@ class _Examination:
                 ("rights", self._rights),
             )
         if not self._record:
-            yield well("forwarder", "it has none: sweeps alone find what happens")
+            yield well("forwarder", "it has none: only resyncs find changes")
             yield from self._outside()
             return
         if not (self._direct or self._audited):
@@ -188,7 +188,7 @@ class _Examination:
             yield from self._each(
                 ("webhook", self._webhook),
                 *(() if self._direct else self._in_cluster()),
-                ("knock", self._knock),
+                ("webhook call", self._knock),
             )
         yield from self._heard()
         yield from self._outside()
@@ -251,7 +251,7 @@ class _Examination:
     def _clock(self) -> Iterator[Sign]:
         skew = self._kube.skew
         if skew is None:
-            yield unseen("clock", "its API server does not tell the time")
+            yield unseen("clock", "its API server does not report the time")
         elif abs(skew) >= _SKEW:
             yield wrong("clock", f"its clock is {_apart(skew)} ours", "set the one that is wrong")
         else:
@@ -272,7 +272,7 @@ class _Examination:
         else:
             yield unseen(
                 "sources",
-                "no EventSource is in force in it, so that nothing is to ring",
+                "no EventSource is in force in it, so that no event is needed",
                 "an EventTrigger whose sourceClusterSelector selects the cluster puts one in force",
             )
         served = {each.gvk for each in self._resources}
@@ -302,7 +302,7 @@ class _Examination:
             missing += missing_for_releases(self._kube, released(self._here, self._cluster.key))
         missing += missing_for_acting(self._kube, self._accounts())
         cure = (
-            "give them to whom the kubeconfig belongs; the how-to 'Register a cluster' lists them"
+            "grant them to the user of the kubeconfig; the how-to 'Register a cluster' lists them"
         )
         for each in missing:
             yield wrong("rights", f"its credentials {each}", cure)
@@ -321,24 +321,24 @@ class _Examination:
             yield well("certificate", f"the forwarder's is valid until {ends:%Y-%m-%d}")
 
     def _webhook(self) -> Iterator[Sign]:
-        sweep = f"`bellhop sweep {self._cluster.key}` writes it anew, or says what fails"
+        sweep = f"`bellhop sweep {self._cluster.key}` writes it again, or reports what fails"
         found = self._kube.get(_WEBHOOKS, "", NAME)
         hooks = (found or {}).get("webhooks") or []
         clients = [hook.get("clientConfig") or {} for hook in hooks]
         if found is None:
             health = self._here.records.health.head(self._cluster.key)
             why = f": {health.message}" if health.mute else ""
-            yield wrong("webhook", f"its API server is not told to ring{why}", sweep)
+            yield wrong("webhook", f"its webhook configuration is missing{why}", sweep)
             return
         problems = {each for client in clients for each in self._differs(client)}
         lacking = {each.plural for each in self._resources} - _ringing(hooks)
         if lacking:
-            problems.add(f"does not ring for {', '.join(sorted(lacking))}")
+            problems.add(f"does not send events of {', '.join(sorted(lacking))}")
         for each in sorted(problems):
             yield wrong("webhook", f"it {each}", sweep)
         if not problems:
             where = self._record.get("url") or "the Service in the cluster"
-            yield well("webhook", f"it rings {'ingest itself' if self._direct else where}")
+            yield well("webhook", f"it calls {'ingest itself' if self._direct else where}")
 
     def _differs(self, client: Mapping[str, Any]) -> Iterator[str]:
         """Say where a webhook leads elsewhere than the record has it."""
@@ -347,14 +347,14 @@ class _Examination:
         url = self._record.get("url", "")
         rings = str(client.get("url") or path)
         if not rings.endswith(self._record.get("path", "")):
-            yield "rings at another path than the forwarder's"
+            yield "calls another path than the forwarder's"
         token = digest_of(rings.rpartition("/")[2])
         if self._direct and token not in self._cluster.gate((), 0).digests(self._now):
             yield "calls ingest with a token that is not accepted"
         if url and not rings.startswith(url):
-            yield f"does not ring '{url}', where the forwarder is said to be"
+            yield f"does not call '{url}', where the forwarder is said to be"
         if not url and not service:
-            yield "does not ring the Service in the cluster"
+            yield "does not call the Service in the cluster"
         if path and not all(map(_SEGMENT.fullmatch, path.strip("/").split("/"))):
             yield "has a path that API servers refuse"
         if self._record.get("ca", "") != _decoded(client.get("caBundle")):
@@ -398,11 +398,13 @@ class _Examination:
         sweep = f"`bellhop sweep {self._cluster.key}` grants it"
         if lacking:
             what = ", ".join(sorted(lacking))
-            yield wrong("account", f"the forwarder may not read {what}, of which it is rung", sweep)
+            yield wrong(
+                "account", f"the forwarder may not read {what}, whose events it receives", sweep
+            )
         if binding is None:
             yield wrong("account", f"ClusterRoleBinding '{NAME}' is not there", _AGAIN)
         if binding is not None and not lacking:
-            yield well("account", "the forwarder may read what it is rung of")
+            yield well("account", "the forwarder may read the objects of its events")
 
     def _pods(self) -> Iterator[Sign]:
         if self._record.get("url"):
@@ -420,14 +422,14 @@ class _Examination:
         where = self._record.get("url") or f"its Service '{NAMESPACE}/{NAME}'"
         key = self._somebody()
         if key is None:
-            yield unseen("knock", "there is no object that rings, to knock with")
+            yield unseen("webhook call", "there is no object of a watched kind for a dry-run call")
             return
         said = self._kube.knock(*key, manager=KNOCKER)
         if f"{NAME} " in said or f"{INGEST} " in said:
-            yield well("knock", f"its API server reaches {whom}")
+            yield well("webhook call", f"its API server reaches {whom}")
             return
         yield wrong(
-            "knock",
+            "webhook call",
             f"its API server does not reach {whom} at {where}",
             f"see whether {whom} runs, and is reached from the API server at that address,"
             " and read its log",
@@ -450,11 +452,13 @@ class _Examination:
         said = overview.ringing(self._here, key)
         if said:
             cure = "see what else is wrong here; if nothing is, read the forwarder's log"
-            yield wrong("heard", said, cure)
+            yield wrong("heartbeat", said, cure)
         elif heard is None:
-            yield unseen("heard", "nothing was heard of it yet")
+            yield unseen("heartbeat", "no heartbeat yet")
         else:
-            yield well("heard", f"at {heard.at:%Y-%m-%d %H:%M:%S} UTC, {_forwarder(heard.version)}")
+            yield well(
+                "heartbeat", f"at {heard.at:%Y-%m-%d %H:%M:%S} UTC, {_forwarder(heard.version)}"
+            )
         if heard and abs(heard.ahead) >= _SKEW.total_seconds():
             apart = _apart(timedelta(seconds=heard.ahead))
             cure = "set the one that is wrong"
@@ -466,7 +470,7 @@ class _Examination:
         if heard and heard.owed and heard.since and self._now - heard.since > overview.SILENT:
             cure = "its log says why; it keeps them, and sends them once it can"
             owed = f"it owes {heard.owed} objects since {heard.since:%Y-%m-%d %H:%M} UTC"
-            yield wrong("heard", owed, cure)
+            yield wrong("heartbeat", owed, cure)
 
     def _outside(self) -> Iterator[Sign]:
         """See who is refused of those that send CloudEvents for the cluster from outside."""
@@ -498,7 +502,7 @@ def _apart(skew: timedelta) -> str:
 
 
 def _forwarder(version: str) -> str:
-    return f"by forwarder {version}" if version else "by a sender that does not tell its version"
+    return f"by forwarder {version}" if version else "by a sender that does not report its version"
 
 
 def _ringing(hooks: Sequence[Mapping[str, Any]]) -> set[str]:

@@ -122,7 +122,7 @@ def _ticks(here: Installation, name: str) -> Iterator[Failure]:
     if late:
         pulse = here.records.pulses.get()
         sentence = (
-            f"{late}: sweeps, retries and renewals wait; see whether its schedule is switched on,"
+            f"{late}: resyncs, retries and renewals wait; see whether its schedule is switched on,"
             " and what its function logs (`bellhop logs --stage schedule`)"
         )
         yield Failure("schedule", name, pulse.at if pulse else None, sentence)
@@ -198,8 +198,8 @@ def _clusters(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
                     "deletion",
                     f"{gvk.kind} in {key}",
                     None,
-                    "a sweep found suspiciously many gone; held until"
-                    f" {here.settings.deletion_agreement} sweeps agree ({strikes} did)",
+                    "a resync found suspiciously many deleted; held until"
+                    f" {here.settings.deletion_agreement} resyncs agree ({strikes} did)",
                 )
 
 
@@ -452,7 +452,7 @@ def _findings(here: Installation) -> Iterator[Failure]:
         yield Failure("foreign", which, finding.since, sentence)
     for cluster, number in strayed.items():
         sentence = (
-            f"{number} of its objects carry Bellhop's marks, and no profile holds them;"
+            f"{number} of its objects have Bellhop's labels, and no profile owns them;"
             " `bellhop show strays` lists them"
         )
         yield Failure("strays", cluster, None, sentence)
@@ -465,7 +465,7 @@ def _dead_letters(found: Letters) -> Iterator[Failure]:
             causes.setdefault(letter.reason, []).append(letter)
         for reason, several in causes.items():
             first = several[0]
-            sentence = f"given up after {first.attempts} attempts: {reason}"
+            sentence = f"dead-lettered after {first.attempts} attempts: {reason}"
             yield _of_several(
                 "dead letter",
                 f"{inbox}/{first.id}",

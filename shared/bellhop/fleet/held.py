@@ -19,8 +19,8 @@ _RETRIES = 8
 _EXAMPLES = 3
 
 _CAUSES: Mapping[Cause, str] = {
-    "rings": "rang",
-    "sweep": "were found by a sweep to be gone or changed",
+    "rings": "were deleted or changed",
+    "sweep": "were found deleted or changed by a resync",
     "declaration": "do not match the EventSource as it is written now",
 }
 
@@ -41,10 +41,10 @@ class HeldReport(NamedTuple):
         cause = _CAUSES[hold.cause]
         if hold.held_at is None:
             return f"{ended} objects {cause}; they are counted until {hold.until:%H:%M:%S} UTC"
-        agree = f" {self.sweeps} sweeps agree that they are gone," if self.sweeps else ""
+        agree = f" {self.sweeps} resyncs agree that they are deleted," if self.sweeps else ""
         return (
             f"{ended} of {hold.of} objects {cause} at once; add-ons stay until they match again,"
-            f"{agree} or `bellhop release {hold.cluster} {hold.source}` lets them go"
+            f"{agree} or `bellhop release {hold.cluster} {hold.source}` releases them"
         )
 
     @property

@@ -69,7 +69,8 @@ def cluster_named(here: Installation, text: str, namespace: str = "") -> str:
         return found[0]
     if found:
         raise InvalidError(
-            f"cannot tell which cluster '{text}' is: {', '.join(sorted(found))} have that name;"
+            f"cannot determine which cluster '{text}' is: {', '.join(sorted(found))} have that"
+            " name;"
             " write NAMESPACE/NAME"
         )
     asked = f"{place}/{name}" if place else name
@@ -130,7 +131,7 @@ def kinds_named(here: Installation, cluster: str, text: str) -> list[GVK]:
     groups = sorted({gvk.group for gvk in found})
     if len(groups) > 1:
         several = " or ".join(f"{name}.{each}" if each else f"{name}." for each in groups)
-        raise InvalidError(f"cannot tell which kind '{text}' is; write {several}")
+        raise InvalidError(f"cannot determine which kind '{text}' is; write {several}")
     if not found:
         raise MissingError(
             f"no EventSource names a kind '{text}', and it is none of the usual ones"

@@ -70,9 +70,9 @@ def _registered(sources: Iterable[EventSource]) -> Iterator[str]:
     ]
     if asking:
         yield (
-            f"{_names(asking)} SveltosCluster, and matches objects of that kind in its source"
-            " clusters alone: clusters that `bellhop register` added are no such objects; bring"
-            " them their add-ons by the clusterSelector of a ClusterProfile, and label them by a"
+            f"{_names(asking)} SveltosCluster, and only matches objects of that kind in its"
+            " source clusters: clusters that `bellhop register` added are no such objects; deploy"
+            " add-ons to them by the clusterSelector of a ClusterProfile, and label them by a"
             " Classifier"
         )
 
@@ -98,14 +98,14 @@ def _unreached(
     for lack, group in islice(lacks.items(), MOST):
         yield f"{_names(group)} {what}: {lack.said}; {lack.cure}"
     if len(lacks) > MOST:
-        yield f"there are more that select {what}; `bellhop explain trigger NAME` tells of each"
+        yield f"there are more that select {what}; `bellhop explain trigger NAME` explains each"
 
 
 def _elsewhere(declared: Iterable[ClusterProfile | ClusterSet]) -> Iterator[str]:
     """Tell what is not read where it was written to be, as a Profile or Set has one namespace."""
     said = (
-        f"{each.kind} '{each.place}' has the namespace '{each.namespace}' alone: {told}; mend the"
-        f" namespace, or write a Cluster{each.kind}"
+        f"{each.kind} '{each.place}' has only the namespace '{each.namespace}': {told}; correct"
+        f" the namespace, or write a Cluster{each.kind}"
         for each in declared
         for told in elsewhere(each)
     )

@@ -176,8 +176,8 @@ def ending(ends: datetime, now: datetime) -> str:
     if ends <= now:
         return f"the stored credentials ended at {ends:%Y-%m-%d %H:%M} UTC"
     return (
-        f"the stored credentials end at {ends:%Y-%m-%d %H:%M} UTC; from then on nothing is applied"
-        " there, and no sweep sees it"
+        f"the stored credentials end at {ends:%Y-%m-%d %H:%M} UTC; from then on nothing is"
+        " applied there, and resyncs fail"
     )
 
 
@@ -220,13 +220,15 @@ def ringing(here: Installation, cluster: str) -> str:
         return said
     heard = here.records.hearings.get(cluster)
     if heard and abs(here.records.clock.now() - heard.at) <= SILENT:
-        return f"its forwarder cannot read what rang: {heard.problem}" if heard.problem else ""
+        return (
+            f"its forwarder cannot read changed objects: {heard.problem}" if heard.problem else ""
+        )
     # A forwarder of an earlier version says nothing while nothing rings.
     if (heard and not heard.version) or not _could_be_heard(here, kept.value.registered_at):
         return ""
-    last = f"was last heard at {heard.at:%Y-%m-%d %H:%M} UTC" if heard else "was never heard"
+    last = f"its last heartbeat at {heard.at:%Y-%m-%d %H:%M} UTC" if heard else "no heartbeat yet"
     return (
-        f"its forwarder {last}, and should be every two minutes: it does not run, or does not"
+        f"its forwarder sent {last}, and should every two minutes: it does not run, or does not"
         f" reach Bellhop; `bellhop doctor {cluster}` looks where it ends"
     )
 

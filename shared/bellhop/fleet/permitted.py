@@ -15,8 +15,8 @@ from bellhop.records import Records
 _NAMED = 3
 
 OFFLINE = (
-    "whether service account '{}' may see these objects, or write what is made of them, its cluster"
-    " alone can say: nobody asks it here"
+    "whether service account '{}' may see these objects, or write what is made of them, only its"
+    " cluster knows, and it is not asked here"
 )
 
 

@@ -64,7 +64,7 @@ def now(
     found = [each.profile for each in overview.statuses(here) if each.profile.name == profile]
     if not found:
         raise MissingError(
-            f"cannot tell what profile '{profile}' would change: there is none of that name;"
+            f"cannot determine what profile '{profile}' would change: there is none of that name;"
             f" `bellhop get {profile_kind(profile).lower()}s` lists those that are"
         )
     features = make_features(
@@ -79,7 +79,8 @@ def now(
     goes = [each for each in (*one.destinations, *one.leaving) if cluster in ("", each)]
     if cluster and not goes:
         raise MissingError(
-            f"cannot tell what profile '{profile}' would change in '{cluster}': it does not select"
+            f"cannot determine what profile '{profile}' would change in '{cluster}': it does not"
+            " select"
             " that cluster, and has nothing there"
         )
     for number, key in enumerate(goes, start=1):

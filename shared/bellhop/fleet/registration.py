@@ -87,7 +87,8 @@ _NO_REGISTRY = (
 )
 
 _NO_FORWARDER = (
-    "no forwarder is in the cluster yet, and nothing rings; register again with --install, or apply"
+    "no forwarder is in the cluster yet, and no events arrive; register again with --install, or"
+    " apply"
     " what --print-manifests writes"
 )
 
@@ -566,7 +567,9 @@ class _Attempt:
             for _ in silence(self._kube, self._spec.key, rings=rings):
                 pass
         except BellhopError as error:
-            self._warnings.append(f"what made it ring may still be there: {error}; {BY_HAND}")
+            self._warnings.append(
+                f"its webhook configuration and forwarder may still exist: {error}; {BY_HAND}"
+            )
 
     def _leave(self, cluster: Cluster) -> Cluster:
         left = leave_behind(self._here, cluster)

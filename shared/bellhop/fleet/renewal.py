@@ -89,15 +89,15 @@ def rotate(
         raise MissingError(f"cannot rotate the token of cluster '{key}': it is not registered")
     if not kept.value.forwarder:
         raise MissingError(
-            f"cannot rotate the token of cluster '{key}': sweeps alone look at it, so that nobody"
-            " has a token; register it without --no-forwarder to have it ring"
+            f"cannot rotate the token of cluster '{key}': it has no sender, and so no token;"
+            " register it without --no-forwarder to receive its events"
         )
     if is_audited(kept.value.forwarder) != (audit is not None):
         raise InvalidError(
             f"cannot rotate the token of cluster '{key}': its API server has it in a file; give"
             " --audit and the folder for the new one"
             if audit is None
-            else f"cannot write files for cluster '{key}': it does not ring by its audit log"
+            else f"cannot write files for cluster '{key}': it does not send its audit log"
         )
     _again(here, kept.value, pause, audit)
     found = here.records.clusters.get(key)

@@ -99,7 +99,7 @@ def selection(here: Installation, cluster: str, source: str) -> Selection | str 
     try:
         kept = here.records.selections.get(cluster, source)
     except MissingError as error:
-        return f"{error}; the next sweep of the cluster does"
+        return f"{error}; the next resync of the cluster does"
     return kept.value if kept else None
 
 

@@ -155,7 +155,7 @@ def draw_up_direct(
     url = inbound.url.rstrip("/")
     if not url.startswith("https://"):
         raise InvalidError(
-            f"cannot have API servers call '{url}': they call https alone; give --ingest-url"
+            f"cannot have API servers call '{url}': they only call https; give --ingest-url"
         )
     token = token or entropy.token_urlsafe(_TOKEN_BYTES)
     record = {
@@ -255,7 +255,7 @@ def _names(url: str) -> Sequence[str]:
     odd = parts.username or parts.password or parts.query or parts.fragment
     if parts.scheme != "https" or not parts.hostname or odd:
         raise InvalidError(
-            "cannot use the forwarder's URL: API servers call https alone, without user, query or"
+            "cannot use the forwarder's URL: API servers only call https, without user, query or"
             " fragment, as in 'https://10.0.0.5:9443'"
         )
     return [parts.hostname]

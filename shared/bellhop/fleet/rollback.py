@@ -58,7 +58,7 @@ def history(here: Installation, name: str) -> Iterator[Revision]:
     Raises:
         MissingError: there is no such profile.
     """
-    profile = _found(here, "tell the revisions of", name).value
+    profile = _found(here, "distinguish the revisions of", name).value
     kept = here.records.renderings.of(place(profile))
     held: list[Profile | Rendering] = [each for each in kept if each.number != profile.number]
     before: Profile | Rendering | None = None
@@ -164,7 +164,7 @@ def _pinned(here: Installation, profile: Profile, number: int) -> Profile:
         which = f"revision {number}" if number else "what it held before"
         raise MissingError(
             f"cannot roll back '{profile.name}' to {which}: {there};"
-            f" `bellhop history {profile.name}` tells of them"
+            f" `bellhop history {profile.name}` lists them"
         )
     return replace(profile, pinned=True, made_of="", **contents_of(meant[0]))
 

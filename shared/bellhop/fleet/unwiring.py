@@ -138,4 +138,4 @@ def leave_behind(here: Installation, cluster: Cluster) -> str:
 
 
 def _by_hand(error: BellhopError) -> str:
-    return f"the cluster that had this name before may still ring: {error}; {BY_HAND}"
+    return f"the cluster that had this name before may still send events: {error}; {BY_HAND}"

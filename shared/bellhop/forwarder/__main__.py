@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         "--account-token",
         type=Path,
         default=Path(MOUNTED),
-        help="a token of its account that is for ingest alone, where there is one"
+        help="a token of its account that is only for ingest, if there is one"
         " (default: %(default)s)",
     )
     parser.add_argument("--spool", type=Path, required=True, help="a folder that is kept")
@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         "--linger",
         type=float,
         default=0.0,
-        help="seconds to be rung still after SIGTERM (default: %(default)s)",
+        help="seconds to accept events after SIGTERM (default: %(default)s)",
     )
     parser.add_argument(
         "--grace",

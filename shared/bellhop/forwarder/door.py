@@ -116,7 +116,7 @@ def _request(body: bytes) -> Mapping[str, Any] | None:
 def _allowed(uid: str, *, knocked: bool) -> bytes:
     response: dict[str, Any] = {"uid": uid, "allowed": True}
     if knocked:
-        response["warnings"] = [f"{NAME} {__version__} was rung"]
+        response["warnings"] = [f"{NAME} {__version__} was called"]
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
     return json.dumps(review).encode()
 

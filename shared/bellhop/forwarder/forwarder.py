@@ -105,7 +105,7 @@ class Forwarder:
         self._present = first
         server = self._start()
         self._log.info(
-            "Ready to be rung", cluster=first.cluster, address=server.url, ingest=first.ingest_url
+            "Ready for events", cluster=first.cluster, address=server.url, ingest=first.ingest_url
         )
         self._follow(server)
         self._end(server)
@@ -241,7 +241,7 @@ class Forwarder:
     def _readyz(self) -> tuple[HTTPStatus, str]:
         if self._ready:
             return HTTPStatus.OK, "ok\n"
-        return HTTPStatus.SERVICE_UNAVAILABLE, "not rung yet, or no longer\n"
+        return HTTPStatus.SERVICE_UNAVAILABLE, "no events are accepted yet, or no longer\n"
 
     def _metrics(self) -> tuple[HTTPStatus, str]:
         owed, since = self._desk.owed()

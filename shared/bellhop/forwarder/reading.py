@@ -165,7 +165,7 @@ class Readers:
         too_long = isinstance(error, PermanentError) and refused >= self._patience
         if not waits or too_long:
             self._log.warning(
-                "Gave up on an object; sweeps look at it",
+                "Dropped an object; resyncs find it",
                 object=str(turn.debt.key),
                 error=str(error),
             )
@@ -193,4 +193,4 @@ class Readers:
         topic = (gvk, error.code)
         if now - self._said.get(topic, float("-inf")) >= _SAY_AGAIN_SECONDS:
             self._said[topic] = now
-            self._log.warning("Cannot read back what rang, and keep trying", error=str(error))
+            self._log.warning("Cannot read back changed objects, and keep trying", error=str(error))

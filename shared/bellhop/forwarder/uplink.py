@@ -94,7 +94,7 @@ class Uplink:
         if self.ahead and now - self._said_ahead_at >= _SAY_SKEW_SECONDS:
             self._said_ahead_at = now
             self._log.warning(
-                "Our clock differs from ingest's; rings are told by its clock",
+                "Our clock differs from ingest's; events are sent with its time",
                 ahead_seconds=round(self.ahead.total_seconds()),
             )
 

@@ -64,7 +64,8 @@ class Resources(cloud.Resources, frozen=True, kw_only=True):
             if queue.name == topic:
                 return name, queue
         raise InvalidError(
-            f"cannot tell the inbox of an event from '{source[:256]}': it names no topic of this"
+            f"cannot determine the inbox of an event from '{source[:256]}': it names no topic of"
+            " this"
             " installation; apply Terraform again"
         )
 

@@ -86,7 +86,7 @@ def read_allow(text: str) -> Allow:
     entries = tuple(_entry(part.strip()) for part in re.split(r"[;\n]", text) if part.strip())
     if not entries:
         raise InvalidError(
-            f"{ANNOTATION} names nothing; write what may be brought, as in '{EXAMPLE}', or leave"
+            f"{ANNOTATION} names nothing; write what may be deployed, as in '{EXAMPLE}', or leave"
             " the annotation out to allow everything"
         )
     return Allow(entries)

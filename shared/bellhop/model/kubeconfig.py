@@ -34,8 +34,8 @@ _TOKEN = "make a service account token with `kubectl create token` and put it in
 
 _CLUSTER_REFUSED = {
     "certificate-authority": f"names a file on another machine; {_FLATTEN}",
-    "insecure-skip-tls-verify": "would send the credentials to whoever answers; "
-    "give `certificate-authority-data` instead",
+    "insecure-skip-tls-verify": "would send the credentials to any server that answers; give"
+    " `certificate-authority-data` instead",
     "proxy-url": "would send the traffic through another host; "
     "give a `server` that is reached directly",
 }

@@ -107,8 +107,8 @@ _GIVES_RIGHTS = {
     "RoleRequest": "it belongs on what a tenant writes; name the account that gets rights by"
     " serviceAccountName and serviceAccountNamespace"
 }
-_PAUSES_PROFILES = "it pauses profiles alone"
-_PAUSES_TRIGGERS = "it pauses triggers alone"
+_PAUSES_PROFILES = "it pauses only profiles"
+_PAUSES_TRIGGERS = "it pauses only triggers"
 
 MARKS: dict[str, Mark] = {
     ACCOUNT_NAME: Mark("labels", _RULES, _GIVES_RIGHTS),

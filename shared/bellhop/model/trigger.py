@@ -223,6 +223,6 @@ class EventTrigger(Declaration):
             before, after = str(old.one_for_event).lower(), str(self.one_for_event).lower()
             raise InvalidError(
                 f"Value is immutable: it was {before} and cannot become {after}; "
-                f"delete {self.kind} {self.name!r} and create it anew",
+                f"delete {self.kind} {self.name!r} and create it again",
                 where="spec.oneForEvent",
             )

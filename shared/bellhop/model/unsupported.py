@@ -61,7 +61,7 @@ _KNOWN = {
     "ClusterPromotion": "write a ClusterProfile for each stage",
     "DebuggingConfiguration": "leave it out",
     "ManagementClusterClassifier": f"there is no management cluster; {_BY_LABEL}",
-    "Techsupport": "'bellhop show events' tells what happened",
+    "Techsupport": "'bellhop show events' shows what happened",
 }
 
 KNOWN: dict[str, str] = {

@@ -142,8 +142,8 @@ class Gates:
             return self._read(self._payloads.store.get("gate", cluster))
         except MissingError as error:
             raise StaleError(
-                f"cannot read which kinds count in cluster '{cluster}': it is lost;"
-                " the next sweep of the cluster writes it anew"
+                f"cannot read which kinds count in cluster '{cluster}': it is lost; the next"
+                " resync of the cluster writes it again"
             ) from error
 
     def known(self, cluster: str) -> Kept[Gate] | None:

@@ -142,7 +142,7 @@ Half = Literal["declared", "clusters"]
 
 _PLACE = ("catalog", "revision")
 _NUMBER = "number"
-_BUSY = "cannot tell that the catalog changed: others change it all the time"
+_BUSY = "cannot publish the change of the catalog: others change it all the time"
 
 SHARES = tuple(f"catalog/{share}" for share in "0123")
 """Where the number of a revision lies beside it: every event asks four times whether it stands."""

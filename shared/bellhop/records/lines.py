@@ -30,7 +30,7 @@ def write_lines(entries: Sequence[Entry]) -> dict[str, Any]:
     try:
         text = _encode([_line(entry) for entry in entries])
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidError("cannot write lines of the ledger: they are not JSON") from error
+        raise InvalidError("cannot write lines of the event log: they are not JSON") from error
     return {"lines": as_text(zlib.compress(text.encode(), _LEVEL))}
 
 

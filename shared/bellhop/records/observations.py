@@ -160,8 +160,8 @@ class Observations:
                     new = Item(item.partition, item.sort, unknown)
                     self._payloads.store.put(new, expect=item.token)
             raise StaleError(
-                f"cannot read the observation of '{item.sort}': its payload is lost;"
-                " the next sweep of the cluster writes it anew"
+                f"cannot read the observation of '{item.sort}': its payload is lost; the next"
+                " resync of the cluster writes it again"
             ) from error
 
 

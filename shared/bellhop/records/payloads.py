@@ -117,7 +117,7 @@ class Payloads:
                 if now.token == item.token:
                     raise MissingError(
                         f"cannot read the record '{item.partition} {item.sort}': its payload is"
-                        " lost; write it anew, or delete it"
+                        " lost; write it again, or delete it"
                     ) from error
                 item = now
         raise StaleError(f"cannot read '{item.partition} {item.sort}': writers are quicker")

@@ -34,7 +34,7 @@ def compare(
     """
     old, new = _shown(there), _shown(then)
     if same(old, new):
-        return False, "its marks alone", ""
+        return False, "only Bellhop's labels and annotations", ""
     marked = any(WITHHELD in _annotations(each) for each in (there, then))
     holds = new.get("kind") == SECRET or marked
     if secret and not holds:

@@ -4,7 +4,7 @@
                  └► others ─► held, under a lot ─► quiet for a while ─► weighed ─┬► let go
                                   │                                             └► too much: stays
                                   ├► it matches again ─► held no more
-                                  ├► sweeps agree that it is gone ─► let go
+                                  ├► resyncs agree that it is deleted ─► let go
                                   └► somebody releases the lot ─► let go
 
 A list that lies, a definition that was deleted and takes all its objects along, a selector with a
@@ -156,7 +156,7 @@ class Guard:
             with suppress(StaleError):
                 self._records.holds.put(hold, expect=ABSENT)
                 return hold
-        raise StaleError(f"cannot hold '{match.key}': others let go of its report all the time")
+        raise StaleError(f"cannot hold '{match.key}': others release its report all the time")
 
     def _set_timer(self, hold: Hold, at: datetime | None = None) -> None:
         body = Message(hold.cluster, hold.source).message().body
@@ -253,10 +253,10 @@ class Guard:
         self._wait_for_sweeps(hold)
         self._records.holds.put(replace(hold, of=of, held_at=now), expect=kept.token)
         sweeps = self._settings.hold_agreement
-        agree = f" {sweeps} sweeps agree that they are gone," if sweeps else ""
+        agree = f" {sweeps} resyncs agree that they are deleted," if sweeps else ""
         detail = (
             f"{count + hold.gone} of {of} objects that matched '{hold.source}' ended at once;"
-            f" {count} are held until they match again,{agree} or `bellhop release` lets them go"
+            f" {count} are held until they match again,{agree} or `bellhop release` releases them"
         )
         self._log.warning("Held a withdrawal", cluster=hold.cluster, source=hold.source, held=count)
         note = Note("held", detail, context={"source": hold.source})
@@ -288,7 +288,7 @@ class Guard:
         begun = self._records.clock.now()
         for each in self._records.holds.staying(hold.cluster, hold.source, after=hold.looked):
             if self._agreement.is_over(catalog, hold, each.key):
-                self._withdraw(hold, each, "sweeps agree that it is gone")
+                self._withdraw(hold, each, "resyncs agree that it is deleted")
             if self._records.clock.now() - begun > self._settings.turn:
                 self._records.holds.put(replace(hold, looked=str(each.key)), expect=kept.token)
                 self._publisher.publish([Message(hold.cluster, hold.source)])
@@ -304,7 +304,7 @@ class Guard:
         for each in self._records.holds.staying(hold.cluster, hold.source):
             if each.lot == hold.lot:
                 continue
-            self._withdraw(hold, each, "it was held, and let go")
+            self._withdraw(hold, each, "it was held, and released")
             if self._records.clock.now() - begun > self._settings.turn:
                 return False
         return True

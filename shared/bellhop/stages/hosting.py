@@ -63,6 +63,6 @@ def wrong(profile: Profile) -> tuple[str, str]:
     if profile.error or profile.hosting != "nowhere":
         return profile.error, profile.error_code
     return (
-        f"cannot bring what is Local of '{profile.shown}': no cluster is registered as"
+        f"cannot deploy what is Local of '{profile.shown}': no cluster is registered as"
         f" '{MANAGEMENT}'; register the one that it is for by that name"
     ), MissingError.code

@@ -89,7 +89,7 @@ class Inbox:
         try:
             self._stage.handle(message)
         except PermanentError as error:
-            self._log.warning("Gave up a message", stage=self._name, error=str(error))
+            self._log.warning("Dead-lettered a message", stage=self._name, error=str(error))
         except TemporaryError as error:
             return self._again(error, attempt)
         except Exception as error:  # noqa: BLE001 - the environment is guilty until the last try

@@ -279,7 +279,7 @@ class Ingest:
             self._publisher.publish(hints)
         response: dict[str, Any] = {"uid": request["uid"], "allowed": True}
         if is_knock(request):
-            response["warnings"] = [f"{INGEST} {__version__} was rung"]
+            response["warnings"] = [f"{INGEST} {__version__} was called"]
         review = {
             "apiVersion": "admission.k8s.io/v1",
             "kind": "AdmissionReview",
@@ -332,7 +332,7 @@ class Ingest:
 
 _ONLY_RINGS = Reply(
     403,
-    body_of(DeniedError.code, "this token rings by an AdmissionReview, and tells of nothing else"),
+    body_of(DeniedError.code, "this token is only valid for AdmissionReviews"),
 )
 _ONLY_CLOUD_EVENTS = Reply(
     403,

@@ -308,8 +308,8 @@ class Instantiation:
 
 def _unregistered(cluster: str) -> MissingError:
     return MissingError(
-        f"cannot bring anything to cluster '{cluster}', which destinationCluster names: it is not"
-        " registered; register it, or mend the name"
+        f"cannot deploy anything to cluster '{cluster}', which destinationCluster names: it is"
+        " not registered; register it, or correct the name"
     )
 
 

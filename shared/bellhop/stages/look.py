@@ -339,7 +339,7 @@ class Look:
         strikes = self._records.strikes.add(course.name, gvk, walk.id)
         if strikes >= settings.deletion_agreement:
             return True
-        detail = f"{reason}; held until {settings.deletion_agreement} sweeps agree"
+        detail = f"{reason}; held until {settings.deletion_agreement} resyncs agree"
         self._log.warning("Held a deletion", cluster=course.name, kind=str(gvk), detail=detail)
         key = str(ObjectKey(gvk, "", "*"))
         write(self._records, Nobody(), course.name, key, Note("held", detail))

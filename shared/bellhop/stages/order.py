@@ -108,7 +108,7 @@ class Order:
         lacks = [lack for first in missing if (lack := self._lack(first, cluster))]
         if lacks:
             raise WaitingError(
-                f"cannot bring '{work.profile.shown}' to '{cluster}' yet: {'; '.join(lacks)}"
+                f"cannot deploy '{work.profile.shown}' to '{cluster}' yet: {'; '.join(lacks)}"
             )
 
     def _lack(self, first: str, cluster: str) -> str:
@@ -157,8 +157,8 @@ class Order:
             more = f" and {len(still) - _NAMED} more" if len(still) > _NAMED else ""
             raise WaitingError(
                 f"cannot withdraw '{work.profile.shown}' from '{cluster}' yet: by dependsOn"
-                f" {named}{more} stand on it there; it goes once they are gone, or depend on it"
-                " no more"
+                f" {named}{more} depend on it there; it is removed once they are removed, or no"
+                " longer depend on it"
             )
 
     def _needing(self, work: Work) -> Iterator[Follower]:

@@ -126,7 +126,7 @@ class Outside:
         return StrangerError(
             f"the request is not one of sender '{sender}' of cluster '{cluster}', not from now, or"
             " was taken before; give it its present secret, set its clock, and have it sign each"
-            " attempt anew"
+            " attempt again"
         )
 
 
@@ -138,8 +138,8 @@ def refuse_unsigned(request: Request) -> None:
     """
     if request.signed and request.attributes and not is_told(request.media, {}):
         raise InvalidError(
-            "cannot take a CloudEvent of a sender that signs by its headers: its signature covers"
-            f" the body alone; send the event as {STRUCTURED}, or several as {BATCH}"
+            "cannot take a CloudEvent of a sender that signs by its headers: its signature only"
+            f" covers the body; send the event as {STRUCTURED}, or several as {BATCH}"
         )
 
 

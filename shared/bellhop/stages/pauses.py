@@ -39,7 +39,7 @@ class Pauses:
         pause = pause_of(work.cluster, self._records.clock.now())
         if pause is None:
             return
-        does = ("bring", "to") if work.wanted else ("withdraw", "from")
+        does = ("deploy", "to") if work.wanted else ("withdraw", "from")
         raise PausedError(
             f"cannot {does[0]} '{work.profile.shown}' {does[1]} '{work.cluster.key}' yet: the"
             f" cluster {pause}",

@@ -61,7 +61,7 @@ class Revoking:
             return
         head = self._records.profiles.head(*place(work.profile))
         if head is None or is_leaving(self._catalogs.current(), head.value, work.cluster.key):
-            raise StaleError(f"cannot bring '{work.profile.shown}': it is to leave by now")
+            raise StaleError(f"cannot deploy '{work.profile.shown}': it is to leave by now")
 
     def _note(self, work: Work) -> None:
         """Note that a profile needs the rights of its account; where it holds nothing, anew."""
@@ -87,8 +87,8 @@ class Revoking:
         named = ", ".join(f"'{each.shown}'" for each in still[:_NAMED])
         named += " and others" * (len(still) > _NAMED)
         raise WaitingError(
-            f"cannot withdraw '{profile.shown}' from '{cluster}' yet: what {named} brought there is"
-            f" withdrawn with the rights of '{profile.grants}'; it goes once that is done",
+            f"cannot withdraw '{profile.shown}' from '{cluster}' yet: what {named} deployed there"
+            f" is removed with the permissions of '{profile.grants}'; it goes once that is done",
             until=self._records.clock.now() + spread(work.message.group, _LATEST),
         )
 

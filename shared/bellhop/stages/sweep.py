@@ -100,16 +100,16 @@ _SKEW = timedelta(minutes=2)
 
 _UNCALLABLE = (
     "its webhook has a path of an earlier version, at which no API server calls a Service; it is"
-    " being renewed, and until then sweeps alone find what happens"
+    " being renewed, and until then only resyncs find changes"
 )
 
 _TOKENLESS = (
-    "the token is lost with which its API server calls, and only sweeps find events;"
+    "the token is lost with which its API server calls, and only resyncs find events;"
     " `bellhop rotate` gives it another"
 )
 
 _TAKEN = (
-    "it was taken over by {taken}, and only sweeps find events: deregister it here, or register it"
+    "it was taken over by {taken}, and only resyncs find events: deregister it here, or register it"
     " again with --take-over"
 )
 
@@ -173,7 +173,7 @@ class Sweep:
             case Keep():
                 self._keep_house()
             case _:
-                raise InvalidError(f"cannot {message.do}: it is not the sweep stage's work")
+                raise InvalidError(f"cannot {message.do}: it is not work of the `sweep` stage")
 
     def _call(self, message: _Calls) -> None:
         """Do what calls a cluster, where it answers; once it does again, it is swept.
@@ -481,8 +481,11 @@ class Sweep:
         except PermanentError as error:
             # Sweeps go on without the push; the cluster's health says what is missing.
             said = concealed(str(error), forwarder)
-            self._log.warning("Cannot set up ringing", cluster=course.name, error=said)
-            return [f"its API server cannot be told to ring, and only sweeps find events: {said}"]
+            self._log.warning(
+                "Cannot install the webhook configuration", cluster=course.name, error=said
+            )
+            what = "its webhook configuration cannot be installed, and only resyncs find events"
+            return [f"{what}: {said}"]
         return []
 
     def _hasten_renewal(self, cluster: str) -> None:
@@ -531,7 +534,7 @@ class Sweep:
             ),
         )
         if missed:
-            detail = f"{missed} of {course.walk.found} objects that a sweep looked at had not rung"
+            detail = f"{missed} of {course.walk.found} objects that a resync read had no event"
             note = Note("missed", detail, context={"objects": missed})
             write(self._records, Nobody(), course.name, "", note)
         return True
@@ -724,7 +727,7 @@ def _clocks(skew: timedelta | None) -> str:
     minutes = round(abs(skew) / timedelta(minutes=1))
     where = "ahead of" if skew > timedelta(0) else "behind"
     return (
-        f"its clock is {minutes} minutes {where} ours; sweeps and events go on, but times are off"
+        f"its clock is {minutes} minutes {where} ours; resyncs and events go on, but times are off"
         " and tokens may end too early: set the one that is wrong"
     )
 

@@ -60,7 +60,7 @@ class Turns:
             return
         number, clusters = profile.rollout.places(len(profile.matched)), profile.matched
         raise QueuedError(
-            f"cannot bring '{profile.shown}' to '{cluster}' yet: by maxUpdate {number} of its"
+            f"cannot deploy '{profile.shown}' to '{cluster}' yet: by maxUpdate {number} of its"
             f" {len(clusters)} clusters change at a time, and those that fail keep their place"
         )
 

@@ -10,7 +10,7 @@ variable "email" {
 }
 
 variable "deletion_protection" {
-  description = "Whether Firestore refuses to delete the database, whoever asks."
+  description = "Whether Firestore refuses to delete the database."
   type        = bool
   default     = true
 }

@@ -9,7 +9,7 @@ locals {
   # Each alarm looks at one number: the sum, or the largest, of a metric of several.
   alarms = {
     dead-letters = merge(local.above, local.queue_metric, {
-      description = "Messages that Bellhop gave up: see `bellhop dead-letters list`, and events of AWS that it never took: see the queue NAME-events-dead."
+      description = "Dead-lettered messages: see `bellhop dead-letters list`, and events of AWS that it never took: see the queue NAME-events-dead."
       metric      = "ApproximateNumberOfMessagesVisible"
       of          = concat([for queue in aws_sqs_queue.dead : queue.name], aws_sqs_queue.events_dead[*].name)
       stat        = "Maximum"
@@ -42,7 +42,7 @@ locals {
       threshold   = 0
     })
     throttles = merge(local.above, local.function_metric, {
-      description = "Lambda has no room for a function: raise the account's concurrency, or the function's."
+      description = "Lambda throttles a function: raise the account's concurrency, or the function's."
       metric      = "Throttles"
       of          = [for function in aws_lambda_function.stage : function.function_name]
       stat        = "Sum"
@@ -51,7 +51,7 @@ locals {
     })
     # A dead man's switch: a schedule that nobody invokes reports no trouble of its own.
     silent = merge(local.function_metric, {
-      description = "The schedule was not invoked for ten minutes: nothing is retried or swept. See the EventBridge schedule NAME-tick."
+      description = "The schedule was not invoked for ten minutes: nothing is retried or resynced. See the EventBridge schedule NAME-tick."
       metric      = "Invocations"
       of          = [aws_lambda_function.stage["schedule"].function_name]
       stat        = "Sum"
@@ -73,7 +73,7 @@ locals {
       threshold   = 10
     })
     misses = merge(local.above, local.own_metric, {
-      description = "A sweep found what no event had told of: see `bellhop doctor`."
+      description = "A resync found changes for which no event arrived: see `bellhop doctor`."
       metric      = "Misses"
       of          = [var.name]
       stat        = "Sum"

@@ -232,7 +232,7 @@ variable "ingest_allow" {
 }
 
 variable "ingest_rate" {
-  description = "Requests a second that ingest takes, all clusters together; who sends more is told to wait."
+  description = "Requests a second that ingest takes, all clusters together; clients that send more must wait."
   type        = number
   default     = 500
 
@@ -303,7 +303,7 @@ variable "recovery_days" {
 }
 
 variable "deletion_protection" {
-  description = "Whether DynamoDB refuses to delete the table, whoever asks."
+  description = "Whether DynamoDB refuses to delete the table."
   type        = bool
   default     = false
 }
@@ -321,13 +321,13 @@ variable "alarms" {
 }
 
 variable "notifications" {
-  description = "Where alarms are told, and that they are over: ARNs of SNS topics."
+  description = "Targets of alarms, and of their end: ARNs of SNS topics."
   type        = set(string)
   default     = []
 }
 
 variable "oldest_message_minutes" {
-  description = "How old the oldest message, and the oldest pending work, may be before an alarm tells of it, in minutes."
+  description = "How old the oldest message, and the oldest pending work, may be before an alarm, in minutes."
   type        = number
   default     = 30
 

@@ -2,7 +2,7 @@ locals {
   # Some alarms wait for a line; the others look at a number of Google's own.
   told = {
     dead-letters = {
-      description = "Messages that Bellhop gave up: see `bellhop dead-letters list`."
+      description = "Dead-lettered messages: see `bellhop dead-letters list`."
       line        = "jsonPayload.message=\"Moved a message to the dead letters\""
     }
     # Cloud Run's own line of a request that was answered 5xx would count the same failure again.
@@ -15,7 +15,7 @@ locals {
       line        = "jsonPayload.message=\"Measured the oldest pending work\" AND jsonPayload.pendingSeconds>${var.oldest_message_minutes * 60}"
     }
     misses = {
-      description = "A sweep found what no event had told of: see `bellhop doctor`."
+      description = "A resync found changes for which no event arrived: see `bellhop doctor`."
       line        = "jsonPayload.what=\"missed\""
     }
   }
@@ -39,7 +39,7 @@ locals {
       over        = 10
     }
     throttles = {
-      description = "Cloud Run has no room for a function: raise the function's instances, or the project's."
+      description = "Cloud Run has no free instance for a function: raise the function's instances, or the project's."
       metric      = "run.googleapis.com/request_count"
       of          = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=one_of(${join(",", [for each in local.services : "\"${each}\""])}) AND metric.labels.response_code=\"429\""
       aligner     = "ALIGN_SUM"
@@ -52,7 +52,7 @@ locals {
   # misses only what it has seen once: the first tick after an apply arms it.
   missed = {
     silent = {
-      description = "The schedule was not called for ten minutes: nothing is retried or swept. See the job NAME-tick of Cloud Scheduler."
+      description = "The schedule was not called for ten minutes: nothing is retried or resynced. See the job NAME-tick of Cloud Scheduler."
       metric      = "run.googleapis.com/request_count"
       of          = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=\"${var.name}-schedule\""
       aligner     = "ALIGN_SUM"
@@ -124,7 +124,7 @@ resource "google_monitoring_alert_policy" "this" {
     }
   }
 
-  # A line comes once: what it told of is over when no other has come for half an hour.
+  # Each line is logged once: an alarm ends when no other line follows for half an hour.
   alert_strategy {
     auto_close = "1800s"
 

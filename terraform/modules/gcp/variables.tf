@@ -126,7 +126,7 @@ variable "kms_key" {
 }
 
 variable "secret_replication" {
-  description = "Where Secret Manager keeps the sealing key and clusters' credentials, said with the first apply: `automatic` (wherever Google does) or `regional` (in the installation's region alone); null for `regional` with a `kms_key`, else `automatic`."
+  description = "Where Secret Manager keeps the sealing key and clusters' credentials, said with the first apply: `automatic` (wherever Google does) or `regional` (only in the installation's region); null for `regional` with a `kms_key`, else `automatic`."
   type        = string
   default     = null
 
@@ -158,7 +158,7 @@ variable "ingest_allow" {
 }
 
 variable "ingest_from" {
-  description = "Whence ingest can be called at all: `anywhere`, `balancer` (a load balancer of yours, which may have Cloud Armor, and networks of the project), or `network` (networks of the project alone)."
+  description = "Whence ingest can be called at all: `anywhere`, `balancer` (a load balancer of yours, which may have Cloud Armor, and networks of the project), or `network` (only networks of the project)."
   type        = string
   default     = "anywhere"
 
@@ -227,7 +227,7 @@ variable "recovery_days" {
 }
 
 variable "deletion_protection" {
-  description = "Whether Firestore refuses to delete the database, whoever asks."
+  description = "Whether Firestore refuses to delete the database."
   type        = bool
   default     = false
 }
@@ -245,13 +245,13 @@ variable "alarms" {
 }
 
 variable "notifications" {
-  description = "Where alarms are told, and that they are over: names of notification channels, projects/PROJECT/notificationChannels/NUMBER."
+  description = "Targets of alarms, and of their end: names of notification channels, projects/PROJECT/notificationChannels/NUMBER."
   type        = set(string)
   default     = []
 }
 
 variable "oldest_message_minutes" {
-  description = "How old the oldest message, and the oldest pending work, may be before an alarm tells of it, in minutes."
+  description = "How old the oldest message, and the oldest pending work, may be before an alarm, in minutes."
   type        = number
   default     = 30
 

@@ -212,8 +212,8 @@ def test_refuses_declarations_as_contents(bellhop: Bellhop, here: Installation) 
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1] == (
         "error: standard input, document 1, line 10, data['sources.yaml']: the EventSource is a"
-        " declaration, which Bellhop takes by `bellhop apply` alone and reads from no cluster;"
-        " apply it by itself, and take it out of what is deployed"
+        " manifest for Bellhop, which reads it only from `bellhop apply` and from no cluster;"
+        " apply it separately, and take it out of what is deployed"
     )
     assert not list(here.records.manifests.names("ConfigMap"))
     assert bellhop("apply", "-f", "-", stdin=templated).exit_code == 0
@@ -402,7 +402,7 @@ def test_refuses_to_change_one_for_event_with_its_place(bellhop: Bellhop, tmp_pa
     assert result.exit_code == 2
     assert result.stderr.strip() == (
         f"error: {path}, document 1, line 10, spec.oneForEvent: Value is immutable: it was true"
-        " and cannot become false; delete EventTrigger 'web' and create it anew"
+        " and cannot become false; delete EventTrigger 'web' and create it again"
     )
 
 

@@ -111,7 +111,7 @@ def test_describe_tells_what_is_not_well(bellhop: Bellhop, three: Installation) 
     assert three.catalogs.current().health_checks
     said = bellhop("describe", "healthcheck", "services").stdout
 
-    for each in ("1 not healthy of 4", "no endpoints", "it fails", "waits for a sweep"):
+    for each in ("1 not healthy of 4", "no endpoints", "it fails", "waits for a resync"):
         assert each in said
     assert "healthcheck:services in fleet/north" in bellhop("show", "failures").stdout
     assert "services (HealthCheck services)" in bellhop("describe", "chc", "production").stdout

@@ -66,7 +66,7 @@ def test_describe_tells_where_and_why_not(bellhop: Bellhop, two: Installation) -
     assert "GreaterThan 1.30" in said
     assert "apps/v1/DaemonSet" in said
     assert "satisfies it" in said
-    assert "waits for a sweep" in said
+    assert "waits for a resync" in said
     assert "somebody has set it, and it stays" in said
 
 

@@ -154,8 +154,8 @@ def test_says_days_before_that_credentials_end(bellhop: Bellhop, here: Installat
         log_in(here, server.address, ends.timestamp())
         said = found(bellhop)["credentials", "wrong"]
     assert said["sentence"] == (
-        f"the stored credentials end at {ends:%Y-%m-%d %H:%M} UTC; from then on nothing is applied"
-        " there, and no sweep sees it"
+        f"the stored credentials end at {ends:%Y-%m-%d %H:%M} UTC; from then on nothing is"
+        " applied there, and resyncs fail"
     )
     assert said["cure"] == f"`bellhop register cluster {CLUSTER} --kubeconfig FILE`"
 

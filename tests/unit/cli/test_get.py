@@ -77,7 +77,7 @@ def read(result: Result) -> Any:
         pytest.param(
             "er",
             [
-                f"NAMESPACE   NAME{'':<33}MATCHES   ERRORS   PHASE       CHANGED   SWEPT",
+                f"NAMESPACE   NAME{'':<33}MATCHES   ERRORS   PHASE       CHANGED   RESYNCED",
                 f"default     {REPORT}   1         0        Processed   6m        2m",
             ],
             id="reports",
@@ -255,7 +255,7 @@ def test_a_source_says_which_kind_it_waits_for(bellhop: Bellhop, here: Installat
     health = here.records.health.get("default/workload").value
     unserved = (GVK("example.org", "v1", "Widget"), fleet.SERVICE.gvk)
     here.records.health.put("default/workload", replace(health, unserved=unserved))
-    said = "Service.v1 in default/workload: not served there, looked for at each sweep"
+    said = "Service.v1 in default/workload: not served there, looked for at each resync"
 
     assert said in bellhop("describe", "es", "sveltos-service").stdout
     assert said in bellhop("get", "es", "-o", "wide").stdout
@@ -607,8 +607,8 @@ def test_says_what_it_cannot_find(
             ("cluster", "default/workload"),
             [
                 "State:             Healthy",
-                "Found by sweeps:   1 of 10 looks at objects since 20",
-                "not at all: sweeps alone",
+                "Found by resyncs:  1 of 10 looks at objects since 20",
+                "none: only resyncs",
                 f"NetworkPolicy default/front-my-service   ClusterProfile/{fleet.PROFILE}",
             ],
             id="cluster",

@@ -188,7 +188,7 @@ def test_prints_all_but_the_secret_for_a_repository(
 
     assert result.exit_code == 0, result.output
     assert "Cluster 'prod/eu-1' registered." in result.stderr
-    assert "warning: no forwarder is in the cluster yet, and nothing rings" in result.stderr
+    assert "warning: no forwarder is in the cluster yet, and no events arrive" in result.stderr
     assert here.records.clusters.get(KEY) is not None
     assert [each["kind"] for each in printed] == [
         "Namespace",

@@ -134,7 +134,7 @@ def test_strays_of_a_paused_cluster_stay(bellhop: Bellhop, here: Installation, e
     """Nothing is removed from it, by hand neither."""
     bellhop("pause", "cluster", east)
 
-    with pytest.raises(ConflictError, match="cannot remove strays from cluster"):
+    with pytest.raises(ConflictError, match="cannot remove orphans from cluster"):
         list(remove(here, east))
 
 

@@ -67,7 +67,7 @@ def test_only_what_is_to_go_goes_unchecked(bellhop: Bellhop, here: Installation)
 def test_shows_strays(bellhop: Bellhop, here: Installation) -> None:
     """Each with the profile that its marks name; what is foreign is none."""
     fleet.populate(here)
-    assert bellhop("show", "strays").stderr == "No strays found.\n"
+    assert bellhop("show", "strays").stderr == "No orphans found.\n"
     for what in ("stray", "foreign"):
         key = fleet.POLICY._replace(name=what)
         finding = Finding("stray" if what == "stray" else "foreign", "p", "u", "v1", fleet.now())
@@ -108,4 +108,4 @@ def test_removes_strays(
     again = bellhop("remove-strays", "default/stray")
 
     assert removed.stdout == "Left NetworkPolicy default/gone of 'p'.\n"
-    assert again.stderr == "No strays found.\n"
+    assert again.stderr == "No orphans found.\n"

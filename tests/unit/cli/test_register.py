@@ -342,7 +342,7 @@ def test_another_authority_is_told_of_the_file(
         pytest.param(("--labels", "env"), "write key=value", id="label"),
         pytest.param(("--context", "other"), "has no context 'other'", id="context"),
         pytest.param(
-            ("--forwarder-url", "http://a", *INGEST), "API servers call https alone", id="http"
+            ("--forwarder-url", "http://a", *INGEST), "API servers only call https", id="http"
         ),
         pytest.param(("--ingest-url", "http://a"), "it must be https", id="events over http"),
         pytest.param(("--active-from", "* * * * *"), "belong together", id="half a window"),
@@ -370,11 +370,15 @@ def test_another_authority_is_told_of_the_file(
             ("--direct", "--install"), "--direct needs no forwarder", id="directly, with a pod"
         ),
         pytest.param(
-            ("--direct", "--no-forwarder"), "has the cluster ring", id="directly, and not at all"
+            ("--direct", "--no-forwarder"),
+            "has the cluster send events",
+            id="directly, and not at all",
         ),
-        pytest.param(("--direct", "--audit", "x"), "two ways to ring", id="in two ways"),
+        pytest.param(("--direct", "--audit", "x"), "exclude each other", id="in two ways"),
         pytest.param(
-            ("--audit", "x", "--no-forwarder"), "--audit has the cluster ring", id="audited, not"
+            ("--audit", "x", "--no-forwarder"),
+            "--audit has the cluster send events",
+            id="audited, not",
         ),
         pytest.param(("--show-secrets",), "belongs to --print-manifests", id="secrets alone"),
         pytest.param(
@@ -429,7 +433,7 @@ def test_registers_a_cluster_that_calls_by_itself(
     result = register("--direct", *INGEST)
 
     assert result.exit_code == 0, result.output
-    assert "  rings        directly: its API server calls https://ingest.example:8443" in (
+    assert "  events       directly: its API server calls https://ingest.example:8443" in (
         result.stdout
     )
     token = here.records.callers.get(KEY)
@@ -515,7 +519,7 @@ def test_deregisters_a_cluster_that_does_not_answer(
     result = bellhop("deregister", "cluster", "--namespace", "prod", "--cluster", "eu-1")
 
     assert result.exit_code == 0
-    assert "warning: what made it ring may still be there" in result.stderr
+    assert "warning: its webhook configuration and forwarder may still exist" in result.stderr
     assert here.records.clusters.get(KEY) is None
 
 

@@ -37,8 +37,8 @@ def test_lists_what_is_held(bellhop: Bellhop, here: Installation) -> None:
     title, row = shown.stdout.splitlines()
     assert title.split() == ["CLUSTER", "EVENTSOURCE", "HELD", "OF", "SINCE", "CHANGE", "WHY"]
     assert row.split()[:4] == [CLUSTER, SOURCE, "4", "30"]
-    assert "20 of 30 objects were found by a sweep to be gone or changed at once" in row
-    assert f"`bellhop release {CLUSTER} {SOURCE}` lets them go" in row
+    assert "20 of 30 objects were found deleted or changed by a resync at once" in row
+    assert f"`bellhop release {CLUSTER} {SOURCE}` releases them" in row
 
 
 def test_tells_programs_of_every_object(bellhop: Bellhop, here: Installation) -> None:

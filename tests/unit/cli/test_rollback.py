@@ -151,7 +151,7 @@ def test_who_applies_something_to_it_is_warned(bellhop: Bellhop) -> None:
     mended = holder.replace("NAME", "network-policy") + "data: {policy.yaml: ''}\n"
     assert "rolled back" not in bellhop("apply", "-f", "-", stdin=mended).stderr
     bellhop("rollback", NAME)
-    said = f"warning: '{NAME}' was rolled back to revision 1, and what it brings stays so"
+    said = f"warning: '{NAME}' was rolled back to revision 1, and stays at it"
 
     assert said in bellhop("apply", "-f", "-", stdin=mended).stderr
     assert said in bellhop("apply", "-f", "-", stdin=fleet.MANIFESTS).stderr

@@ -173,13 +173,13 @@ def test_events_are_told_by_blocks(bellhop: Bellhop, here: Installation) -> None
 
     told = [line.partition("Z  ")[2] or line for line in lines]
     assert told == [
-        "3f9a1c20  Service default/my-service rang in default/workload",
-        "  matched   sveltos-service  (took 0.3 ms, 20 ms after the ring)",
+        "3f9a1c20  Service default/my-service changed in default/workload",
+        "  matched   sveltos-service  (took 0.3 ms, 20 ms after the event)",
         "  rendered  NetworkPolicy front-my-service  (took 17.0 ms)",
         "  applied   prod/eu-2: NetworkPolicy front",
-        "Service default/my-service in default/workload, by a sweep or a declaration",
+        "Service default/my-service in default/workload, by a resync or a manifest",
         "  failed    no such thing",
-        "77aa00be  Service default/my-service went in default/workload",
+        "77aa00be  Service default/my-service was deleted in default/workload",
     ]
 
 
@@ -212,7 +212,7 @@ def test_a_block_is_whole_where_one_line_is_asked_for(bellhop: Bellhop, here: In
         here.records.ledger.note(each)
     told = bellhop("show", "events", "--cluster", "prod/eu-2").stdout
 
-    assert "rang in default/workload" in told
+    assert "changed in default/workload" in told
     assert "no such thing" not in told
 
 
@@ -255,7 +255,7 @@ def test_tells_line_by_line_where_it_is_asked_to(bellhop: Bellhop, here: Install
     told = [line.partition("Z  ")[2] for line in lines]
     where = "Service default/my-service in default/workload"
     assert told[1:3] == [
-        f"3f9a1c20  matched   {where}  (took 0.3 ms, 20 ms after the ring)",
+        f"3f9a1c20  matched   {where}  (took 0.3 ms, 20 ms after the event)",
         f"3f9a1c20  rendered  {where}: NetworkPolicy front-my-service  (took 17.0 ms)",
     ]
     assert told[4].startswith("--------  failed")
@@ -406,7 +406,7 @@ def test_tells_all_that_is_wrong(bellhop: Bellhop, here: Installation) -> None:
         ("evaluation", "attempt to index a nil value"),
         ("profile", "template: oops"),
         ("deployment", "denied (failed 3 times)"),
-        ("dead letter", "given up after 12 attempts: the queue's reason"),
+        ("dead letter", "dead-lettered after 12 attempts: the queue's reason"),
     }
 
 
@@ -452,7 +452,7 @@ def test_tells_of_deletions_that_are_held(bellhop: Bellhop, here: Installation) 
     told = bellhop("show", "failures").stdout
 
     assert "Service in default/workload" in told
-    assert "held until 3 sweeps agree (2 did)" in told
+    assert "held until 3 resyncs agree (2 did)" in told
 
 
 # Dead letters ----------------------------------------------------------------------------------
@@ -599,7 +599,7 @@ def test_refuses_labels_that_are_none(bellhop: Bellhop, change: str, code: int, 
         pytest.param(("--listen", "a:99999"), "write HOST:PORT", id="no such port"),
         pytest.param(("--listen", "0.0.0.0:1"), "without --advertise", id="everywhere"),
         pytest.param(("--listen", "[::]:1"), "without --advertise", id="everywhere in IPv6"),
-        pytest.param(("--advertise", "http://a"), "https alone", id="http"),
+        pytest.param(("--advertise", "http://a"), "only speaks https", id="http"),
         pytest.param(("--metrics", "9464"), "as in 127.0.0.1:9464", id="no host for metrics"),
         pytest.param(("--metrics", ":9464"), "name the address", id="metrics everywhere"),
     ],

@@ -71,7 +71,7 @@ def test_all_is_well(bellhop: Bellhop, here: Installation) -> None:
     assert ["declared", "1", "EventSource,", "1", "trigger"] in lines
     assert ["queues", "nothing", "waits"] not in lines
     assert [CLUSTER, "Healthy", "30s", "120s", "1/10", "0", "0"] in _rounded(lines)
-    assert lines[-1] == ["All", "is", "well."]
+    assert lines[-1] == ["Everything", "is", "healthy."]
 
 
 @pytest.mark.usefixtures("served")
@@ -247,7 +247,9 @@ def test_a_forwarder_that_is_not_heard_is_told(
     [row] = [row for row in failures(bellhop) if row["what"] == "cluster"]
 
     assert state_of(bellhop) == "Silent"
-    assert ("was never heard" if heard is None else "was last heard at") in row["sentence"]
+    assert ("sent no heartbeat" if heard is None else "sent its last heartbeat at") in row[
+        "sentence"
+    ]
     assert f"`bellhop doctor {CLUSTER}` looks where it ends" in row["sentence"]
 
 
@@ -282,7 +284,7 @@ def test_what_a_forwarder_may_not_read_is_told(bellhop: Bellhop, here: Installat
     here.records.hearings.put(CLUSTER, Heard(fleet.now(), 0.0, "0.1.0", 1, None, problem))
     [row] = [row for row in failures(bellhop) if row["what"] == "cluster"]
 
-    assert row["sentence"] == f"its forwarder cannot read what rang: {problem}"
+    assert row["sentence"] == f"its forwarder cannot read changed objects: {problem}"
     assert state_of(bellhop) == "Silent"
 
 
@@ -301,7 +303,7 @@ def test_a_cluster_that_cannot_be_told_to_ring_is_silent(
 ) -> None:
     """And not simply healthy."""
     rings(here, registered_at=fleet.now())
-    said = "its API server cannot be told to ring, and only sweeps find events: no"
+    said = "its webhook configuration cannot be installed, and only resyncs find events: no"
     health = Health("Healthy", said, swept_at=fleet.now(), mute=True)
     here.records.health.put(CLUSTER, health)
     [row] = [row for row in failures(bellhop) if row["what"] == "cluster"]
@@ -421,7 +423,7 @@ def test_tells_that_the_clock_jumped_and_came_back(bellhop: Bellhop, here: Insta
 
     told = f"clock           jumped back by 24 hours at {at:%Y-%m-%dT%H:%M:%SZ}"
     assert told in result.stdout
-    assert result.stdout.splitlines()[-1] == "All is well."
+    assert result.stdout.splitlines()[-1] == "Everything is healthy."
 
 
 @pytest.mark.usefixtures("served")
@@ -450,8 +452,8 @@ def test_tells_what_is_overdue(bellhop: Bellhop, here: Installation) -> None:
         ("overdue", f"sweep/{CLUSTER}")
     ] * 2
     assert "it is overdue by 2 hours" in found[0]["sentence"]
-    assert "no sweep of it has ended since then" in found[1]["sentence"]
-    assert "All is well" not in bellhop("status").stdout
+    assert "no resync of it has ended since then" in found[1]["sentence"]
+    assert "Everything is healthy" not in bellhop("status").stdout
 
 
 @pytest.mark.usefixtures("served")
@@ -465,4 +467,4 @@ def test_tells_that_a_sweep_is_set_too_far_ahead(bellhop: Bellhop, here: Install
     [none] = failures(bellhop)
 
     assert "later than its interval" in far["sentence"]
-    assert "no sweep is set" in none["sentence"]
+    assert "no resync is scheduled" in none["sentence"]

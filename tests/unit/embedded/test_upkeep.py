@@ -132,7 +132,7 @@ def test_a_disk_that_fills_up_is_told_once(listener: Listener) -> None:
         "The disk of the state fills up",
         "The disk of the state is full",
         "The disk of the state fills up",
-        "The disk of the state has room again",
+        "The disk of the state has free space again",
     ]
     assert lines[0]["problem"] == (
         "200 MiB are left of 10240 MiB; below 4 MiB nothing is written, and no event is taken in"

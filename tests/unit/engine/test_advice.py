@@ -55,8 +55,8 @@ def said(
     [
         pytest.param(
             holder(NAMED),
-            "ConfigMap default/c says '{{ .Resource.metadata.name }}', which is brought as it is;"
-            f" if a template is meant, add the annotation {INSTANTIATE}",
+            "ConfigMap default/c says '{{ .Resource.metadata.name }}', which is deployed as it"
+            f" is; if a template is meant, add the annotation {INSTANTIATE}",
             id="not instantiated",
         ),
         pytest.param(
@@ -67,18 +67,18 @@ def said(
         ),
         pytest.param(
             holder("a: '{{ serviceAccountName }}'"),
-            "ConfigMap default/c says '{{ serviceAccountName }}', which is brought as it is; if a"
-            f" template is meant, add the annotation {INSTANTIATE}",
+            "ConfigMap default/c says '{{ serviceAccountName }}', which is deployed as it is; if"
+            f" a template is meant, add the annotation {INSTANTIATE}",
             id="a literal",
         ),
         pytest.param(
             holder("{{ range .Resources }}{{ .metadata.name }}{{ end }}", INSTANTIATE),
-            "ConfigMap default/c reads .Resources, which is there with oneForEvent: false alone",
+            "ConfigMap default/c reads .Resources, which only exists with oneForEvent: false",
             id="the variable of all for one",
         ),
         pytest.param(
             holder("pass: {{ .Resource.x }}", kind="Secret"),
-            "ConfigMap default/c has an action, which is brought as it is; if a template is meant,"
+            "ConfigMap default/c has an action, which is deployed as it is; if a template is meant,"
             f" add the annotation {INSTANTIATE}",
             id="a Secret is not quoted",
         ),
@@ -140,7 +140,7 @@ def test_tells_of_what_was_rendered_and_is_still_a_template() -> None:
     (hint,) = of_contents([left, Content("ConfigMap default/d", "b", ({"x": "{ { }}"},))])
 
     assert hint == (
-        "ConfigMap default/c, entry a, brings '{{' as it is; if a template is meant, add the"
+        "ConfigMap default/c, entry a, deploys '{{' as it is; if a template is meant, add the"
         f" annotation {TEMPLATE}"
     )
 

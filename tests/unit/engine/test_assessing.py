@@ -42,7 +42,7 @@ def test_what_a_script_leaves_out_is_well() -> None:
     """As in Sveltos, where a report has only what the script returned."""
     found = assess(source(), [[service("web")]], Limits())
 
-    assert (found.resources, found.message, found.again) == ((), "1 resources are well", False)
+    assert (found.resources, found.message, found.again) == ((), "1 resources are healthy", False)
 
 
 def test_parts_are_judged_apart_and_told_together() -> None:

@@ -22,9 +22,7 @@ def test_refuses_declarations() -> None:
     """No cluster reads them; of a Secret the kind is not named, and others' kinds are fine."""
     text = "{apiVersion: lib.projectsveltos.io/v1beta1, kind: EventSource, metadata: {name: a}}"
     for secret, named in ((False, "EventSource"), (True, "object")):
-        with pytest.raises(
-            InvalidError, match=f"the {named} is a declaration, which Bellhop takes"
-        ):
+        with pytest.raises(InvalidError, match=f"the {named} is a manifest for Bellhop"):
             read_manifests(text, source="default/a/main.yaml", secret=secret)
 
     assert names(text.replace("lib.projectsveltos", "lib.example")) == ["a"]

@@ -302,8 +302,8 @@ def test_is_examined(house: House) -> None:
     [(_, signs)] = examine(house.here, [KEY])
     found = {each.piece: (each.verdict, each.sentence) for each in signs}
 
-    assert found["webhook"] == ("well", "it rings ingest itself")
-    assert found["knock"] == ("well", "its API server reaches ingest")
+    assert found["webhook"] == ("well", "it calls ingest itself")
+    assert found["webhook call"] == ("well", "its API server reaches ingest")
     assert {"Secret", "account", "certificate", "forwarder"}.isdisjoint(found)
     hook = house.kube.get(WEBHOOK, "", NAME)
     assert hook
@@ -327,7 +327,7 @@ def test_leaves_nothing_when_it_is_deregistered(house: House) -> None:
 
 def test_calls_no_address_that_api_servers_do_not(house: House) -> None:
     """Before anything is changed."""
-    with pytest.raises(InvalidError, match="they call https alone"):
+    with pytest.raises(InvalidError, match="they only call https"):
         register(house.here, replace(house.spec, inbound=Inbound("http://ingest.example", "")))
 
     assert house.here.records.clusters.get(KEY) is None
@@ -440,7 +440,7 @@ def test_a_log_of_a_cluster_that_rings_otherwise_is_not_rotated(
 ) -> None:
     """No file is written for it."""
     register(house.here, house.spec)
-    with pytest.raises(InvalidError, match="does not ring by its audit log"):
+    with pytest.raises(InvalidError, match="does not send its audit log"):
         rotate(house.here, KEY, tmp_path / "audit")
 
     assert not (tmp_path / "audit").exists()

@@ -292,7 +292,7 @@ def test_an_object_that_was_not_heard_of(fleet: Fleet, east: FakeKube) -> None:
         ("object", "Service default/late", "waits"),
         ("source", "watched", "waits"),
     ]
-    assert found.next == "`bellhop sweep fleet/east`: it finds what was not heard of"
+    assert found.next == "`bellhop sweep fleet/east`: it finds objects without an event"
 
 
 def test_an_object_that_is_gone_and_whose_match_is_kept(fleet: Fleet, east: FakeKube) -> None:
@@ -315,7 +315,7 @@ def test_an_object_whose_deletion_was_heard_of(fleet: Fleet, east: FakeKube) -> 
     fleet.pump()
     found = about(fleet)
 
-    assert said(found, "object").startswith("it is gone, heard of 0 s ago")
+    assert said(found, "object").startswith("it was deleted, noticed 0 s ago")
     assert found.next == "create it again, if it is to match"
 
 
@@ -561,7 +561,7 @@ def test_a_script_over_all_waits_for_a_sweep(fleet: Fleet) -> None:
     work(fleet, "evaluate", "patient")
     for found in (about(fleet), of_trigger(fleet)):
         assert ("source", "watched", "waits") in told(found)
-        assert "waits for a sweep of all its kinds" in said(found, "source")
+        assert "waits for a resync of all its kinds" in said(found, "source")
 
 
 def test_nothing_is_changed_by_asking(fleet: Fleet) -> None:

@@ -1,4 +1,4 @@
-"""Who is told that a cluster is not well, and when; what he is told goes to a real chat."""
+"""Who is told that a cluster is unhealthy, and when; what he is told goes to a real chat."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def found(fleet: Fleet) -> Condition:
 
 
 def unwell(fleet: Fleet) -> FakeKube:
-    """Return a cluster of which somebody was told that it is not well."""
+    """Return a cluster of which somebody was told that it is unhealthy."""
     east = fleet.register("east", env="production")
     deny(east)
     fleet.apply(CHECK, SECRET, OWN)
@@ -110,7 +110,7 @@ def test_tells_once_that_a_cluster_is_not_well_and_once_that_it_is(
     """With the profile and the reason, and without a word of the Secret."""
     east = unwell(fleet)
     [text] = here.texts
-    assert text.startswith("Cluster fleet/east is not well (production)\nClusterProfile/own: ")
+    assert text.startswith("Cluster fleet/east is unhealthy (production)\nClusterProfile/own: ")
     assert "may not apply" in text
     assert text.endswith("\nSince 2026-01-01 12:00 UTC.")
     swept(fleet)
@@ -122,7 +122,7 @@ def test_tells_once_that_a_cluster_is_not_well_and_once_that_it_is(
     swept(fleet)
     swept(fleet)
     assert [each.partition("\n")[0] for each in here.texts[1:]] == [
-        "Cluster fleet/east is well again (production)"
+        "Cluster fleet/east is healthy again (production)"
     ]
     assert "hidden" not in fleet.output.getvalue()
 
@@ -164,7 +164,7 @@ def test_tells_by_an_event_of_the_cluster_itself(fleet: Fleet) -> None:
     assert first["type"] == "Warning"
     assert first["reason"] == "ClusterHealthCheck"
     assert first["involvedObject"]["name"] == "production"
-    assert first["message"].startswith("Cluster fleet/east is not well (production)\n")
+    assert first["message"].startswith("Cluster fleet/east is unhealthy (production)\n")
     told = fleet.records.conditions.of("fleet/east")["production"]
     [notice] = told.value.notices
     unsure = replace(told.value, notices=(replace(notice, told=True, until=None),))
@@ -317,7 +317,7 @@ def test_tells_it_in_our_words_where_a_template_fails(
     swept(fleet)
 
     [text] = here.texts
-    assert text.startswith("Cluster fleet/east is not well (production)\n")
+    assert text.startswith("Cluster fleet/east is unhealthy (production)\n")
     assert said in text
 
 
@@ -364,7 +364,7 @@ def test_a_cluster_that_changes_all_the_time_is_told_of_once_a_minute(
     fleet.clock.advance(PAUSE)
     fleet.pump()
 
-    assert "is not well" in here.texts[-1]
+    assert "is unhealthy" in here.texts[-1]
     assert len(here.texts) == 3
 
 
@@ -405,7 +405,7 @@ def test_what_ends_soon_is_not_told_to_the_patient(fleet: Fleet, here: Chat) -> 
     fleet.clock.advance(timedelta(minutes=10))
     fleet.pump()
     assert [each.partition("\n")[0] for each in here.texts] == [
-        "Cluster fleet/east is not well (production)"
+        "Cluster fleet/east is unhealthy (production)"
     ]
 
 
@@ -431,7 +431,7 @@ def test_who_hears_seldom_hears_what_is_so_in_the_end(fleet: Fleet, here: Chat) 
     fleet.clock.advance(told_at + timedelta(hours=1) - fleet.clock.now())
     fleet.pump()
     assert [each.partition("\n")[0] for each in here.texts[1:]] == [
-        "Cluster fleet/east is well again (production)"
+        "Cluster fleet/east is healthy again (production)"
     ]
 
 

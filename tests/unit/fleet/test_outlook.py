@@ -47,9 +47,10 @@ def test_registered_clusters_are_no_objects(fleet: Fleet) -> None:
     [many] = told(fleet, asked, asked.replace("name: fleet", "name: other"))
 
     assert one == (
-        "EventSource 'fleet' selects SveltosCluster, and matches objects of that kind in its source"
-        " clusters alone: clusters that `bellhop register` added are no such objects; bring them"
-        " their add-ons by the clusterSelector of a ClusterProfile, and label them by a Classifier"
+        "EventSource 'fleet' selects SveltosCluster, and only matches objects of that kind in its"
+        " source clusters: clusters that `bellhop register` added are no such objects; deploy"
+        " add-ons to them by the clusterSelector of a ClusterProfile, and label them by a"
+        " Classifier"
     )
     assert many.startswith("EventSource 'fleet' and 1 more select SveltosCluster, and")
     assert told(fleet, source("SveltosCluster", group="example.org")) == []
@@ -287,14 +288,14 @@ TEAM_SET = TEAM_SET.replace("ClusterSet", "Set")
             [TEAM, holder("own", config("a"), namespace="fleet"), TEAM_SET],
             [
                 (
-                    "Profile 'fleet/own' has the namespace 'fleet' alone: its policyRefs name"
-                    " 'default/own', for which 'fleet/own' is taken; mend the namespace, or write"
-                    " a ClusterProfile"
+                    "Profile 'fleet/own' has only the namespace 'fleet': its policyRefs name"
+                    " 'default/own', for which 'fleet/own' is taken; correct the namespace, or"
+                    " write a ClusterProfile"
                 ),
                 (
-                    "Set 'fleet/own' has the namespace 'fleet' alone: its clusterRefs name"
-                    " 'other/east', for which 'fleet/east' is taken; mend the namespace, or write"
-                    " a ClusterSet"
+                    "Set 'fleet/own' has only the namespace 'fleet': its clusterRefs name"
+                    " 'other/east', for which 'fleet/east' is taken; correct the namespace, or"
+                    " write a ClusterSet"
                 ),
             ],
             id="another is named",
@@ -330,9 +331,9 @@ TEAM_SET = TEAM_SET.replace("ClusterSet", "Set")
             ],
             [
                 (
-                    "Profile 'fleet/own' has the namespace 'fleet' alone: its checks name"
-                    " 'other/prom', for which 'fleet/prom' is taken; mend the namespace, or write"
-                    " a ClusterProfile"
+                    "Profile 'fleet/own' has only the namespace 'fleet': its checks name"
+                    " 'other/prom', for which 'fleet/prom' is taken; correct the namespace, or"
+                    " write a ClusterProfile"
                 ),
                 "Profile 'fleet/own' names Secret 'fleet/prom', which is not there yet",
             ],

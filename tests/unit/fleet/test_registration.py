@@ -425,7 +425,7 @@ def test_a_cluster_before_that_does_not_answer_is_named(
     done = register(here, wished(destination_cluster))
 
     (warning,) = [each for each in done.warnings if "by hand" in each]
-    assert warning.startswith("the cluster that had this name before may still ring: ")
+    assert warning.startswith("the cluster that had this name before may still send events: ")
     assert "ValidatingWebhookConfiguration 'bellhop-forwarder'" in warning
     assert done.cluster.abandoned == ""
 
@@ -434,7 +434,8 @@ def test_a_cluster_before_that_does_not_answer_is_named(
     ("lost", "expected"),
     [
         pytest.param(
-            "credentials", "the cluster that had this name before may still ring: there is no"
+            "credentials",
+            "the cluster that had this name before may still send events: there is no",
         ),
         pytest.param("address", "its address leads to another cluster by now; remove"),
         pytest.param("name", ""),

@@ -197,7 +197,7 @@ def test_rotates_nothing_that_has_no_token(
     with pytest.raises(MissingError, match="it is not registered"):
         rotate(here, KEY)
     register(here, wished(source_cluster, forwarder=False))
-    with pytest.raises(MissingError, match="nobody has a token"):
+    with pytest.raises(MissingError, match="it has no sender, and so no token"):
         rotate(here, KEY)
 
 

@@ -77,7 +77,7 @@ def test_a_sweep_conceals_the_path(fleet: Fleet) -> None:
     fleet.pump()
     message = fleet.records.health.get("fleet/east").value.message
 
-    assert message.endswith('only sweeps find events: Invalid value: "https://10.0.0.5/…"')
+    assert message.endswith('only resyncs find events: Invalid value: "https://10.0.0.5/…"')
     assert "unguessable" not in fleet.output.getvalue()
     assert concealed("nothing", {}) == "nothing"
 
@@ -93,7 +93,7 @@ def test_a_sweep_conceals_the_path(fleet: Fleet) -> None:
 )
 def test_an_odd_url_is_refused_and_not_quoted(url: str) -> None:
     """API servers would refuse it later, in their words."""
-    with pytest.raises(InvalidError, match="API servers call https alone") as caught:
+    with pytest.raises(InvalidError, match="API servers only call https") as caught:
         ringing.draw_up(KEY, url, INBOUND, START, ringing.Former())
 
     assert "word" not in str(caught.value)

@@ -606,7 +606,7 @@ def test_refuses_that_one_for_event_changes() -> None:
 
     assert str(raised.value) == (
         "spec.oneForEvent: Value is immutable: it was false and cannot become true; "
-        "delete EventTrigger 't' and create it anew"
+        "delete EventTrigger 't' and create it again"
     )
     new.refuse_change(new)
 

@@ -286,7 +286,7 @@ REFUSED = [
     ),
     pytest.param(
         _cluster(**{"insecure-skip-tls-verify": True}),
-        "whoever answers",
+        "any server that answers",
         "certificate-authority-data",
         id="insecure",
     ),

@@ -223,7 +223,7 @@ def test_any_number_of_kinds_count_in_a_cluster(rig: Rig, records: Records) -> N
     for item in [x for s in "0123456789abcdef" for x in rig.store.query(f"payload/gate/{s}")]:
         rig.store.delete(item.partition, item.sort)
 
-    with pytest.raises(StaleError, match="the next sweep of the cluster writes it anew"):
+    with pytest.raises(StaleError, match="the next resync of the cluster writes it again"):
         records.gates.get(EAST)
     assert records.gates.known(EAST) is None
     records.gates.put(EAST, wide)

@@ -351,7 +351,7 @@ def test_an_observation_that_is_lost_is_written_by_whoever_sees_it_next(
     lose(rig)
 
     for _ in range(2):
-        with pytest.raises(TemporaryError, match="the next sweep"):
+        with pytest.raises(TemporaryError, match="the next resync"):
             rig.records.observations.get(EAST, WEB)
     with pytest.raises(TemporaryError):
         list(rig.records.observations.of(EAST, SERVICE))

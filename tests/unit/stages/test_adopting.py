@@ -420,7 +420,10 @@ def test_a_dry_run_tells_of_what_would_be_left(fleet: Fleet, east: FakeKube) -> 
     fleet.pump()
 
     change = changes(fleet)["web"]
-    assert (change.action, change.message) == ("Update", "it stays, without our marks")
+    assert (change.action, change.message) == (
+        "Update",
+        "it stays, without Bellhop's labels and annotations",
+    )
 
 
 def test_a_namespace_that_was_made_for_an_object_is_ours(fleet: Fleet) -> None:

@@ -65,7 +65,7 @@ def test_lets_go_what_sweeps_in_a_row_find_gone(fleet: Fleet, east: FakeKube) ->
     assert policies(east) == names(range(8, 10))
     assert hold(fleet) is None
     told = [each.detail for each in fleet.ledger() if each.what == "unmatched"]
-    assert told[-6:] == ["sweeps agree that it is gone"] * 6
+    assert told[-6:] == ["resyncs agree that it is deleted"] * 6
 
 
 @pytest.mark.usefixtures("east")

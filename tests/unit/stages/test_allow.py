@@ -106,7 +106,7 @@ def test_what_is_not_allowed_is_refused_before_anything_is_applied(
     (outcome,) = fleet.records.outcomes.of("fleet/east")
     assert (outcome.phase, outcome.reason) == ("FailedNonRetriable", "Denied")
     assert outcome.message == (
-        "ConfigMap default/made, main.yaml: EventTrigger 'made' may not bring a"
+        "ConfigMap default/made, main.yaml: EventTrigger 'made' may not deploy a"
         " ClusterRoleBinding.rbac.authorization.k8s.io without a namespace: its annotation"
         " bellhop.dev/allow does not allow it; allow it there, or look for a value that the"
         " template does not quote"
@@ -194,7 +194,7 @@ def test_what_is_rendered_for_each_cluster_is_held_to_it(fleet: Fleet, east: Fak
 
     assert east.objects(CONFIG) == []
     (outcome,) = fleet.records.outcomes.of("fleet/east")
-    assert "trigger 'made' may not bring a ConfigMap in namespace 'east'" in outcome.message
+    assert "trigger 'made' may not deploy a ConfigMap in namespace 'east'" in outcome.message
 
 
 def test_a_users_own_profile_is_held_to_it(fleet: Fleet, east: FakeKube) -> None:
@@ -218,4 +218,4 @@ data: {a.yaml: "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"}
 
     assert east.objects(CONFIG) == []
     (outcome,) = fleet.records.outcomes.of("fleet/east")
-    assert "ClusterProfile 'own' may not bring a ConfigMap without" in outcome.message
+    assert "ClusterProfile 'own' may not deploy a ConfigMap without" in outcome.message

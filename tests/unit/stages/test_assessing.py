@@ -90,7 +90,7 @@ def east(fleet: Fleet, *texts: str) -> FakeKube:
 def test_a_ring_tells_that_a_resource_is_not_well(fleet: Fleet, here: Chat) -> None:
     """And that it is again, without a sweep; each once."""
     east(fleet, SECRET, health_check(), cluster_check(notifications=TOLD))
-    assert health(fleet) == (True, "services: 0 resources are well")
+    assert health(fleet) == (True, "services: 0 resources are healthy")
 
     fleet.write("east", says("Degraded"))
     fleet.pump()
@@ -98,11 +98,11 @@ def test_a_ring_tells_that_a_resource_is_not_well(fleet: Fleet, here: Chat) -> N
     fleet.clock.advance(timedelta(minutes=2))
     fleet.write("east", says("Healthy"))
     fleet.pump()
-    assert health(fleet) == (True, "services: 1 resources are well")
+    assert health(fleet) == (True, "services: 1 resources are healthy")
 
     assert [each.partition("\n")[0] for each in here.texts] == [
-        "Cluster fleet/east is not well (production)",
-        "Cluster fleet/east is well again (production)",
+        "Cluster fleet/east is unhealthy (production)",
+        "Cluster fleet/east is healthy again (production)",
     ]
 
 
@@ -116,7 +116,7 @@ def test_a_sweep_finds_what_did_not_ring(fleet: Fleet) -> None:
 
     fleet.drop("east", dict(kube.objects(SERVICE)[0]))
     fleet.pump()
-    assert health(fleet) == (True, "services: 0 resources are well")
+    assert health(fleet) == (True, "services: 0 resources are healthy")
 
 
 def test_what_ends_at_once_in_great_number_is_not_held(fleet: Fleet) -> None:
@@ -129,7 +129,7 @@ def test_what_ends_at_once_in_great_number_is_not_held(fleet: Fleet) -> None:
         fleet.drop("east", each)
     fleet.pump()
 
-    assert health(fleet) == (True, "services: 0 resources are well")
+    assert health(fleet) == (True, "services: 0 resources are healthy")
     assert list(fleet.records.holds.all(EAST)) == []
 
 
@@ -219,7 +219,7 @@ def test_a_script_that_fails_is_told_with_its_line(fleet: Fleet) -> None:
 
     fleet.apply(health_check())
     fleet.pump()
-    assert health(fleet) == (True, "services: 0 resources are well")
+    assert health(fleet) == (True, "services: 0 resources are healthy")
 
 
 def test_a_state_that_is_none_is_an_error(fleet: Fleet) -> None:
@@ -234,7 +234,7 @@ def test_a_state_that_is_none_is_an_error(fleet: Fleet) -> None:
 
     fleet.write("east", says("Healthy"))
     fleet.pump()
-    assert health(fleet) == (True, "services: 1 resources are well")
+    assert health(fleet) == (True, "services: 1 resources are healthy")
 
 
 def test_all_checks_count_together(fleet: Fleet) -> None:
@@ -296,7 +296,7 @@ def test_what_is_not_well_for_a_moment_is_told_to_nobody(fleet: Fleet, here: Cha
         fleet.write("east", says("Healthy"))
         fleet.pump()
 
-    assert health(fleet) == (True, "services: 1 resources are well")
+    assert health(fleet) == (True, "services: 1 resources are healthy")
     assert here.texts == []
 
 

@@ -586,7 +586,7 @@ def test_who_may_bring_other_kinds_alone_brings_no_chart(fleet: Fleet, east: Fak
     fleet.pump()
     kept = fleet.records.profiles.head("", "", "p")
     assert kept
-    assert "may not bring a Release.helm.sh" in kept.value.error
+    assert "may not deploy a Release.helm.sh" in kept.value.error
 
     allowing = 'annotations: {bellhop.dev/allow: "Release.helm.sh in apps"}'
     fleet.apply(charts().replace("{name: p}", "{name: p, " + allowing + "}"))

@@ -311,7 +311,7 @@ def test_runs_no_job_where_the_profile_may_bring_none(fleet: Fleet, east: FakeKu
     fleet.apply(own, holder("own", config("a")), holder("smoke", job()))
     fleet.pump()
     assert jobs(east) == []
-    assert "may not bring a Job.batch" in outcome(fleet).message
+    assert "may not deploy a Job.batch" in outcome(fleet).message
 
 
 def test_its_own_deadline_and_ttl_stay(fleet: Fleet, east: FakeKube) -> None:

@@ -114,7 +114,7 @@ def test_waits_for_a_cluster_that_is_not_there(fleet: Fleet, clusters: dict[str,
     send(fleet, "west")
     send(fleet, "south")
     assert there(clusters) == {}
-    assert made(fleet).error.startswith("cannot bring anything to cluster 'fleet/south'")
+    assert made(fleet).error.startswith("cannot deploy anything to cluster 'fleet/south'")
 
     clusters["south"] = fleet.register("south")
     fleet.pump()
@@ -123,7 +123,7 @@ def test_waits_for_a_cluster_that_is_not_there(fleet: Fleet, clusters: dict[str,
 
     fleet.declare.deregister("fleet/south")
     fleet.pump()
-    assert made(fleet).error.startswith("cannot bring anything to cluster 'fleet/south'")
+    assert made(fleet).error.startswith("cannot deploy anything to cluster 'fleet/south'")
 
 
 def test_a_selector_beside_it_counts_too(fleet: Fleet, clusters: dict[str, FakeKube]) -> None:

@@ -268,7 +268,7 @@ def test_a_name_for_two_objects_is_refused(fleet: Fleet) -> None:
     ((found,),) = (made(fleet),)
     assert found.error == (
         "configMapGenerator[0].nameFormat: cannot generate a ConfigMap: it writes a ConfigMap"
-        " 'same' for two objects; have the name tell them apart"
+        " 'same' for two objects; have the name distinguish them"
     )
     assert read(fleet, "same") == {"names": "a a"}
 

@@ -128,7 +128,7 @@ def test_what_failed_is_brought_once_it_can_be(fleet: Fleet, east: FakeKube, mor
 
 
 def failing(fleet: Fleet, east: FakeKube, most: int = 3) -> Callable[[], None]:
-    """Bring a profile that is given up after so many failures, and let it fail."""
+    """Bring a profile that is dead-lettered after so many failures, and let it fail."""
     end = refuse(east, "b", InvalidError("no"))
     brings(fleet, f"maxConsecutiveFailures: {most}")
     return end

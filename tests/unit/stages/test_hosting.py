@@ -146,7 +146,7 @@ def test_without_mgmt_the_rest_is_brought_and_the_outcome_says_so(fleet: Fleet) 
     found = outcome(fleet, "fleet/east")
     assert (names(east), found.phase, found.reason) == ({"own"}, "FailedNonRetriable", "Missing")
     assert found.message == (
-        "cannot bring what is Local of 'own': no cluster is registered as 'mgmt/mgmt'; register"
+        "cannot deploy what is Local of 'own': no cluster is registered as 'mgmt/mgmt'; register"
         " the one that it is for by that name"
     )
 
@@ -280,8 +280,8 @@ def test_a_profile_brings_local_objects_to_its_own_namespace_alone(fleet: Fleet)
     said = outcome(fleet, MANAGEMENT, "fleet/own")
     assert said.phase == "FailedNonRetriable"
     assert said.message == (
-        "cannot bring Local ConfigMap 'elsewhere' in namespace 'default': what is Local of Profile"
-        " 'fleet/own' goes to its own namespace alone; write it into 'fleet', or a ClusterProfile"
+        "cannot deploy Local ConfigMap 'elsewhere' in namespace 'default': what is Local of Profile"
+        " 'fleet/own' can only be in its own namespace; write it into 'fleet', or a ClusterProfile"
     )
 
 

@@ -291,7 +291,7 @@ def test_what_takes_too_long_is_deployed_for_the_first_clusters(
 
     found = outcome(fleet, MANAGEMENT)
     assert found.message.startswith(
-        f"cannot bring what is Local of 'own' for more than {most} of its 10 clusters"
+        f"cannot deploy what is Local of 'own' for more than {most} of its 10 clusters"
     )
     assert names(mgmt) == {f"about-c{number}" for number in range(deployed)}
     fleet.close()
@@ -311,7 +311,7 @@ def test_what_is_too_much_is_brought_for_the_first_clusters(fleet: Fleet) -> Non
     assert names(mgmt) == {f"about-c{number}" for number in range(5)}
     found = outcome(fleet, MANAGEMENT)
     assert found.message == (
-        "cannot bring what is Local of 'own' for more than 5 of its 7 clusters: together it is"
+        "cannot deploy what is Local of 'own' for more than 5 of its 7 clusters: together it is"
         " larger than 32 MiB; have less of it, or several profiles that each select some of them"
     )
 

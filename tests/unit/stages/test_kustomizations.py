@@ -546,8 +546,8 @@ def test_what_is_from_a_secret_is_built_and_not_quoted(fleet: Fleet, east: FakeK
     fleet.apply(packed("kust", hushed, kind="Secret"))
     fleet.pump()
     assert said(fleet) == (
-        "Secret default/kust: cannot build the kustomization; why is withheld, for it may quote"
-        " the Secret: `kubectl kustomize` tells it in the folder of the tarball"
+        "Secret default/kust: cannot build the kustomization; the reason is withheld, for it may"
+        " quote the Secret: `kubectl kustomize` shows it in the folder of the tarball"
     )
     bare = packed("kust", files(), kind="Secret").replace("addons.projectsveltos.io/", "")
     fleet.apply(bare)

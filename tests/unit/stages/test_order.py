@@ -177,7 +177,7 @@ def test_what_others_stand_on_stays(fleet: Fleet, east: FakeKube, how: str) -> N
     assert names(east) == ["apps", "base"]
     waits = outcome(fleet, "base")
     assert (waits.phase, waits.reason) == ("Provisioning", "Waiting")
-    assert "by dependsOn 'apps' stand on it there" in waits.message
+    assert "by dependsOn 'apps' depend on it there" in waits.message
     match how:
         case "withdrawn":
             fleet.declare.delete([("ClusterProfile", "", "apps")])
@@ -329,13 +329,13 @@ def test_what_triggers_make_comes_after_profiles(fleet: Fleet, east: FakeKube) -
 )
 def test_a_cycle_is_refused(fleet: Fleet, texts: list[str], said: str) -> None:
     """Nothing is applied, and the way round is named, whether it comes at once or later."""
-    with pytest.raises(InvalidError, match=f"cannot bring 'a' in order: by dependsOn {said};"):
+    with pytest.raises(InvalidError, match=f"cannot deploy 'a' in order: by dependsOn {said};"):
         fleet.apply(*texts)
     assert fleet.catalogs.known().profiles == {}
 
     *first, last = texts
     fleet.apply(*first)
-    with pytest.raises(InvalidError, match="cannot bring"):
+    with pytest.raises(InvalidError, match="cannot deploy"):
         fleet.apply(last)
     assert len(fleet.catalogs.known().profiles) == len(first)
 

@@ -115,7 +115,7 @@ def test_a_ref_without_a_namespace_that_a_cluster_names_lies_in_its_own(fleet: F
     [
         pytest.param({"zone": None}, 'map has no entry for key "zone"', id="a label is missing"),
         pytest.param({"zone": "c"}, "cannot find ConfigMap zones/c that policyRefs", id="missing"),
-        pytest.param({"zone": "A"}, "cannot tell which ConfigMap is meant", id="no name"),
+        pytest.param({"zone": "A"}, "cannot determine which ConfigMap is meant", id="no name"),
     ],
 )
 def test_a_ref_that_one_cluster_cannot_name_harms_that_one_alone(

@@ -335,7 +335,7 @@ def test_who_takes_an_object_while_it_is_removed_has_it(fleet: Fleet, east: Fake
     east.remove = slow  # type: ignore[method-assign, assignment]
     fleet.declare.delete([("ClusterProfile", "", "first")])
     fleet.pump()
-    assert by(east) == "second", "nobody waits for a sweep"
+    assert by(east) == "second", "nobody waits for a resync"
     fleet.clock.advance(timedelta(minutes=5))
     fleet.pump()
 

@@ -88,7 +88,7 @@ def test_what_is_new_waits_until_the_cluster_is_resumed(fleet: Fleet, east: Fake
     assert written(east) == []
     found = outcome(fleet)
     assert (found.phase, found.reason, found.retry_at) == ("Provisioning", "Paused", None)
-    said = "cannot bring 'own' to 'fleet/east' yet: the cluster is paused until `bellhop resume`"
+    said = "cannot deploy 'own' to 'fleet/east' yet: the cluster is paused until `bellhop resume`"
     assert found.message == said
 
     paused(fleet, is_so=False)

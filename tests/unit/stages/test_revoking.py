@@ -119,7 +119,8 @@ def test_it_says_for_whom_it_waits(fleet: Fleet, east: FakeKube) -> None:
     assert (waits.phase, waits.reason, waits.failures) == ("Provisioning", "Waiting", 0)
     said = (
         "cannot withdraw 'RoleRequest:anns' from 'fleet/east' yet: what 'own-0', 'own-1', 'own-2'"
-        " and others brought there is withdrawn with the rights of 'team/ann'; it goes once that"
+        " and others deployed there is removed with the permissions of 'team/ann'; it goes once"
+        " that"
         " is done"
     )
     assert waits.message == said

@@ -287,7 +287,7 @@ def test_what_is_no_role_is_refused(fleet: Fleet, east: FakeKube, annotations: s
     assert names(east) == []
     said = outcome(fleet).message
     assert "ConfigMap default/roles, main.yaml holds: ConfigMap 'a' is neither a Role nor a" in said
-    assert "bring it by a ClusterProfile" in said
+    assert "deploy it by a ClusterProfile" in said
 
     fleet.apply(holder("roles", role(), annotations=annotations))
     fleet.clock.advance(timedelta(seconds=5))
@@ -383,7 +383,7 @@ def test_it_brings_what_its_annotation_allows(fleet: Fleet, east: FakeKube) -> N
     fleet.apply(limited, holder("roles", role()))
     fleet.pump()
     assert names(east) == []
-    assert "RoleRequest 'anns' may not bring a ServiceAccount in namespace 'team'" in (
+    assert "RoleRequest 'anns' may not deploy a ServiceAccount in namespace 'team'" in (
         outcome(fleet).message
     )
 

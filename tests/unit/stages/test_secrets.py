@@ -362,7 +362,7 @@ def test_a_refusal_says_what_it_may(fleet: Fleet) -> None:
     assert outcome.message == (
         "cannot apply an object on cluster 'fleet/east': it is refused: Invalid, metadata; the rest"
         " is withheld, for it may quote a Secret: `kubectl apply --dry-run=server` of what"
-        " `bellhop render` prints tells it"
+        " `bellhop render` prints shows it"
     )
 
 

@@ -190,6 +190,7 @@ def test_a_destination_that_is_no_cluster_is_refused(ready: Fleet) -> None:
 
     (profile,) = ready.records.profiles.of("made")
     assert profile.error == (
-        "destinationCluster.kind: cannot tell which cluster is meant: 'Service' is no cluster, as"
+        "destinationCluster.kind: cannot determine which cluster is meant: 'Service' is no"
+        " cluster, as"
         " a SveltosCluster is"
     )

@@ -306,4 +306,4 @@ def test_what_a_profile_may_not_bring_is_refused_by_its_name(fleet: Fleet) -> No
     assert brought(kube) == {}
     found = value_of(fleet.records.profiles.get("", "", "a/x"))
     assert found
-    assert "Profile 'a/x' may not bring a ConfigMap" in found.error
+    assert "Profile 'a/x' may not deploy a ConfigMap" in found.error

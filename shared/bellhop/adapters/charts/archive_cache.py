@@ -52,7 +52,8 @@ class ArchiveCache:
             self._evict(path)
         except OSError as error:
             raise TemporaryError(
-                f"cannot write a chart into '{self._folder}': {error.strerror}; make room there"
+                f"cannot write a chart into '{self._folder}': {error.strerror}; free some space"
+                " there"
             ) from error
         return path
 

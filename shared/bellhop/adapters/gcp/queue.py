@@ -60,7 +60,7 @@ _FETCHES = 20
 _CALLED = 4
 """How many of a line that nobody calls a tick does; they call the others."""
 
-_WAITS = Again(timedelta(0), "others of its share are in hand")
+_WAITS = Again(timedelta(0), "others of its share are in flight")
 _LATELY = timedelta(minutes=10)
 """Cloud Monitoring learns each minute how much waits, and some minutes late."""
 

@@ -80,7 +80,7 @@ class HelmCharts:
 
     def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
         """Return the objects that `deploy` would make as YAML; change nothing."""
-        doing = f"rehearse the release '{_place(wanted)}'"
+        doing = f"dry-run the release '{_place(wanted)}'"
         there = wanted.there
         more = ["--dry-run=server", "--output=json"]
         told = self._upgrade(kubeconfig, wanted, doing, more, there=there)

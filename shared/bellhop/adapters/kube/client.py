@@ -219,7 +219,7 @@ class KubeClient:
 
         Returns the warnings of whoever has answered, as HTTP has them; empty if there are none.
         """
-        call = self._call("knock at the webhooks with", gvk, namespace, name)
+        call = self._call("call the webhooks by a dry run of", gvk, namespace, name)
         query = {"fieldManager": manager, "dryRun": "All"}
         request = Request("PATCH", "", query, {}, MERGE, warns=True)
         answer = self._asked(request, gvk, name, call)

@@ -95,7 +95,7 @@ def life(pem: bytes) -> tuple[datetime, datetime]:
     try:
         certificate = x509.load_pem_x509_certificate(pem)
     except ValueError as error:
-        raise InvalidError("cannot tell the life of a certificate: it is not PEM") from error
+        raise InvalidError("cannot read the validity of a certificate: it is not PEM") from error
     return certificate.not_valid_before_utc, certificate.not_valid_after_utc
 
 

@@ -289,7 +289,7 @@ class Database:
                 raise InvalidError(
                     f"cannot read the {self._schema.noun} {str(self.path)!r}: an earlier Bellhop"
                     f" wrote it (version {version}, this one knows {self._schema.version});"
-                    " restart `bellhop serve`, which brings it up to date"
+                    " restart `bellhop serve`, which migrates it"
                 )
             return
         _write_ahead(connection)

@@ -20,7 +20,7 @@ from bellhop.errors import (
 )
 
 _FULL = "the disk is full; free some space"
-_DAMAGED = "it is damaged or no database; restore it, or move it away to start anew"
+_DAMAGED = "it is damaged or no database; restore it, or move it away to start with an empty one"
 
 RESULTS: Mapping[int, tuple[type[BellhopError], str]] = {
     sqlite3.SQLITE_BUSY: (TemporaryError, "another process has held it for too long"),

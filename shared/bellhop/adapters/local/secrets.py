@@ -74,7 +74,7 @@ class FileSecrets:
         except (InvalidTag, ValueError) as error:
             raise InvalidError(
                 f"cannot open the secret {name!r}: it was sealed with another key, or altered;"
-                " restore the key, or write the secret anew"
+                " restore the key, or write the secret again"
             ) from error
 
     def put(self, name: str, value: bytes) -> None:

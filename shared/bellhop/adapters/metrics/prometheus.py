@@ -86,8 +86,8 @@ class Prometheus:
         safe = self._reach.loopback or url.lower().startswith("https:")
         if "Authorization" in headers and not safe:
             raise InvalidError(
-                f"cannot query metrics at {shown(url)}: credentials are sent to an https:// address"
-                " alone"
+                f"cannot query metrics at {shown(url)}: credentials are only sent to an https://"
+                " address"
             )
         return headers
 

@@ -59,7 +59,7 @@ def command(
 
     Taken are EventSource, EventTrigger, EventBasedAddOn, ClusterProfile, Profile, ClusterSet, Set,
     Classifier, ClusterHealthCheck, HealthCheck, RoleRequest, ConfigMap and Secret.
-    When one document has a mistake, every mistake of all documents is told and none is stored.
+    If one document has an error, all errors of all documents are reported and nothing is stored.
     """
     from bellhop.cli.applying import read
 

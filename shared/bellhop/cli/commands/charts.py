@@ -10,7 +10,7 @@ from bellhop.cli.output import say
 
 @click.group("charts", cls=Group, examples=("bellhop charts get-helm",))
 def command() -> None:
-    """Get the programs that deploy Helm charts."""
+    """Download the programs that deploy Helm charts."""
 
 
 @command.command("get-helm", cls=Command, examples=("bellhop charts get-helm",))

@@ -86,7 +86,7 @@ def use(name: str) -> None:
     "--aws",
     type=click.Path(path_type=Path),
     shell_complete=complete_file,
-    help="What `terraform output -json` says of one on AWS; `-` for standard input.",
+    help="The output of `terraform output -json` for one on AWS; `-` for standard input.",
 )
 @click.option(
     "--gcp",

@@ -35,14 +35,14 @@ _COLUMNS = (
     examples=("bellhop dead-letters list", "bellhop dead-letters replay deploy/12"),
 )
 def command() -> None:
-    """List, replay or drop messages that were given up."""
+    """List, replay or drop dead-lettered messages."""
 
 
 @command.command("list", cls=Command, examples=("bellhop dead-letters list -o wide",))
 @output_option
 @state_option
 def list_letters(form: str) -> None:
-    """List the messages that were given up, with the reason."""
+    """List the dead-lettered messages, with the reason."""
     output.present(_COLUMNS, _rows(installation()), form, nothing="No dead letters found.")
 
 
@@ -69,7 +69,7 @@ def replay(ids: tuple[str, ...], *, everything: bool) -> None:
 @click.argument("ids", nargs=-1, required=True, metavar="INBOX/ID...")
 @state_option
 def drop(ids: tuple[str, ...]) -> None:
-    """Forget messages for good; sweeps make good what they were about, where they can."""
+    """Delete messages permanently; the next resync corrects what it can."""
     here = installation()
     for each in ids:
         letters, number = _letters(here, each)

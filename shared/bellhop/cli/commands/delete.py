@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 @click.argument("kind", required=False, shell_complete=complete_kind)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @click.option("-n", "--namespace", default="", help="Namespace of what has one; else default.")
-@files_options("What to delete.")
-@click.option("--ignore-not-found", is_flag=True, help="What is not there is no error.")
+@files_options("Manifests to delete.")
+@click.option("--ignore-not-found", is_flag=True, help="Ignore objects that do not exist.")
 @click.option("--withdraw", is_flag=True, help="Hold nothing, however much it removes.")
 @dry_run_option
 @state_option
@@ -47,10 +47,10 @@ def command(  # noqa: PLR0913 - one parameter an option
     withdraw: bool,
     dry_run: str | None,
 ) -> None:
-    """Delete manifests by file or by name; what they brought to clusters is withdrawn.
+    """Delete manifests by file or by name, and remove what they deployed to clusters.
 
-    Where that is too much at once it is held until `bellhop release` lets it go, or removed at
-    once by `--withdraw`.
+    The deletion guard holds too many removals at once until `bellhop release`; `--withdraw` removes
+    them immediately.
     """
     from bellhop.cli.deleting import listed, named
     from bellhop.cli.holding import say_held

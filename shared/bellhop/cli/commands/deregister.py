@@ -33,8 +33,8 @@ def command() -> None:
 def cluster(key: str | None, namespace: str, cluster: str, *, uninstall: bool) -> None:
     """Take a cluster out of the fleet.
 
-    What makes it ring is removed from it as far as it answers. Add-ons that were applied to it
-    stay; what other clusters got because of it is withdrawn from them.
+    The webhook configuration and the forwarder are removed if the cluster answers. Add-ons that
+    were deployed to it stay; add-ons that its events deployed to other clusters are removed.
     """
     from bellhop.fleet.deregistration import deregister
 

@@ -27,10 +27,10 @@ from bellhop.cli.story import Story
 @click.option("--show-secrets", is_flag=True, help="Show the values of Secrets.")
 @state_option
 def command(kind: str, name: str, namespace: str, selector: str, *, show_secrets: bool) -> None:
-    """Tell all about one object, or about every object of a kind.
+    """Show details of one object, or of every object of a kind.
 
-    A trigger's story has where it is in force, its source, the profiles it made and how applying
-    them ended; a source's, its matches and errors; a profile's, its contents and inventory.
+    A trigger's details are its clusters, its source, the profiles it generated and their deployment
+    status; a source's are its matches and errors; a profile's are its contents and inventory.
     """
     what = asked(kind, name, namespace, selector, show_secrets=show_secrets)
     here = installation()

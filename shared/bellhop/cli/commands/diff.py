@@ -62,8 +62,8 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Show what applying profiles would change now, object by object.
 
-    Each cluster is asked by its own dry run, and nothing is written. What a Secret holds is hidden.
-    Objects that are held as they are wanted are not asked about. A profile is a name, or
+    Each cluster is asked by a server-side dry run, and nothing is written. Values of Secrets are
+    hidden. Objects that are up to date are not asked about. A profile is a name, or
     ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME.
 
     With -f, show what `bellhop apply` would change in what is stored. The exit code is 0 if nothing

@@ -34,10 +34,9 @@ _WIDTH = 11
 def command(key: str | None, form: str) -> None:
     """Examine the way into one cluster and back, or into all, piece by piece.
 
-    From the credentials to what may be applied, and from the webhook to when the forwarder was last
-    heard; with what to do where something is wrong. It knocks at the forwarder through the API
-    server by a dry run that changes nothing, and writes nothing. It exits with 1 where anything is
-    wrong.
+    The checks cover credentials, permissions, the webhook, and the forwarder's last heartbeat; each
+    problem comes with what to do. A dry-run call through the API server tests the forwarder.
+    Nothing is changed. The exit code is 1 if anything is wrong.
     """
     here = session.looking()
     from bellhop.fleet.doctor import examine, house

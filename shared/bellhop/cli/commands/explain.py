@@ -49,11 +49,11 @@ _WORDS = 3
 @output_option
 @state_option
 def command(words: tuple[str, ...], namespace: str, form: str) -> None:
-    """Say why an object, or a trigger, came to what it came to, and what to do next.
+    """Explain the result of an object or a trigger, and what to do next.
 
-    An object's story goes from what was last heard of it through every source that names its kind,
-    each judged again, and every trigger of these, to what was rendered, applied, refused or waits.
-    A trigger's goes from the clusters that it selects to what was applied. The object is looked at
+    For an object, the output starts with its last event. Every source that names its kind is
+    evaluated again; then follow the triggers, and what was rendered, applied, refused or waits.
+    For a trigger, it goes from the clusters that it selects to what was applied. The object is read
     in its cluster, for five seconds at most. Nothing is changed.
     """
     explanation = _explain(session.installation(), _read(words), namespace)

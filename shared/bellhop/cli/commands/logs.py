@@ -34,7 +34,7 @@ _TROUBLES = ("warning", "error")
         "bellhop logs --stage schedule -o json",
     ),
 )
-@click.option("--source", default="", help="What matched one EventSource, and what came of it.")
+@click.option("--source", default="", help="Only matches of this EventSource, and their results.")
 @click.option("--stage", default="", help="The lines of one function.")
 @line_options
 def command(  # noqa: PLR0913 - one parameter an option
@@ -51,9 +51,8 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Show what functions have logged: their decisions, as `show events` does, and what failed.
 
-    The ledger, which `show events` reads, has the decisions; here is beside them what no event
-    caused: warnings, errors, and functions that were ended. The embedded mode writes its log to
-    standard output.
+    The event log, which `show events` reads, has only decisions; the logs also have warnings,
+    errors, and functions that were terminated. The embedded mode writes its log to standard output.
     """
     from bellhop.cli.places import place_of
     from bellhop.fleet import timeline

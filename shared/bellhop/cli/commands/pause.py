@@ -22,10 +22,10 @@ from bellhop.cli.pausing import mark, what_argument
 @what_argument
 @state_option
 def command(words: tuple[str, ...]) -> None:
-    """Leave a profile, what a trigger has brought, or a cluster as it is, until `bellhop resume`.
+    """Pause a profile, the profiles of a trigger, or a cluster, until `bellhop resume`.
 
-    While a profile is paused nothing of it is applied, put back or withdrawn; while a trigger is,
-    no event makes or ends anything. It is an annotation: applying a file without it ends the pause.
-    While a cluster is paused nothing is changed in it, and what happens in it makes nothing.
+    While a profile is paused, nothing of it is applied, corrected or removed; while a trigger is
+    paused, events create and remove nothing. The pause is an annotation: applying a file without
+    it ends the pause. While a cluster is paused, it is not changed, and its events are ignored.
     """
     mark(words, "paused", "true")

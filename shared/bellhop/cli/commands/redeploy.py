@@ -45,14 +45,13 @@ _CLUSTER = "cluster"
 )
 @state_option
 def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: bool) -> None:
-    """Have all that a profile, or a cluster, holds applied again.
+    """Apply everything in a profile, or in a cluster, again.
 
-    Sweeps put back what is gone; this applies what is there, too, and undoes what others changed
-    in it. It is done by `bellhop serve` or by functions; this asks for it. A profile that was
-    withdrawn and waits for its preDeleteChecks or postDeleteChecks goes without them by
-    --unchecked. A profile is a name, or
-    ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME. The name of a
-    trigger means all profiles that it made.
+    A resync re-creates deleted objects; this command also applies existing objects, and reverts
+    changes by others. It is a request: `bellhop serve` or functions do the work. With --unchecked,
+    a profile that waits for its preDeleteChecks or postDeleteChecks is removed without them. A
+    profile is a name, or ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or
+    Profile/NAMESPACE/NAME. The name of a trigger means all profiles that it generated.
     """
     from bellhop.cli.progress import Progress
     from bellhop.fleet.redeploying import redeploy

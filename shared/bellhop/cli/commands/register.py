@@ -41,7 +41,7 @@ _FILES = "bellhop register cluster -f clusters/"
 
 _HEAD = """\
 # The forwarder of a cluster, as `bellhop register cluster --print-manifests` writes it.
-# Its Secret is not among them unless asked: registration applies it, and a renewal writes it anew,
+# Its Secret is not among them unless asked: registration applies it, and a renewal writes it again,
 # so that a repository is no place for it. Nor is its ClusterRole, which follows the EventSources,
 # nor the annotation of its Namespace that names the installation: registration writes it.
 """
@@ -117,7 +117,7 @@ class _Wishes(Struct, frozen=True):
         """Refuse what is for a forwarder, where the API server itself calls ingest."""
         if self.direct and self.audit:
             raise click.UsageError(
-                "--direct and --audit are two ways to ring, of which a cluster has one"
+                "--direct and --audit exclude each other: a cluster sends its events in one way"
             )
         if self.install or self.print_manifests or self.forwarder_url:
             raise click.UsageError(
@@ -125,7 +125,9 @@ class _Wishes(Struct, frozen=True):
                 " --print-manifests or --forwarder-url"
             )
         if not self.forwarder:
-            raise click.UsageError(f"{way} has the cluster ring, and --no-forwarder does not")
+            raise click.UsageError(
+                f"{way} has the cluster send events, and --no-forwarder does not"
+            )
 
 
 _OPTIONS = (
@@ -139,7 +141,7 @@ _OPTIONS = (
         "--forwarder/--no-forwarder",
         default=True,
         show_default=True,
-        help="Have the cluster ring; without, sweeps alone find what happens.",
+        help="Have the cluster send events; without them, only resyncs find changes.",
     ),
     click.option(
         "--install/--no-install",
@@ -202,7 +204,7 @@ _OPTIONS = (
     click.option(
         "--ingest-ca",
         type=click.Path(path_type=Path),
-        help="Authority to trust there, in PEM; with --ingest-url alone, public ones.",
+        help="Certificate authority to trust there, in PEM; with only --ingest-url, public ones.",
     ),
 )
 
@@ -245,18 +247,16 @@ def cluster(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Add a cluster to the fleet, or renew one that is in it.
 
-    Where the kubeconfig has you log in, as those of EKS, GKE and AKS do, a service account is made
-    for Bellhop in the cluster, and its token is stored in place of your login.
+    If the kubeconfig uses a login, as those of EKS, GKE and AKS do, a service account is created
+    for Bellhop in the cluster, and its token is stored instead of your login.
 
-    The cluster is asked for its version and for the rights that the credentials have. Then the
-    forwarder's namespace, account and Secret are applied to it, the kubeconfig is stored, and
-    the cluster is swept, which also installs the webhook configuration. Registering again renews
-    credentials, labels, the sender's token and the forwarder's certificate, and goes on ringing
-    meanwhile.
+    The cluster's version and the permissions of the credentials are checked. Then the forwarder's
+    namespace, account and Secret are applied, the kubeconfig is stored, and a first resync also
+    installs the webhook configuration. Registering again renews credentials, labels, the sender's
+    token and the forwarder's certificate, without interrupting events.
 
-    The forwarder is deployed, too, unless --no-install is given or a GitOps tool applies what
-    --print-manifests writes to standard output. With --direct, --audit or --no-forwarder there is
-    none, and nothing of one is applied.
+    The forwarder is deployed, too, unless --no-install is given or another tool applies the output
+    of --print-manifests. With --direct, --audit or --no-forwarder there is no forwarder.
 
     With -f, every cluster that the files declare is registered, or changed to match. If one fails,
     the others are registered all the same, and the exit code is 1.
@@ -292,8 +292,8 @@ def cluster_eks(
 ) -> None:
     """Add an EKS cluster to the fleet, or renew one: it is reached by roles of AWS.
 
-    No kubeconfig is stored. It is registered with your own rights in the cluster; the functions
-    come with the roles of theirs, which the cluster must let in. What lets them in is printed.
+    No kubeconfig is stored. Registration uses your own permissions in the cluster; the functions
+    use their own roles, which the cluster must admit. The commands that admit them are printed.
     """
     from bellhop.cli.places import EKS
 
@@ -314,10 +314,10 @@ def cluster_eks(
 def cluster_gke(key: str | None, namespace: str, cluster: str, gke: str, **asked: Any) -> None:
     """Add a GKE cluster to the fleet, or renew one: it is reached by accounts of Google Cloud.
 
-    No kubeconfig is stored. It is registered with your own rights in the cluster; the functions
-    come as the service accounts that are theirs, which the cluster must let in. What lets them in
-    is printed. A cluster without a public address is reached over the Connect gateway if it is in
-    a fleet, else at its private address.
+    No kubeconfig is stored. Registration uses your own permissions in the cluster; the functions
+    use their own service accounts, which the cluster must admit. The commands that admit them are
+    printed. A cluster without a public address is reached over the Connect gateway if it is in a
+    fleet, else at its private address.
     """
     from bellhop.cli.places import GKE
 
@@ -525,10 +525,10 @@ def _tell(done: Registered, spec: Registration, *, err: bool) -> None:
         f"  labels       {pairs(found.labels)}",
     ]
     if spec.direct:
-        lines.append(f"  rings        directly: its API server calls {spec.inbound.url}")
+        lines.append(f"  events       directly: its API server calls {spec.inbound.url}")
     elif spec.audit:
         lines += [
-            f"  rings        by its audit log, which its API server sends to {spec.inbound.url}",
+            f"  events       by its audit log, which its API server sends to {spec.inbound.url}",
             f"  written      {POLICY} and {KUBECONFIG}, a secret, in {spec.audit}",
         ]
     elif spec.forwarder:
@@ -538,14 +538,14 @@ def _tell(done: Registered, spec: Registration, *, err: bool) -> None:
             "  applied      namespace, account, rights and Secret of the forwarder",
         ]
     else:
-        lines.append("  forwarder    none: sweeps alone find what happens")
+        lines.append("  forwarder    none: only resyncs find changes")
     if done.installed:
         lines.append(
             f"  installed    its Deployment, Service and NetworkPolicy; image {done.image}"
         )
     if found.spec.get("paused") or found.spec.get("activeWindow"):
         lines.append(f"  paused       it {standing(found, datetime.now(UTC))}")
-    lines.append("  next         a sweep, which lists the cluster and makes it ring")
+    lines.append("  next         a resync, which lists the cluster and installs its webhook")
     for line in lines:
         say(line, err=err)
     for warning in done.warnings:

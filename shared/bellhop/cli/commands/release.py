@@ -23,14 +23,16 @@ from bellhop.cli.output import count, say
 )
 @click.argument("cluster", required=False, default="", shell_complete=complete_cluster)
 @click.argument("eventsource", required=False, default="", shell_complete=complete_source)
-@click.option("--change", default="", metavar="ID", help="What a change of declarations removes.")
+@click.option(
+    "--change", default="", metavar="ID", help="Removals caused by a change of manifests."
+)
 @click.option("--all", "everything", is_flag=True, help="All that is held, in every cluster.")
 @state_option
 def command(cluster: str, eventsource: str, *, change: str, everything: bool) -> None:
-    """Withdraw what `bellhop get held` lists: it was meant to end.
+    """Confirm the removals that `bellhop get held` lists.
 
-    What is held now is removed, and what ends after that is counted separately. The
-    command asks for it; `bellhop serve` or the functions do it.
+    Only removals that are held now are confirmed; later ones are counted separately. The command
+    is a request: `bellhop serve` or functions do the work.
     """
     asked = bool(cluster) + bool(change) + everything
     if asked != 1 or bool(cluster) != bool(eventsource):

@@ -15,9 +15,9 @@ from bellhop.cli.session import installation
 @cluster_argument(required=True)
 @state_option
 def command(key: str) -> None:
-    """Remove from a cluster the strays that `bellhop show strays` lists.
+    """Remove from a cluster the orphans that `bellhop show strays` lists.
 
-    Each is looked at once more: what a profile holds by now, or somebody made anew, stays.
+    Each is checked again: one that a profile owns by now, or that was re-created, is kept.
     """
     from bellhop.fleet.overview import object_name
     from bellhop.fleet.strays import remove
@@ -29,4 +29,4 @@ def command(key: str) -> None:
         verb = "Removed" if removed else "Left"
         say(f"{verb} {object_name(stray.key)} of '{stray.finding.profile}'.")
     if not found:
-        say("No strays found.", err=True)
+        say("No orphans found.", err=True)

@@ -54,7 +54,7 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
     type=click.Choice(["error", "default", "zero"]),
     default="error",
     show_default=True,
-    help="What a Go template makes of a key that is not there.",
+    help="How a Go template renders a missing key.",
 )
 @files_options(
     "Manifests of the trigger, its source and its ConfigMaps and Secrets; may be repeated.",
@@ -99,7 +99,7 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
     type=click.Choice([ALL, PROFILES, CONFIGMAPS, MANIFESTS]),
     default=ALL,
     show_default=True,
-    help="What to print of what a trigger generates; Secrets are among the configmaps.",
+    help="Which generated objects to print; `configmaps` includes Secrets.",
 )
 @click.option(
     "-o",
@@ -129,7 +129,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     force: bool,
     show_secrets: bool,
 ) -> None:
-    """Render a template, or all that a trigger would generate, from files alone.
+    """Render a template, or everything that a trigger would generate, offline from files.
 
     With TEMPLATE, its text is rendered with --data. With -f, --object and --cluster, the
     trigger's source is evaluated on the objects, and what it generates is printed: each profile,

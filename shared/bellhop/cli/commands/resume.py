@@ -21,5 +21,5 @@ from bellhop.cli.pausing import mark, what_argument
 @what_argument
 @state_option
 def command(words: tuple[str, ...]) -> None:
-    """End a pause; what was missed meanwhile is made good."""
+    """End a pause, and catch up on changes since it began."""
     mark(words, "resumed", None)

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 @click.option("--undo", is_flag=True, help="Have it hold what is declared again.")
 @state_option
 def command(profile: str, number: int | None, *, undo: bool) -> None:
-    """Bring back what a profile held before, to all its clusters, and keep it there.
+    """Return a profile to an earlier revision in all its clusters, and keep it there.
 
-    Without a number it is what was in force last. The profile stays at that revision, whatever is
-    applied and whatever happens, until `--undo`, or until it is withdrawn. `bellhop history` lists
+    Without a number it is the previous revision. The profile stays at that revision, whatever is
+    applied and whatever happens, until `--undo`, or until it is removed. `bellhop history` lists
     the revisions. A profile is a name, or ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or
-    Profile/NAMESPACE/NAME. The name of a trigger means all profiles that it made.
+    Profile/NAMESPACE/NAME. The name of a trigger means all profiles that it generated.
     """
     from bellhop.fleet.titled import Titled, made_by, meant
 

@@ -22,13 +22,12 @@ from bellhop.cli.output import say, stamp
 )
 @state_option
 def command(key: str, audit: Path | None) -> None:
-    """Give whoever sends for a cluster a new token, without a gap.
+    """Rotate the token of a cluster's sender, without interruption.
 
-    The new token counts before its sender has it, and the old one for some minutes after that, so
-    that nothing is refused meanwhile; for a day where an API server sends its audit log, which has
-    to start again. The certificate and the path at which the cluster rings are renewed with it,
-    where it has a forwarder. Nobody has to rotate by the clock: it is for a token that somebody may
-    have seen.
+    The new token is valid before its sender has it, and the old one for some minutes after that, so
+    that nothing is refused meanwhile; for a day if an API server sends its audit log, since it has
+    to restart. If the cluster has a forwarder, the certificate and the path that the webhook calls
+    are renewed too. Regular rotation is not needed: rotate a token that may have leaked.
     """
     from bellhop.fleet.renewal import rotate
 

@@ -38,7 +38,8 @@ _file_option = click.option(
     "path",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A new file for the secret, for its owner alone; else it is printed.",
+    help="A new file for the secret, readable only by its owner; without it, the secret is"
+    " printed.",
     shell_complete=complete_file,
 )
 
@@ -51,8 +52,8 @@ _file_option = click.option(
 def command() -> None:
     """Let a CI, an object store or a registry send CloudEvents for a cluster.
 
-    Each has a name, an address and a secret of its own, and can do nothing else with it: neither
-    ring for objects nor send for another cluster.
+    Each sender has its own name, URL and secret, and can only send CloudEvents for this cluster:
+    neither events of objects nor events of another cluster.
     """
 
 

@@ -49,9 +49,9 @@ _OFTEN = (700, 10, 10)
 )
 @state_option
 def command(listen: str, advertise: str, metrics: str) -> None:
-    """Run every stage, over a state folder, until it is told to stop.
+    """Run every stage, over a state folder, until it is stopped.
 
-    Ctrl-C and SIGTERM let it finish what is in hand. Logs go to standard output as JSON.
+    On Ctrl-C and SIGTERM it finishes the work in flight. Logs go to standard output as JSON.
     """
     host, port = _address(listen, "127.0.0.1:8443")
     if host in _WILDCARDS and not advertise:
@@ -59,7 +59,7 @@ def command(listen: str, advertise: str, metrics: str) -> None:
             f"cannot serve on '{listen}' without --advertise: clusters need an address to send to"
         )
     if advertise and not advertise.startswith("https://"):
-        raise InvalidError(f"cannot advertise '{advertise}': the listener speaks https alone")
+        raise InvalidError(f"cannot advertise '{advertise}': the listener only speaks https")
     scraped = _address(metrics, _SCRAPED) if metrics else None
     if scraped and not scraped[0]:
         raise InvalidError(

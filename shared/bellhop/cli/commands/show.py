@@ -106,10 +106,10 @@ def command() -> None:
     default="",
     metavar="[KIND/]NAME",
     shell_complete=complete_profile,
-    help="What one profile deployed.",
+    help="Only add-ons of this profile.",
 )
-@click.option("--resources", is_flag=True, help="Resources alone.")
-@click.option("--helm-charts", is_flag=True, help="Helm charts alone.")
+@click.option("--resources", is_flag=True, help="Only resources.")
+@click.option("--helm-charts", is_flag=True, help="Only Helm charts.")
 @verbose_option
 @headers_option
 @output_option
@@ -157,7 +157,7 @@ def addons(  # noqa: PLR0913 - one parameter an option
     default="",
     metavar="[KIND/]NAME",
     shell_complete=complete_profile,
-    help="What one profile would change.",
+    help="Only changes of this profile.",
 )
 @click.option("--raw-diff", is_flag=True, help="Each change line by line, instead of a table.")
 @verbose_option
@@ -176,8 +176,8 @@ def dryrun(
 ) -> None:
     """Show what profiles whose syncMode is DryRun would change in clusters.
 
-    It is what was found when the profile, or what it is made of, changed last, or at the last
-    sweep; `bellhop diff` asks the clusters now. What a Secret holds is hidden.
+    The result is of the last change of the profile or its inputs, or of the last resync; `bellhop
+    diff` asks the clusters now. Values of Secrets are hidden.
     """
     from bellhop.cli import previews
     from bellhop.cli.asking import profile_named
@@ -258,9 +258,9 @@ def resources(  # noqa: PLR0913 - one parameter an option
     form: str,
     headers: bool,
 ) -> None:
-    """Show what matches EventSources in clusters, and what HealthChecks find not well.
+    """Show objects that match EventSources, and those that HealthChecks find unhealthy.
 
-    With what the scripts say of it.
+    The scripts' messages are shown beside them.
     """
     from bellhop.cli.resources import Wanted, manifests, rows
 
@@ -295,7 +295,7 @@ def events(
     form: str,
     follow: bool,
 ) -> None:
-    """Show what rang, what it matched and rendered, and where that was applied.
+    """Show events, what they matched and rendered, and where that was applied.
 
     One block for each event, oldest first; with --follow or -o wide, line by line. JSON is one
     object a line.
@@ -416,9 +416,9 @@ def helm_updates(*, namespace: str, cluster: str, verbose: bool, form: str, head
 @output_option
 @state_option
 def strays(namespace: str, cluster: str, form: str, *, headers: bool) -> None:
-    """Show what carries Bellhop's marks in clusters and no profile holds.
+    """Show objects with Bellhop's labels that no profile owns.
 
-    A sweep finds what is of a kind that profiles hold, `bellhop sweep --full` also others of the
+    A resync finds orphans of the kinds that profiles deploy, `bellhop sweep --full` also of other
     usual kinds. `bellhop remove-strays` removes them.
     """
     from bellhop.fleet.overview import object_name
@@ -436,4 +436,4 @@ def strays(namespace: str, cluster: str, form: str, *, headers: bool) -> None:
         }
         for each in found(here, key)
     )
-    output.present(_STRAYS, rows, form, nothing="No strays found.", headers=headers)
+    output.present(_STRAYS, rows, form, nothing="No orphans found.", headers=headers)

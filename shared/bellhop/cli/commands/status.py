@@ -29,7 +29,7 @@ _SHOWN = 10
 _CLUSTERS = (
     Column("CLUSTER", "cluster"),
     Column("STATE", "state"),
-    Column("HEARD", "heard"),
+    Column("HEARTBEAT", "heard"),
     Column("REACHED", "reached"),
     Column("MISSED", "missed"),
     Column("WAITING", "waiting"),
@@ -41,11 +41,10 @@ _CLUSTERS = (
 @output_option
 @state_option
 def command(form: str) -> None:
-    """Tell whether all is well: who does the work, the clusters, the queues, and what is wrong.
+    """Show the health of workers, clusters and queues, and every problem.
 
-    It reads records as they are and changes nothing in them, whether anybody works or not, and
-    calls the clusters that were not reached within the last minute. It exits with 1 where
-    anything is wrong.
+    It reads records, changes nothing, and works without a running worker. It calls the clusters
+    that were not reached within the last minute. The exit code is 1 if anything is wrong.
     """
     from bellhop.fleet.status import status
 
@@ -102,9 +101,9 @@ def _tell(found: Status, now: datetime, form: str) -> None:
         since = f" (since {output.stamp(each.at)})" if each.at else ""
         say(f"{each.what} {each.which}{since}: {each.sentence}")
     if len(found.failures) > _SHOWN:
-        say(f"`bellhop show failures` tells all {len(found.failures)}.")
+        say(f"`bellhop show failures` lists all {len(found.failures)}.")
     if not found.failures:
-        say("Nothing is wrong, but some is paused." if found.paused else "All is well.")
+        say("Nothing is wrong, but some is paused." if found.paused else "Everything is healthy.")
 
 
 def _paused(names: Sequence[str]) -> str:

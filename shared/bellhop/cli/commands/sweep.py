@@ -16,9 +16,9 @@ from bellhop.cli.output import count, say
 @click.option("--full", is_flag=True, help="Evaluate all objects, not only those that changed.")
 @state_option
 def command(key: str | None, *, full: bool) -> None:
-    """Have one cluster, or all of them, listed now.
+    """Resync one cluster, or all of them, now.
 
-    The sweep itself is done by who does the work, `bellhop serve` or functions; this asks for it.
+    It is a request: `bellhop serve` or functions do the work.
     """
     from bellhop.messages import Sweep
 
@@ -26,6 +26,6 @@ def command(key: str | None, *, full: bool) -> None:
     one = known(here, key)
     wanted = [one] if one else list(here.catalogs.current().clusters)
     here.publisher.publish(Sweep(each, full=full) for each in wanted)
-    say(f"Asked for a sweep of {one or count(len(wanted), 'cluster')}.")
+    say(f"Requested a resync of {one or count(len(wanted), 'cluster')}.")
     if wanted and not session.answers(here.inbound):
         say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)

@@ -15,7 +15,7 @@ _EXAMPLE = "bellhop window cluster prod/eu-1 --from '0 20 * * 5' --to '0 5 * * 1
 
 @click.group("window", cls=Group, examples=(_EXAMPLE,))
 def command() -> None:
-    """Have clusters take changes at some times alone."""
+    """Restrict changes of clusters to a maintenance window."""
 
 
 @command.command(

@@ -117,7 +117,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
             nothing="no ClusterHealthCheck names it in a cluster that is there",
         )
         story.grid(
-            "Not well",
+            "Unhealthy",
             (
                 (
                     cluster,
@@ -132,7 +132,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
     return told
 
 
-_OPEN = "not known yet: waits for a sweep"
+_OPEN = "not known yet: waits for a resync"
 
 
 def _state(found: Selection, patience: timedelta, now: datetime) -> tuple[str, str]:

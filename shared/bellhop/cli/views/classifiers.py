@@ -22,7 +22,7 @@ COLUMNS = (
     Column("CLUSTERS", "clusters", wide=True),
 )
 
-_OPEN = "waits for a sweep that looks at all it asks for"
+_OPEN = "waits for a resync of all its kinds"
 _LEAVING = "not satisfied any more; the labels stay for half a minute"
 
 

@@ -27,7 +27,7 @@ COLUMNS = (
     Column("VERSION", "version"),
     Column("STATE", "state"),
     Column("AGE", "age"),
-    Column("LAST SWEEP", "lastSweep", wide=True),
+    Column("LAST RESYNC", "lastSweep", wide=True),
     Column("MISSED", "missed", wide=True),
     Column("MESSAGE", "message", wide=True),
 )
@@ -107,12 +107,12 @@ def _tell(here: Installation, cluster: Cluster, titled: Titled, story: Story) ->
     story.fact("State", overview.standing(here, cluster, health)[0])
     story.fact("Message", health.message)
     story.fact("Paused", _pause(cluster, now))
-    story.fact("Last sweep", age(health.swept_at, now))
+    story.fact("Last resync", age(health.swept_at, now))
     heard = here.records.hearings.get(cluster.key)
-    story.fact("Last heard", age(heard.at if heard else None, now))
+    story.fact("Last heartbeat", age(heard.at if heard else None, now))
     since = f" since {stamp(health.counted_since)}" if health.tallies else ""
-    story.fact("Found by sweeps", f"{health.missed} of {health.seen} looks at objects{since}")
-    story.fact("Rings", _rings(cluster))
+    story.fact("Found by resyncs", f"{health.missed} of {health.seen} looks at objects{since}")
+    story.fact("Events", _rings(cluster))
     story.grid(
         "Sources in force",
         (
@@ -157,7 +157,7 @@ def _pause(cluster: Cluster, now: datetime) -> str:
 
 def _rings(cluster: Cluster) -> str:
     if not cluster.forwarder:
-        return "not at all: sweeps alone find what happens"
+        return "none: only resyncs find changes"
     if is_direct(cluster.forwarder):
         return "directly: its API server calls ingest itself"
     if is_audited(cluster.forwarder):

@@ -133,7 +133,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
             nothing="no cluster is selected",
         )
         story.grid(
-            "Not told",
+            "Not notified",
             (
                 (cluster, notice.name, notice.error or _next(at, now))
                 for cluster, each in found.items()

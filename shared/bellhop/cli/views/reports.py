@@ -26,7 +26,7 @@ COLUMNS = (
     Column("ERRORS", "errors"),
     Column("PHASE", "phase"),
     Column("CHANGED", "changed", shown=lambda value: value or "-"),
-    Column("SWEPT", "swept"),
+    Column("RESYNCED", "swept"),
     Column("EVENTSOURCE", "source", wide=True),
     Column("CLUSTER", "cluster", wide=True),
     Column("MESSAGE", "message", wide=True),
@@ -99,7 +99,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
 
 def _aggregation(found: Report) -> str:
     if found.awaited:
-        return "waits for a sweep that looks at all objects of the source"
+        return "waits for a resync of all objects of the source"
     said = f"{len(found.matching)} of {count(found.given, 'object')}"
     return f"{said}: {found.message}" if found.message else said
 

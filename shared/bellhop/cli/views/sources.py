@@ -117,7 +117,7 @@ def _waits(here: Installation, source: EventSource) -> Iterator[str]:
     """Yield the kinds that some clusters do not serve yet, with the first of these."""
     for gvk, clusters in overview.awaited_kinds(here, source.name).items():
         more = f" and {len(clusters) - 1} more" if len(clusters) > 1 else ""
-        yield f"{_shown(gvk)} in {clusters[0]}{more}: not served there, looked for at each sweep"
+        yield f"{_shown(gvk)} in {clusters[0]}{more}: not served there, looked for at each resync"
 
 
 def _selectors(source: EventSource) -> Sequence[_Selector]:

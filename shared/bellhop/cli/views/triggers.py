@@ -111,7 +111,7 @@ def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
     story.fact("Destinations", _destination(trigger))
     story.fact("Tier", str(trigger.tier))
     story.fact(
-        "May bring",
+        "May deploy",
         "; ".join(map(str, read_allow(trigger.allow).entries)) if trigger.allow else "everything",
     )
     if trigger.cloud_event_action != CREATE:

@@ -65,7 +65,7 @@ class _Rewriter(NodeTransformer):
         return self._visitors.get(type(node))
 
     def _refuse(self, node: nodes.Node) -> NoReturn:
-        sentence = f"'{_REFUSED[type(node)]}' is not there: a template stands alone"
+        sentence = f"'{_REFUSED[type(node)]}' is not available: a template cannot use others"
         raise TemplateSyntaxError(sentence, node.lineno)
 
     def _compare(self, node: nodes.Compare) -> nodes.Expr:

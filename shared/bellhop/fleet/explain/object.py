@@ -58,7 +58,7 @@ def explain_object(
     gvk, *others = naming.kinds_named(here, key, kind)
     namespaced = naming.scope_of(gvk)
     if namespaced is False and namespace:
-        raise InvalidError(f"{gvk.kind} objects are in no namespace; write '{name}' alone")
+        raise InvalidError(f"{gvk.kind} objects are in no namespace; write only '{name}'")
     place = namespace or ("default" if namespaced else "")
     about = ObjectKey(gvk, place, name)
     if namespaced is None and not namespace and not here.records.observations.head(key, about):
@@ -138,13 +138,13 @@ class _Story:
         elif sight.behind:
             was = "gone" if kept.gone else f"version {kept.resource_version}"
             now = "gone" if sight.there is None else f"version {_version(sight.there)}"
-            said = f"last heard of {self._ago(sight)} ago as {was}, and it is {now} in the cluster"
+            said = f"last seen {self._ago(sight)} ago as {was}, and it is {now} in the cluster"
             self._chain.add("object", name, "waits", said, self._sweep())
         elif kept.gone:
-            said = f"it is gone, heard of {self._ago(sight)} ago{_unseen(sight)}"
+            said = f"it was deleted, noticed {self._ago(sight)} ago{_unseen(sight)}"
             self._chain.add("object", name, "no", said, "create it again, if it is to match")
         else:
-            seen = f"version {kept.resource_version}, heard of {self._ago(sight)} ago"
+            seen = f"version {kept.resource_version}, seen {self._ago(sight)} ago"
             same = _unseen(sight) or ", and so it is in the cluster now"
             self._chain.add("object", name, "yes", seen + same)
 
@@ -152,7 +152,7 @@ class _Story:
         name = overview.object_name(self._key)
         if sight.there is not None:
             if watched:
-                said = "it is in the cluster, and Bellhop has not heard of it"
+                said = "it is in the cluster, and Bellhop has received no event of it"
                 self._chain.add("object", name, "waits", said, self._sweep())
             else:
                 said = "it is in the cluster; no source in force there names its kind"
@@ -161,7 +161,7 @@ class _Story:
         near = alike(self._here, self._cluster, self._key)
         hint = f"; did you mean '{near}'?" if near else ""
         if sight.blind:
-            said = f"Bellhop has never heard of it{_unseen(sight)}{hint}"
+            said = f"Bellhop has received no event of it{_unseen(sight)}{hint}"
         else:
             said = f"there is none in the cluster{hint}"
         cure = f"look for it under its name '{near}'" if near else "create it, or mend its name"
@@ -170,7 +170,7 @@ class _Story:
     def _sweep(self) -> str:
         waiting = self._results.waiting(str(self._key))
         if waiting.startswith("ask again"):
-            return f"`bellhop sweep {self._cluster}`: it finds what was not heard of"
+            return f"`bellhop sweep {self._cluster}`: it finds objects without an event"
         return waiting
 
     def _ago(self, sight: Sight) -> str:
@@ -269,9 +269,9 @@ class _Story:
     def _aggregated(self, source: EventSource, verdict: _Verdict) -> Link:
         """Tell what the source's aggregatedSelection makes of an object that matches."""
         kept, name = selection(self._here, self._cluster, source.name), source.name
-        cure = f"`bellhop sweep {self._cluster}`: the script is run when a sweep has looked at all"
+        cure = f"`bellhop sweep {self._cluster}`: the script is run after a resync of all its kinds"
         if kept is None:
-            said = f"{verdict.said}; its aggregatedSelection waits for a sweep of all its kinds"
+            said = f"{verdict.said}; its aggregatedSelection waits for a resync of all its kinds"
             return Link("source", name, "waits", said, cure)
         if isinstance(kept, str):
             return Link("source", name, "failed", kept, cure)
@@ -350,7 +350,7 @@ class _Story:
         if not strikes:
             return ""
         agreement = self._here.settings.deletion_agreement
-        return f": a sweep found suspiciously many gone; {strikes} of {agreement} sweeps agree"
+        return f": a resync found suspiciously many deleted; {strikes} of {agreement} resyncs agree"
 
     # Triggers -----------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ class Results:
         """Say what to do about something that a worker is to do, given the words it is about."""
         letter = self._letter(about) if about else ""
         if letter:
-            return f"`bellhop dead-letters replay {letter}`: a message about it was given up"
+            return f"`bellhop dead-letters replay {letter}`: a message about it was dead-lettered"
         if self._answer is None:
             self._answer = self._serves()
         if not self._answer:

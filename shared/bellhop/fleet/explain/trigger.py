@@ -168,7 +168,7 @@ class _Story:
             why = failure(source, failed[0])
             return Link("source", source.name, "failed", f"{why}, in {key}", mending(source, why))
         if told.awaited:
-            waits = f"{given} in {key}; its aggregatedSelection waits for a sweep of all its kinds"
+            waits = f"{given} in {key}; its aggregatedSelection waits for a resync of all its kinds"
             return Link("source", source.name, "waits", waits, self._results.waiting(key))
         chosen = f"{given} in {key}; its aggregatedSelection returns {len(told.matching)}{said}"
         return Link("source", source.name, "yes" if told.matching else "no", chosen)
@@ -211,7 +211,7 @@ class _Story:
         for gvk in sorted(unserved):
             said = f"{key} does not serve {gvk}: EventSource '{source.name}' waits for its CRD"
             cure = (
-                f"install the CRD of {gvk} in {key}; it is looked for at each sweep, or at once by"
+                f"install the CRD of {gvk} in {key}; it is looked for at each resync, or at once by"
                 f" `bellhop sweep {key}`"
             )
             self._chain.add("object", "-", "waits", said, cure)
@@ -224,7 +224,7 @@ class _Story:
             cure = f"{doing} {key} that EventSource '{source.name}' takes"
             self._chain.add("object", "-", "no", f"no {kinds} is known in {key}", cure)
             return
-        said = f"no {kinds} is known in {key}, which was never swept"
+        said = f"no {kinds} is known in {key}, which was never resynced"
         self._chain.add("object", "-", "waits", said, self._results.waiting(key))
 
     def _candidates(self, key: str, source: EventSource) -> Iterator[tuple[Candidate, str]]:

@@ -115,6 +115,6 @@ def _tls(server: Server) -> ssl.SSLContext:
     except (OSError, ValueError) as error:
         raise InvalidError(
             "cannot subscribe to NATS: the certificates of its Secret cannot be read"
-            f" ({type(error).__name__}); write them anew"
+            f" ({type(error).__name__}); write them again"
         ) from error
     return context

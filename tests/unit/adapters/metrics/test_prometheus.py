@@ -168,7 +168,7 @@ def test_calls_nobody_of_the_machine_abroad() -> None:
 
 def test_sends_credentials_by_tls_alone() -> None:
     """Abroad somebody may listen."""
-    with pytest.raises(InvalidError, match="credentials are sent to an https:// address alone"):
+    with pytest.raises(InvalidError, match="credentials are only sent to an https:// address"):
         Prometheus(ABROAD).query(f"http://prom.example{PATH}", {"it": "up"}, BEARER, 10)
 
 

@@ -25,7 +25,7 @@ from bellhop.model.reach import ABROAD, HERE
 from tests.fakes.chat import Chat, Post, chat, dripping, mail_server
 
 SLACK = {"SLACK_TOKEN": "xoxb-hidden", "SLACK_CHANNEL_ID": "C1"}
-SUBJECT, TEXT = "Cluster a/b is not well (c)", "Cluster a/b is not well (c)\nwhy\nSince then."
+SUBJECT, TEXT = "Cluster a/b is unhealthy (c)", "Cluster a/b is unhealthy (c)\nwhy\nSince then."
 
 
 @pytest.fixture

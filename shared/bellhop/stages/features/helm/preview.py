@@ -34,7 +34,7 @@ class Preview:
         secret = step.wanted.secret or step.held is None or step.held.secret
         try:
             self._claims.refuse(work.cluster.key, key, work.profile)
-            with unquoted(f"cannot rehearse '{key.name}'", secret=step.wanted.secret):
+            with unquoted(f"cannot dry-run '{key.name}'", secret=step.wanted.secret):
                 there = helm.charts.release(kubeconfig, key.namespace, key.name)
                 then = _read(helm.charts.rehearse(kubeconfig, wanted), key.namespace)
                 now: _Objects = {}

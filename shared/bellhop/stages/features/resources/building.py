@@ -98,7 +98,7 @@ def _told(error: InvalidError | MissingError, content: Content) -> InvalidError 
     sentence = str(error)
     if content.secret and isinstance(error, InvalidError):
         sentence = (
-            "cannot build the kustomization; why is withheld, for it may quote the Secret:"
-            " `kubectl kustomize` tells it in the folder of the tarball"
+            "cannot build the kustomization; the reason is withheld, for it may quote the Secret:"
+            " `kubectl kustomize` shows it in the folder of the tarball"
         )
     return type(error)(f"{content.ref}: {sentence}")

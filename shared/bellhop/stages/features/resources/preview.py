@@ -85,7 +85,7 @@ class Preview:
         except InvalidError as error:
             if there is None or not is_replaced(each, error):
                 raise
-            said = "it is deleted and made anew, as no other change is taken"
+            said = "it is deleted and re-created, as no other change is accepted"
             return _adopting(step, Change(key, "Update", said))
         # What is there may have been made with a Secret's values, whatever takes its place.
         secret = each.secret or (step.held is not None and step.held.secret)
@@ -112,7 +112,7 @@ def _adopting(step: Apply | Adopt, change: Change) -> Change:
     if isinstance(step, Apply):
         return change
     said = change.message or "nothing"
-    changes = "its marks alone" if change.action == "No Action" else said
+    changes = "only Bellhop's labels and annotations" if change.action == "No Action" else said
     return Change(change.key, "Adopt", f"from {step.maker}; what changes: {changes}", change.diff)
 
 
@@ -130,7 +130,8 @@ def _left(work: Work, step: Remove | Release, there: Manifest | None) -> Change:
         return Change(step.key, "No Action", "it is gone already")
     ours = owner_of(there) == work.profile.name
     if isinstance(left(step, there), Release):
-        said = "it stays, without our marks" if ours else "it stays, and is not ours"
+        said = "it stays, without Bellhop's labels and annotations" if ours else "it stays, and"
+        " is not ours"
         action: Action = "Update" if ours else "No Action"
         return Change(step.key, action, said)
     if uid_of(there) == step.held.uid if step.held.uid else ours:

@@ -279,7 +279,7 @@ def _beyond(work: Work, number: int, why: str) -> TooLargeError:
     """Say that a cluster hosts no more, after so many of those for which it is to."""
     of = len(work.profile.guests(work.cluster.key))
     return TooLargeError(
-        f"cannot bring what is Local of '{work.profile.shown}' for more than {number} of its {of}"
+        f"cannot deploy what is Local of '{work.profile.shown}' for more than {number} of its {of}"
         f" clusters: {why}; have less of it, or several profiles that each select some of them"
     )
 
