@@ -108,10 +108,11 @@ ELSEWHERE = {
     "doctor": "below",
     "evaluate": "from files alone, or a declared source: tests/unit/cli/test_trials.py",
     "export": "below, tests/cli/test_moving.py, tests/unit/cli/test_moving.py",
-    "import": "below, tests/cli/test_moving.py, tests/unit/cli/test_moving.py",
+    "import": "from files or a hub: tests/unit/cli/test_import_sveltos.py",
     "logs": "tests/cli/test_logs.py",
     "register": "tests/cli/test_register.py",
     "render": "from files alone",
+    "restore": "below, tests/cli/test_moving.py, tests/unit/cli/test_moving.py",
     "rotate": "tests/cli/test_register.py",
     "sender": "tests/cli/test_sender.py, tests/unit/cli/test_sender.py",
     "serve": "is the embedded mode",
@@ -331,7 +332,7 @@ def test_moves_into_a_cloud_and_back(house: House, tmp_path: Path) -> None:
         # With --leave a cloud is waited for: its functions look now and then whether it was left.
         left = here("export", archive, *passphrase)
         assert left.exit_code == 0, left.output
-        filled = there("import", archive, "--copy", *passphrase)
+        filled = there("restore", archive, "--copy", *passphrase)
         assert filled.exit_code == 0, filled.output
         here = there
     seen.append([here(*line.split()).stdout for line in MOVING])

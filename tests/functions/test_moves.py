@@ -58,7 +58,7 @@ class Fleet:
         archive = self._folder / f"{len(list(self._folder.iterdir()))}.archive"
         archive.write_text(leave(old.here).read())
         secret = ("--passphrase-file", str(self._folder / "secret"))
-        done = new("import", str(archive), *secret)
+        done = new("restore", str(archive), *secret)
 
         assert (done.exit_code, done.stderr) == (0, "")
         assert done.stdout.startswith("imported 2 clusters, ")

@@ -38,14 +38,14 @@ def test_moves_from_one_folder_to_another(bellhop: Bellhop, tmp_path: Path, secr
 
     assert (left.exit_code, left.stdout.split()[:3]) == (0, ["exported", "0", "clusters,"])
     assert archive.stat().st_mode & 0o777 == 0o600
-    filled = bellhop("import", str(archive), *told, "--state", there)
+    filled = bellhop("restore", str(archive), *told, "--state", there)
     assert filled.exit_code == 0, filled.stderr
     assert "watched" in bellhop("get", "eventsources", "--state", there).stdout
     refused = bellhop("apply", "-f", "-", stdin=source(name="more"))
     assert (refused.exit_code, "it was left for another one" in refused.stderr) == (75, True)
     served = bellhop("serve", "--listen", "127.0.0.1:0")
     assert (served.exit_code, "it was left for another one" in served.stderr) == (75, True)
-    returned = bellhop("import", str(archive), *told)
+    returned = bellhop("restore", str(archive), *told)
     assert returned.stdout == "this installation goes on as it was when it was left\n"
     assert bellhop("apply", "-f", "-", stdin=source(name="more")).exit_code == 0
 
@@ -56,7 +56,7 @@ def test_asks_for_the_passphrase_unseen(bellhop: Bellhop, tmp_path: Path) -> Non
     archive = str(tmp_path / "archive")
     sealed = bellhop("export", archive, stdin=f"{PASSPHRASE}\n{PASSPHRASE}\n")
     opened = bellhop(
-        *("import", archive, "--copy", "--state", str(tmp_path / "x")), stdin=f"{PASSPHRASE}\n"
+        *("restore", archive, "--copy", "--state", str(tmp_path / "x")), stdin=f"{PASSPHRASE}\n"
     )
 
     assert (sealed.exit_code, opened.exit_code) == (0, 0)
@@ -79,10 +79,10 @@ def test_refuses_what_it_cannot_do(bellhop: Bellhop, tmp_path: Path, secret: Pat
             f"cannot read the passphrase in '{missing[1]}'",
         ),
         (("export", str(tmp_path / "new"), "--passphrase-file", str(blob)), "it is no text"),
-        (("import", str(archive), *told), "the file is none that `bellhop export` wrote"),
-        (("import", str(blob), *told), "the file is none that `bellhop export` wrote"),
-        (("import", str(tmp_path), *told), f"cannot read '{tmp_path}': Is a directory"),
-        (("import", str(tmp_path / "new"), *told), "new': there is no such file"),
+        (("restore", str(archive), *told), "the file is none that `bellhop export` wrote"),
+        (("restore", str(blob), *told), "the file is none that `bellhop export` wrote"),
+        (("restore", str(tmp_path), *told), f"cannot read '{tmp_path}': Is a directory"),
+        (("restore", str(tmp_path / "new"), *told), "new': there is no such file"),
     ):
         result = bellhop(*command)
         assert result.exit_code in {1, 2}, command
@@ -100,7 +100,7 @@ def test_says_where_an_archive_is_damaged(bellhop: Bellhop, tmp_path: Path, secr
     assert bellhop("export", str(archive), *told).exit_code == 0
     first, second, third, *rest = archive.read_bytes().splitlines(keepends=True)
     archive.write_bytes(b"".join([first, second, b"\xff" + third[1:], *rest]))
-    result = bellhop("import", str(archive), "--copy", *told, "--state", str(tmp_path / "there"))
+    result = bellhop("restore", str(archive), "--copy", *told, "--state", str(tmp_path / "there"))
 
     assert (result.exit_code, "it is damaged at its line 3" in result.stderr) == (2, True)
 
@@ -144,7 +144,7 @@ def test_refuses_while_somebody_serves(bellhop: Bellhop, tmp_path: Path, secret:
     result = bellhop("export", str(tmp_path / "archive"), *told)
 
     (tmp_path / "other").touch()
-    filled = bellhop("import", str(tmp_path / "other"), *told)
+    filled = bellhop("restore", str(tmp_path / "other"), *told)
 
     busy = "another process, as `bellhop serve`, is at work there; stop it first\n"
     assert (result.exit_code, filled.exit_code) == (75, 75)

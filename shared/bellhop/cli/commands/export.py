@@ -35,7 +35,7 @@ from bellhop.errors import InvalidError
 def command(file: Path, *, leave: bool, passphrase_file: Path | None) -> None:
     """Write clusters with their credentials, declarations and what is applied into one file.
 
-    All of it is sealed with a passphrase. `bellhop import` fills a new installation from it.
+    All of it is sealed with a passphrase. `bellhop restore` fills a new installation from it.
     """
     from bellhop.cli.progress import Progress
     from bellhop.fleet.archive import check

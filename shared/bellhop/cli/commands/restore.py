@@ -1,4 +1,4 @@
-"""`bellhop import`: a new installation, filled from what another one exported."""
+"""`bellhop restore`: a new installation, filled from what another one exported."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from bellhop.cli.session import chosen, installation
 
 
 @click.command(
-    "import",
+    "restore",
     cls=Command,
     examples=(
-        "bellhop import bellhop.archive",
-        "bellhop import bellhop.archive --passphrase-file secret.txt",
+        "bellhop restore bellhop.archive",
+        "bellhop restore bellhop.archive --passphrase-file secret.txt",
     ),
 )
 @click.argument("file", type=click.Path(path_type=Path))
