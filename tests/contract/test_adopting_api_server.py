@@ -12,6 +12,7 @@ import pytest
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
+from bellhop.fleet.previewing import now
 from bellhop.model.gvk import GVK
 from bellhop.model.marks import LAST_APPLIED
 from bellhop.settings import Settings
@@ -196,3 +197,55 @@ def test_what_a_profile_left_it_may_have_again(
     assert again["metadata"]["uid"] == made["metadata"]["uid"]
     assert again["metadata"]["annotations"]["projectsveltos.io/owner-name"] == "own"
     assert again["data"] == {"by": "own", "kept": "yes"}
+
+
+def by_sveltos() -> Request:
+    """Ask for it as Sveltos' controller does."""
+    owner = {
+        "projectsveltos.io/owner-kind": "ClusterProfile",
+        "projectsveltos.io/owner-name": "own",
+        "projectsveltos.io/hash": "sha256:0",
+    }
+    body = _body(annotations=owner, labels={"projectsveltos.io/reason": "Resources"})
+    query = {"fieldManager": "application/apply-patch", "force": "true"}
+    return Request("PATCH", f"{PLACE}/web", query, body, "application/apply-patch+yaml")
+
+
+def release(kube: KubeClient) -> None:  # noqa: F811 - the fixture
+    """Release it as Sveltos' controller does by `LeavePolicies`."""
+    body = there(kube)
+    for mark in ("owner-kind", "owner-name"):
+        del body["metadata"]["annotations"][f"projectsveltos.io/{mark}"]
+    put = Request("PUT", f"{PLACE}/web", {"fieldManager": "manager"}, body)
+    kube._transport.send(put, Call(EAST, "release it", "default"))
+
+
+def test_what_sveltos_deploys_is_left_to_it_until_it_is_released(
+    fleet: Fleet,  # noqa: F811 - the fixture
+    kube: KubeClient,  # noqa: F811 - the fixture
+) -> None:
+    """A profile of the same name writes nothing before; then the object is its own, and goes."""
+    kube._transport.send(by_sveltos(), Call(EAST, "make it", "default"))
+    before = there(kube)
+    fleet.apply(join(profile(), holder("own", config("web", "by: own"))))
+    fleet.pump()
+    outcome = fleet.records.outcomes.get(EAST, "own")
+    assert outcome
+    assert "Sveltos deploys it for its ClusterProfile 'own'" in outcome.value.message
+    [compared] = now(fleet.installation(), "own")
+    assert compared.change.action == "Conflict"
+    assert compared.change.message.endswith("to take it over; what changes then: 2 lines")
+    assert "+  by: own" in compared.change.diff
+    assert there(kube) == before
+
+    release(kube)
+    fleet.apply(holder("own", config("web", "by: bellhop")))
+    fleet.pump()
+    taken = there(kube)
+    assert taken["metadata"]["uid"] == before["metadata"]["uid"]
+    assert taken["data"] == {"by": "bellhop", "kept": "yes"}
+    assert "bellhop.dev/adopted" not in marks(taken)
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    assert kube.get(CONFIG, "default", "web") is None

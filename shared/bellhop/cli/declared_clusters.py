@@ -36,7 +36,7 @@ def read(paths: Sequence[str], *, recursive: bool) -> list[DeclaredCluster]:
     problems: list[InvalidError] = []
     for document in documents(files(paths, recursive=recursive)):
         try:
-            found = _parsed(document)
+            found = parse_one(document)
             if isinstance(found, Secret):
                 secrets[found.namespace, found.name] = found
                 continue
@@ -67,7 +67,7 @@ def settle_all(
             say(f"error: {key}: {error}", err=True)
             continue
         say(f"cluster/{key} {done.change}")
-        for warning in (*_without_effect(each.manifest), *done.warnings):
+        for warning in (*without_effect(each.manifest), *done.warnings):
             say(f"warning: {key}: {warning}", err=True)
         if done.change != "unchanged":
             say_held(here.declare.held)
@@ -76,7 +76,7 @@ def settle_all(
     return failed
 
 
-def _without_effect(cluster: SveltosCluster) -> Iterator[str]:
+def without_effect(cluster: SveltosCluster) -> Iterator[str]:
     """Name the fields of a cluster that change nothing here."""
     said = cluster.spec.model_dump(by_alias=True, exclude_unset=True)
     yield from (f"spec.{name} has no effect in Bellhop" for name in WITHOUT_EFFECT if name in said)
@@ -100,7 +100,13 @@ def _with_secret(cluster: SveltosCluster, secrets: dict[Place, Secret]) -> Decla
     return DeclaredCluster(cluster, secret.decoded() if secret else None)
 
 
-def _parsed(document: Document) -> SveltosCluster | Secret:
+def parse_one(document: Document) -> SveltosCluster | Secret:
+    """Read a document that declares a cluster, or the Secret of one.
+
+    Raises:
+        InvalidDocuments: with every mistake of the document.
+        InvalidError: it is of another kind.
+    """
     data = document.data
     kind = data.get("kind") if isinstance(data, dict) else None
     if kind == "Secret":

@@ -46,6 +46,7 @@ COMMANDS = {
     "explain": "Explain why something was deployed, or was not.",
     "get": "List objects, or show one.",
     "history": "List the revisions of a profile.",
+    "import": "Convert the configuration of other tools.",
     "label": "Set and remove labels.",
     "logs": "Show what functions have logged.",
     "pause": "Pause a profile, the profiles of a trigger, or a cluster.",

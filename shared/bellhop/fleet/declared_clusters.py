@@ -16,6 +16,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.fleet.pausing import specified
 from bellhop.fleet.registration import Registration, register
 from bellhop.model.kubeconfig import Kubeconfig, refuse_passing, sanitise
+from bellhop.model.reach import Reach
 from bellhop.model.record import Cluster
 from bellhop.model.sveltos_cluster import SveltosCluster
 from bellhop.redacted import Redacted
@@ -53,7 +54,7 @@ def settle(
         MissingError: it is not registered, and no Secret has its kubeconfig.
         BellhopError: as registering it does.
     """
-    manifest, kubeconfig = declared.manifest, _kubeconfig(here, declared)
+    manifest, kubeconfig = declared.manifest, kubeconfig_of(declared, here.reach)
     fields = _fields(here, manifest)
     kept = here.records.clusters.get(manifest.key)
     old = kept.value if kept else None
@@ -118,8 +119,14 @@ def _fields(here: Installation, manifest: SveltosCluster) -> dict[str, Any]:
     return found
 
 
-def _kubeconfig(here: Installation, declared: DeclaredCluster) -> Kubeconfig | None:
-    """Read the kubeconfig of a declared cluster; of a file that others write no program is run."""
+def kubeconfig_of(declared: DeclaredCluster, reach: Reach) -> Kubeconfig | None:
+    """Read the kubeconfig of a declared cluster; None if it has no Secret.
+
+    Somebody else may have written it, so no program that it names is run.
+
+    Raises:
+        InvalidError: it is refused, or expires soon.
+    """
     if declared.secret is None:
         return None
     manifest, entries = declared.manifest, declared.secret
@@ -131,7 +138,7 @@ def _kubeconfig(here: Installation, declared: DeclaredCluster) -> Kubeconfig | N
     if text is None:
         raise InvalidError(f"it has no entry {' or '.join(map(repr, names))}", where=where)
     try:
-        found = sanitise(text, reach=here.reach)
+        found = sanitise(text, reach=reach)
         refuse_passing(found)
     except InvalidError as error:
         raise InvalidError(str(error), where=where) from error

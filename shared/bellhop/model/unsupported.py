@@ -64,26 +64,26 @@ _KNOWN = {
     "Techsupport": "'bellhop show events' shows what happened",
 }
 
+SVELTOS_RECORDS = (
+    "ClassifierReport",
+    "ClusterConfiguration",
+    "ClusterReport",
+    "ClusterSummary",
+    "ConfigurationBundle",
+    "ConfigurationGroup",
+    "HealthCheckReport",
+    "ManagementClusterClassifierReport",
+    "Reloader",
+    "ReloaderReport",
+    "ResourceSummary",
+)
+"""Kinds that Sveltos writes for itself; there is nothing in them to keep."""
+
 KNOWN: dict[str, str] = {
     **{kind: f"is known and not built yet; {instead}" for kind, instead in _KNOWN.items()},
     "AccessRequest": _CLUSTERS,
     "SveltosCluster": _PAUSES,
     "SveltosLicense": "is not needed: nothing here asks for a licence; leave it out",
-    **dict.fromkeys(
-        (
-            "ClassifierReport",
-            "ClusterConfiguration",
-            "ClusterReport",
-            "ClusterSummary",
-            "ConfigurationBundle",
-            "ConfigurationGroup",
-            "HealthCheckReport",
-            "ManagementClusterClassifierReport",
-            "Reloader",
-            "ReloaderReport",
-            "ResourceSummary",
-        ),
-        _WRITTEN,
-    ),
+    **dict.fromkeys(SVELTOS_RECORDS, _WRITTEN),
 }
 """Sveltos' kinds that are not read, with the end of the sentence that says so."""

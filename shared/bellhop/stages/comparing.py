@@ -13,6 +13,9 @@ from bellhop.model.marks import ADOPTED, LAST_APPLIED, WITHHELD, WRITTEN_BY_SVEL
 WITHHELD_DIFF = "how is withheld, for it may hold what a Secret does"
 """What is said instead of a diff of an object that was made with a Secret's values."""
 
+OWNERSHIP_ONLY = "only Bellhop's labels and annotations"
+"""What is said to change of an object that is as it is to be, and whose owner changes."""
+
 HIDDEN = "<hidden>"
 OTHER = "<hidden, and another>"
 """What stands for a value of a Secret, and for the one that would take its place."""
@@ -34,7 +37,7 @@ def compare(
     """
     old, new = _shown(there), _shown(then)
     if same(old, new):
-        return False, "only Bellhop's labels and annotations", ""
+        return False, OWNERSHIP_ONLY, ""
     marked = any(WITHHELD in _annotations(each) for each in (there, then))
     holds = new.get("kind") == SECRET or marked
     if secret and not holds:

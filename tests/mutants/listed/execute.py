@@ -632,9 +632,15 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/adopting.py",
-        "    if asked or step.wanted.how.force or always:\n",
+        "    if adopts:\n",
         "    if step:\n",
         "What others made is taken over unasked.",
+    ),
+    Mutant(
+        "stages/features/resources/adopting.py",
+        "        if _is_deployed_by_sveltos(there) and not adopts:\n",
+        "        if not step:\n",
+        "Sveltos and Bellhop both deploy an object.",
     ),
     Mutant(
         "stages/features/resources/adopting.py",

@@ -8,7 +8,13 @@ import pytest
 
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Handling, Held
-from bellhop.stages.features.resources.adopting import NotOursError, adopted_from, left, meet
+from bellhop.stages.features.resources.adopting import (
+    NotOursError,
+    SveltosDeploysError,
+    adopted_from,
+    left,
+    meet,
+)
 from bellhop.stages.features.resources.planning import (
     Adopt,
     Apply,
@@ -238,3 +244,64 @@ def test_what_is_left_bears_no_mark() -> None:
     annotations = undecorate(adopted)["metadata"]["annotations"]
     assert set(annotations.values()) == {None}
     assert {"bellhop.dev/adopted", "projectsveltos.io/owner-name"} <= annotations.keys()
+
+
+SVELTOS = {
+    "labels": {"projectsveltos.io/reason": "Resources"},
+    "annotations": {
+        "projectsveltos.io/owner-kind": "ClusterProfile",
+        "projectsveltos.io/owner-name": "web",
+    },
+    "managedFields": [{"manager": "application/apply-patch", "operation": "Apply"}],
+}
+OURS = {"manager": "bellhop", "operation": "Apply"}
+
+
+def test_what_sveltos_deploys_is_refused_until_it_is_released() -> None:
+    """The sentence names Sveltos' profile, and what to do there or here."""
+    with pytest.raises(SveltosDeploysError) as caught:
+        meet(Apply(wanted(), None), there(**SVELTOS), always=False)
+
+    assert str(caught.value) == (
+        "cannot apply Deployment 'shop/web': Sveltos deploys it for its ClusterProfile 'web';"
+        " release it there first, or annotate it in ConfigMap default/addons with"
+        ' bellhop.dev/adopt: "true" to take it over'
+    )
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        pytest.param({"annotations": {"projectsveltos.io/hash": "1"}}, id="it was released"),
+        pytest.param(
+            {"managedFields": [*SVELTOS["managedFields"], OURS]}, id="a profile of ours has it"
+        ),
+        pytest.param(
+            {"managedFields": [{"manager": "velero-server", "operation": "Update"}]},
+            id="a backup brought it back",
+        ),
+    ],
+)
+def test_what_sveltos_deploys_no_more_is_a_profiles(metadata: dict[str, Any]) -> None:
+    """It is written to where it is, and is not kept as an adopted one is."""
+    step = meet(Apply(wanted(), None), there(**SVELTOS | metadata), always=False)
+
+    assert step == Apply(wanted(), None, "there")
+
+
+@pytest.mark.parametrize(
+    ("desired", "always"),
+    [
+        pytest.param(wanted("true"), False, id="by the annotation"),
+        pytest.param(wanted(force=True), False, id="by force"),
+        pytest.param(wanted(), True, id="by the setting"),
+    ],
+)
+def test_what_sveltos_deploys_is_taken_over_where_that_is_asked(
+    desired: Desired,
+    always: bool,  # noqa: FBT001 - pytest gives it
+) -> None:
+    """As when the management cluster is lost, and nobody can release anything."""
+    step = meet(Apply(desired, None), there(**SVELTOS), always=always)
+
+    assert step == Apply(desired, None, "there")

@@ -117,6 +117,31 @@ def test_what_others_made_stays_theirs(fleet: Fleet, east: FakeKube) -> None:
     assert there(east) == before
 
 
+def test_what_sveltos_deploys_is_applied_once_it_is_released(fleet: Fleet, east: FakeKube) -> None:
+    """Until then nothing of it is written; the conflict is tried again by itself."""
+    owner = {f"projectsveltos.io/owner-{part}": "own" for part in ("kind", "name")}
+    made = {
+        "name": "web",
+        "namespace": "default",
+        "labels": {"projectsveltos.io/reason": "Resources"},
+        "managedFields": [{"manager": "application/apply-patch", "operation": "Apply"}],
+    }
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"by": "sveltos"}}
+    east.put({**body, "metadata": {**made, "annotations": owner}})
+    before = there(east)
+    fleet.apply(join(profile(), holder("own", ours())))
+    fleet.pump()
+    assert outcome(fleet)[0] == "Conflict"
+    assert there(east) == before
+
+    east.put({**body, "metadata": {**made, "uid": before["uid"]}})
+    fleet.clock.advance(fleet.settings.retry_ceiling * 2)
+    fleet.pump()
+
+    assert outcome(fleet) == ("", "")
+    assert there(east)["data"] == {"by": "own"}
+
+
 def test_it_is_brought_once_they_remove_it(fleet: Fleet, east: FakeKube) -> None:
     """A conflict is tried again by itself."""
     theirs(east)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from bellhop.errors import ConflictError
 from bellhop.model.identity import MANAGER
-from bellhop.model.marks import ADOPT, ADOPTED, MADE_BY, WRITTEN_BY_SVELTOS
+from bellhop.model.marks import ADOPT, ADOPTED, MADE_BY, OWNER, WRITTEN_BY_SVELTOS
 from bellhop.stages.features.resources.planning import (
     Adopt,
     Apply,
@@ -36,12 +36,21 @@ _TOOLS = {
 }
 """Annotations or labels by which tools find again what they made: its namespace and its name."""
 
+_SVELTOS = "application/apply-patch"
+"""The field manager by which Sveltos applies objects."""
+
+_OWNER_KIND = "projectsveltos.io/owner-kind"
+
 _ARGO = "argocd.argoproj.io/tracking-id"
 _ARGO_LABEL = "argocd.argoproj.io/instance"
 
 
 class NotOursError(ConflictError):
     """No profile made what is there, and nobody asked that it be taken over."""
+
+
+class SveltosDeploysError(NotOursError):
+    """Sveltos itself deploys what is there, and nobody asked that it be taken over."""
 
 
 def meet(step: Apply, there: Mapping[str, Any] | None, *, always: bool) -> Apply | Adopt:
@@ -52,16 +61,21 @@ def meet(step: Apply, there: Mapping[str, Any] | None, *, always: bool) -> Apply
 
     Raises:
         NotOursError: somebody else made it, and nobody asked that it be adopted.
+        SveltosDeploysError: Sveltos has not released it, and nobody asked that it be adopted.
     """
     if there is None:
         return replace(step, life="", adopted="")
     life = str((there.get("metadata") or {}).get("uid") or "")
     if step.life == life:
         return step
+    asked = adoption(step.wanted)
+    adopts = asked or step.wanted.how.force or always
     if _is_a_profiles(there):
+        if _is_deployed_by_sveltos(there) and not adopts:
+            raise SveltosDeploysError(_not_released(step.wanted, there))
         return replace(step, life=life, adopted=adopted_from(there))
-    maker, asked = _maker(there), adoption(step.wanted)
-    if asked or step.wanted.how.force or always:
+    maker = _maker(there)
+    if adopts:
         return Adopt(step.wanted, step.held, life, maker, for_good=asked == "own")
     raise NotOursError(_refusal(step.wanted, maker))
 
@@ -88,13 +102,35 @@ def _is_a_profiles(there: Mapping[str, Any]) -> bool:
     )
 
 
-def _refusal(wanted: Desired, maker: str) -> str:
-    place = "/".join(filter(None, (wanted.key.namespace, wanted.key.name)))
+def _is_deployed_by_sveltos(there: Mapping[str, Any]) -> bool:
+    """Say whether Sveltos owns an object: when it releases one, it removes the owner.
+
+    One that Bellhop applied since is Bellhop's, whatever Sveltos had written before.
+    """
+    managers = {each.get("manager") for each in _managed(there) if each.get("operation") == "Apply"}
+    return OWNER in _of(there, "annotations") and _SVELTOS in managers and MANAGER not in managers
+
+
+def _not_released(wanted: Desired, there: Mapping[str, Any]) -> str:
+    owner = _of(there, "annotations")
+    kind, name = _text(owner, _OWNER_KIND) or "profile", _text(owner, OWNER)
     return (
-        f"cannot apply {wanted.key.gvk.kind} '{place}': it is there already, made by {maker} and"
+        f"cannot apply {_named(wanted)}: Sveltos deploys it for its {kind} '{name}'; release it"
+        f' there first, or annotate it in {wanted.ref} with {ADOPT}: "true" to take it over'
+    )
+
+
+def _refusal(wanted: Desired, maker: str) -> str:
+    return (
+        f"cannot apply {_named(wanted)}: it is there already, made by {maker} and"
         f' not by a profile; to take it over, annotate it in {wanted.ref} with {ADOPT}: "true",'
         " or set force on that ref"
     )
+
+
+def _named(wanted: Desired) -> str:
+    place = "/".join(filter(None, (wanted.key.namespace, wanted.key.name)))
+    return f"{wanted.key.gvk.kind} '{place}'"
 
 
 def _maker(there: Mapping[str, Any]) -> str:

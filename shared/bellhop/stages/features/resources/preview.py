@@ -15,8 +15,8 @@ from bellhop.model.gvk import GVK, Identity
 from bellhop.model.record import Action, Change
 from bellhop.ports.kube import Kube, Manifest
 from bellhop.stages.claim import Claims, taken_from
-from bellhop.stages.comparing import compare
-from bellhop.stages.features.resources.adopting import left, meet
+from bellhop.stages.comparing import OWNERSHIP_ONLY, compare
+from bellhop.stages.features.resources.adopting import SveltosDeploysError, left, meet
 from bellhop.stages.features.resources.planning import (
     Adopt,
     Apply,
@@ -51,9 +51,13 @@ class Preview:
                 if _defined(brought, each):
                     return Change(key, "Create", "its kind is defined by this profile")
                 there = kube.get(*each.key)
-            meant = meet(step, there, always=self._always)
+            try:
+                meant, why = meet(step, there, always=self._always), ""
+            except SveltosDeploysError as error:
+                meant, why = meet(step, there, always=True), str(error)
             with unquoted(doing, secret=each.secret):
-                return self._applied(kube, work, brought, meant, there)
+                change = self._applied(kube, work, brought, meant, there)
+            return _not_yet(change, why) if why else change
         except ConflictError as error:
             if each.how.shared:
                 return Change(key, "No Action", "another profile has it")
@@ -111,9 +115,19 @@ def _adopting(step: Apply | Adopt, change: Change) -> Change:
     """Tell of an object that is taken over from whom it is, and what would change."""
     if isinstance(step, Apply):
         return change
-    said = change.message or "nothing"
-    changes = "only Bellhop's labels and annotations" if change.action == "No Action" else said
-    return Change(change.key, "Adopt", f"from {step.maker}; what changes: {changes}", change.diff)
+    said = f"from {step.maker}; what changes: {_changes(change)}"
+    return Change(change.key, "Adopt", said, change.diff)
+
+
+def _not_yet(change: Change, why: str) -> Change:
+    """Tell why a change is not made before Sveltos releases the object, and of the change."""
+    changes = _changes(change)
+    return Change(change.key, "Conflict", f"{why}; what changes then: {changes}", change.diff)
+
+
+def _changes(change: Change) -> str:
+    """Say what a change of an object that is there consists of."""
+    return OWNERSHIP_ONLY if change.action == "No Action" else change.message or "nothing"
 
 
 def _change(key: Identity, there: Manifest | None, then: Manifest, *, secret: bool) -> Change:

@@ -1,0 +1,188 @@
+"""`bellhop import`: what another tool has, converted into a folder; nothing else is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bellhop.cli import output
+from bellhop.cli.completing import complete_file
+from bellhop.cli.examples import Command, Group
+from bellhop.cli.options import JSON, YAML, files_options, output_option
+from bellhop.cli.output import count, say
+from bellhop.errors import InvalidError
+
+if TYPE_CHECKING:
+    from bellhop.cli.sveltos.conversion import Conversion, Converted
+    from bellhop.cli.sveltos.hub import Hub
+
+_COLUMNS = (
+    output.Column("KIND", "kind"),
+    output.Column("NAME", "place"),
+    output.Column("RESULT", "result"),
+    output.Column("NOTE", "note", prose=True),
+)
+_IMPORTED, _REFUSED = "imported", "refused"
+_SAVE = "bellhop import sveltos -f hub.yaml --output-dir fleet"
+
+
+@click.group("import", cls=Group, examples=(_SAVE,))
+def command() -> None:
+    """Convert the configuration of other tools."""
+
+
+@command.command(
+    "sveltos",
+    cls=Command,
+    examples=(
+        "bellhop import sveltos -f hub.yaml",
+        _SAVE,
+        "bellhop import sveltos --kubeconfig hub.kubeconfig --output-dir fleet",
+    ),
+)
+@files_options("Sveltos' objects, ConfigMaps and Secrets, as `kubectl get -o yaml` prints them.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    shell_complete=complete_file,
+    help="Read them from the management cluster instead.",
+)
+@click.option("--kubeconfig-context", help="Context of the kubeconfig; its current one by default.")
+@click.option(
+    "--output-dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the manifests into this folder; without it, they are only checked.",
+)
+@output_option
+def sveltos(
+    paths: Sequence[str],
+    kubeconfig: Path | None,
+    kubeconfig_context: str | None,
+    folder: Path | None,
+    form: str,
+    *,
+    recursive: bool,
+) -> None:
+    """Convert what a management cluster of Sveltos has.
+
+    It reports what is imported and what is refused, and writes one file for each imported object.
+    It reads the management cluster and changes nothing, neither there nor in an installation:
+    review the folder, then use `bellhop register cluster -f` and `bellhop apply -f`. Profiles and
+    triggers get the syncMode DryRun, so that Sveltos and Bellhop do not both deploy.
+
+    The exit code is 1 if an object is refused.
+    """
+    from bellhop.cli.sveltos.conversion import convert
+
+    if bool(paths) == bool(kubeconfig):
+        raise click.UsageError("give either -f or --kubeconfig")
+    if kubeconfig_context and not kubeconfig:
+        raise click.UsageError("--kubeconfig-context belongs to --kubeconfig")
+    with _hub(paths, kubeconfig, kubeconfig_context, recursive=recursive) as hub:
+        try:
+            found = convert(hub)
+        except InvalidError as error:
+            source = ", ".join(paths) or f"the cluster of '{kubeconfig}'"
+            raise InvalidError(f"cannot import {source}: {error}") from error
+    if form in {JSON, YAML}:
+        output.objects([_report(found)], form, one=True)
+    else:
+        output.table(_COLUMNS, map(_row, found.objects), form, nothing="nothing is imported")
+        _say_rest(found)
+    if folder is not None:
+        _write(folder, found, quiet=form in {JSON, YAML})
+    if found.refused:
+        parts = f"{len(found.refused)} of {count(len(found.objects), 'object')}"
+        verb = "is" if len(found.refused) == 1 else "are"
+        say(
+            f"error: {parts} {verb} refused; change what the notes name, or do without"
+            " (docs/reference/differences.md)",
+            err=True,
+        )
+        click.get_current_context().exit(1)
+
+
+@contextmanager
+def _hub(
+    paths: Sequence[str], kubeconfig: Path | None, context: str | None, *, recursive: bool
+) -> Iterator[Hub]:
+    """Open the management cluster, or the files that stand for it."""
+    from bellhop.cli.sveltos.hub import ClusterHub, FilesHub
+
+    if kubeconfig is None:
+        from bellhop.cli.reading import documents, files
+
+        yield FilesHub(documents(files(paths, recursive=recursive)))
+        return
+    from bellhop.adapters.kube.client import KubeClient
+    from bellhop.cli.credentials import read_kubeconfig
+    from bellhop.model.reach import HERE
+
+    kube = KubeClient(str(kubeconfig), read_kubeconfig(kubeconfig, context).kubeconfig, reach=HERE)
+    try:
+        yield ClusterHub(kube)
+    finally:
+        kube.close()
+
+
+def _row(each: Converted) -> dict[str, Any]:
+    result = _IMPORTED if each.manifests else _REFUSED
+    return {
+        "kind": each.kind,
+        "place": each.place,
+        "result": result,
+        "note": " ".join(each.notes),
+    }
+
+
+def _report(found: Conversion) -> dict[str, Any]:
+    """Return all that is reported, for programs; no contents of Secrets are among it."""
+    from bellhop.cli.sveltos.folder import path_of
+
+    objects = [
+        {
+            "kind": each.kind,
+            "namespace": each.namespace,
+            "name": each.name,
+            "result": _IMPORTED if each.manifests else _REFUSED,
+            "file": path_of(each) if each.manifests else "",
+            "notes": list(each.notes),
+        }
+        for each in found.objects
+    ]
+    omitted = [
+        {"kind": kind, "count": number, "why": why}
+        for (why, kind), number in sorted(found.omitted.items())
+    ]
+    return {"objects": objects, "omitted": omitted, "actions": found.actions}
+
+
+def _say_rest(found: Conversion) -> None:
+    """Print what is left out, and what the user has to do."""
+    reasons: dict[str, list[str]] = {}
+    for (why, kind), number in sorted(found.omitted.items()):
+        reasons.setdefault(why, []).append(f"{number} {kind}")
+    for why, kinds in reasons.items():
+        say(f"left out: {', '.join(kinds)}: {why}")
+    for action in found.actions:
+        say(f"to do: {action}")
+
+
+def _write(folder: Path, found: Conversion, *, quiet: bool) -> None:
+    from bellhop.cli.sveltos.folder import write
+
+    secrets = write(folder, found.objects)
+    written = len(found.objects) - len(found.refused)
+    say(f"{count(written, 'file')} written to {folder}", err=quiet)
+    if secrets:
+        has = "has a Secret" if secrets == 1 else "have Secrets"
+        say(
+            f"warning: {count(secrets, 'file')} {has} in plain text, readable by you only:"
+            " encrypt before you commit",
+            err=True,
+        )

@@ -1,0 +1,1 @@
+"""From the objects of a Sveltos management cluster to a folder that Bellhop applies."""

@@ -1,0 +1,67 @@
+"""The folder that an import writes: one file for each object, for people to read and to apply.
+
+Files are readable by their owner only, since some have Secrets. A file that is there with other
+contents is somebody's work, and is never overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from bellhop.adapters.local.files import read_at_most, write_whole
+from bellhop.cli.files import explained
+from bellhop.cli.sveltos.conversion import CLUSTER, Converted
+from bellhop.errors import ConflictError
+from bellhop.model.document import LARGEST, dump
+
+CLUSTERS, MANIFESTS = "clusters", "manifests"
+
+_MOST_NAMES = 3
+
+
+def path_of(each: Converted) -> str:
+    """Return the file of an object, relative to the folder."""
+    parent = CLUSTERS if each.kind == CLUSTER else MANIFESTS
+    parts = (each.kind.lower(), each.namespace, each.name)
+    return f"{parent}/{'.'.join(filter(None, parts))}.yaml"
+
+
+def write(folder: Path, objects: Iterable[Converted]) -> int:
+    """Write the objects that are not refused; return how many files have Secrets.
+
+    It may be interrupted and run again: what is there already is left unchanged.
+
+    Raises:
+        ConflictError: a file is there with other contents; nothing is written then.
+        BellhopError: the folder cannot be read or written.
+    """
+    taken = [each for each in objects if each.manifests]
+    texts = {folder / path_of(each): _text(each) for each in taken}
+    there = {path: _content(path) for path in texts}
+    if other := [path for path, text in there.items() if text not in (None, texts[path])]:
+        names = ", ".join(f"'{path}'" for path in other[:_MOST_NAMES])
+        more = f" and {len(other) - _MOST_NAMES} more" if len(other) > _MOST_NAMES else ""
+        raise ConflictError(
+            f"cannot write {names}{more}: the file is there with other contents; choose another"
+            " folder and compare the two, or delete it"
+        )
+    with explained(f"'{folder}'"):
+        for parent in {path.parent for path in texts}:
+            parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for path, text in texts.items():
+        if there[path] is None:
+            write_whole(path, text)
+    return sum(any(part["kind"] == "Secret" for part in each.manifests) for each in taken)
+
+
+def _text(each: Converted) -> bytes:
+    head = f"# {each.head}\n" if each.head else ""
+    return (head + "---\n".join(map(dump, each.manifests))).encode()
+
+
+def _content(path: Path) -> bytes | None:
+    if not path.exists():
+        return None
+    with explained(f"'{path}'"):
+        return read_at_most(path, LARGEST)
