@@ -71,9 +71,9 @@ AREAS: dict[str, Callable[[], Iterable[Text]]] = {
 }
 
 LEFT: dict[str, int] = {
-    "readme": 194,
+    "readme": 195,
     "index": 1,
-    "how-to": 64,
+    "how-to": 70,
     "reference": 15,
     "explanation": 26,
     "adr": 166,
