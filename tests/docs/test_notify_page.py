@@ -37,7 +37,7 @@ __all__ = ["served"]
 pytest_plugins = ["tests.kube_fixtures"]
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/notify.md").read_text()
-TOLD = re.compile(r"^```(text|json) told=(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+TOLD = re.compile(r"^```(text|json) notice=(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 EVENT = GVK("", "v1", "Event")
 _PATIENCE_SECONDS = 60.0
 

@@ -155,8 +155,8 @@ def test_a_lost_machine_is_restored_with_nothing_lost(flow: Flow, terminal: Term
     create(flow, "after")
     until("its forwarder is heard", lambda: heard(flow, "front-after"))
     assert dead_letters(flow) == "[]"
-    page.type("bellhop --state rehearsal restore")
-    page.type("bellhop --state rehearsal get clusters")
+    page.type("bellhop --state drill restore")
+    page.type("bellhop --state drill get clusters")
     assert not page.rest()
 
 

@@ -22,7 +22,7 @@ COLD = "the same, all functions cold"
 KEPT = (
     "an event, 1 destination",
     COLD,
-    "a sweep",
+    "a resync",
     "a tick",
     "an hour's house-keeping",
     "an object goes, 1 destination",
@@ -86,7 +86,7 @@ def _compare(play: Play, cloud: str, cluster: Cluster) -> None:
 
     for name in KEPT:
         units = {**now[name].units}
-        if name in (COLD, "a sweep"):
+        if name in (COLD, "a resync"):
             # It reads all clusters, or all that matches: there is less of either here.
             units["read"] = then[name].units["read"]
         told, expected = _told(replace(now[name], units=units)), _told(then[name])

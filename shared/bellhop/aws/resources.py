@@ -5,7 +5,7 @@ Terraform sets the environment that is read here, beside the settings:
     BELLHOP_TABLE       the table of the records     BELLHOP_BUCKET      the bucket of the blobs
     BELLHOP_QUEUES      each inbox's URL, as JSON    BELLHOP_SECRETS     how secrets' names begin
     BELLHOP_KEY_SECRET  the secret with the key that seals records: 32 bytes, or those in base64
-    BELLHOP_INGEST_KEY_SECRET  the secret with the key of ingest, which has that one alone
+    BELLHOP_INGEST_KEY_SECRET  the secret with the key of ingest, which has only that one
     BELLHOP_INGEST_URL  where clusters send their events
     BELLHOP_INGEST_ALLOW  ranges of addresses that may send, with commas; any if it is not set
     BELLHOP_KMS_KEY     the key that seals secrets; the cloud's own if it is not set

@@ -1,5 +1,5 @@
-# With all that can be said: CEL, settings, sizes, a network for private API servers, EKS clusters, what
-# roles may do at most, who may use the CLI, who may send, events of AWS that count, and who is told of alarms.
+# An example with all options: CEL, settings, sizes, a network for private API servers, EKS clusters, what
+# roles may do at most, who may use the CLI, who may send, events of AWS that count, and who gets alarms.
 module "bellhop" {
   source = "../../modules/aws"
 

@@ -1,5 +1,5 @@
-# With all that can be said: CEL, settings, sizes, a network for private API servers, GKE clusters, a
-# key of one's own, who may send, events of Google that count, and who is told of alarms.
+# An example with all options: CEL, settings, sizes, a network for private API servers, GKE clusters, a
+# key of one's own, who may send, events of Google that count, and who gets alarms.
 module "bellhop" {
   source = "../../modules/gcp"
 

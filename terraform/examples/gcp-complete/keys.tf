@@ -1,4 +1,4 @@
-# A ring can never be deleted: after a destroy it is imported again, or another one is named.
+# A key ring can never be deleted: after a destroy, import it again or name another one.
 resource "google_kms_key_ring" "this" {
   name     = "bellhop-production"
   location = var.region

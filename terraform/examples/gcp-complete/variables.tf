@@ -5,7 +5,7 @@ variable "packages" {
 }
 
 variable "email" {
-  description = "Who is told of alarms."
+  description = "The address that gets alarms."
   type        = string
 }
 

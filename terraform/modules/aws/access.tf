@@ -3,19 +3,19 @@
 locals {
   rights = merge({
     ingest = {
-      # Of what drifts its owner hears at once.
+      # It requests the owner of a drifted object at once.
       publishes = ["apply", "confirm", "evaluate", "sweep"]
       blobs     = { gate = ["GetObject"], observation = ["PutObject"] }
       secrets   = {}
     }
     evaluate = {
-      # What a service account may see is asked of the cluster; what is not well is told of.
+      # It checks with access reviews what a service account may read, and sends notifications.
       publishes = ["confirm", "deploy", "patient", "probe"]
       blobs     = { "" = ["GetObject", "PutObject"] }
       secrets   = {}
     }
     deploy = {
-      # What a CloudEvent's action takes away is judged once more; a sweep has what was brought ring.
+      # An action of a CloudEvent that deletes is evaluated again; a resync reads Bellhop's writes back.
       publishes = concat(["apply", "deploy", "evaluate", "review", "sweep"], local.charts)
       blobs     = { "" = ["GetObject", "PutObject"] }
       secrets   = { "kubeconfig/*" = ["GetSecretValue"] }
@@ -23,21 +23,21 @@ locals {
     sweep = {
       publishes = ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "sweep"]
       blobs     = { "" = ["DeleteObject", "GetObject", "PutObject"] }
-      # It registers clusters anew, before what their senders show has ended, and puts aside what led
-      # to another cluster of the name. A cluster that left is not made again.
+      # It renews registrations before the senders' credentials expire, and keeps the credentials of
+      # a former cluster of the same name. It does not create a cluster that was deregistered.
       secrets = {
         "abandoned/*"  = ["CreateSecret", "DeleteSecret", "GetSecretValue", "PutSecretValue", "RestoreSecret"]
         "kubeconfig/*" = ["GetSecretValue"]
       }
     }
     schedule = {
-      # What classifiers take away has rested.
+      # It evaluates classifiers again after their pause.
       publishes = ["apply", "confirm", "deploy", "patient", "probe", "review", "sweep"]
       blobs     = { "" = ["GetObject", "PutObject"] }
       secrets   = {}
     }
     }, {
-    # It has what deploy has to apply a profile, and hands to itself what is left of a turn.
+    # It has deploy's rights to apply a profile, and publishes the rest of its work to itself.
     for each in local.charts : each => {
       publishes = ["apply", "charts", "sweep"]
       blobs     = { "" = ["GetObject", "PutObject"] }
@@ -55,7 +55,7 @@ locals {
 
   takes = { for stage, _ in local.stages : stage => [for queue, by in local.queues : queue if by == stage] }
 
-  # What fails is published again by the function that it feeds.
+  # A function publishes a failed message of its queue again.
   sends = { for stage, each in local.rights : stage => distinct(concat([for inbox in each.publishes : local.queue_of[inbox]], local.takes[stage])) }
 }
 
@@ -109,7 +109,7 @@ data "aws_iam_policy_document" "stage" {
     }
   }
 
-  # Without it S3 says of what is not there that it is forbidden.
+  # Without it S3 answers 403 for a missing object.
   statement {
     sid       = "MissingBlobs"
     actions   = ["s3:ListBucket"]
@@ -147,7 +147,7 @@ data "aws_iam_policy_document" "stage" {
     }
   }
 
-  # What rules of EventBridge have for clusters.
+  # EventBridge's rules publish events of clusters.
   dynamic "statement" {
     for_each = each.key == "ingest" ? aws_sqs_queue.events : []
 

@@ -1,7 +1,7 @@
 # Names of buckets are one world's: account and region make ours.
 resource "aws_s3_bucket" "blobs" {
   bucket = "${var.name}-${local.account}-${local.region}"
-  # What is in it means nothing without the table; the guard keeps both while clusters need them.
+  # Its objects mean nothing without the table; the guard keeps both while clusters need them.
   force_destroy = true
   tags          = local.labels
 }

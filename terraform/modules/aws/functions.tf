@@ -160,7 +160,7 @@ resource "aws_lambda_function" "stage" {
   ]
 }
 
-# What feeds a function names its alias, which changes from one version to the next at once.
+# Triggers of a function name its alias, which switches from one version to the next at once.
 resource "aws_lambda_alias" "live" {
   for_each = local.functions
 

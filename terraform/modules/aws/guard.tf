@@ -1,8 +1,7 @@
-# Asked before anything is destroyed: the schedule function looks for clusters that are registered,
-# and fails while there are some, which ends Terraform's run. Whoever applies
-# `destroy_with_clusters = true` before has been asked already.
+# Before a destroy, the schedule function checks for registered clusters, and fails if there are
+# some, which ends Terraform's run. To skip the check, apply `destroy_with_clusters = true` first.
 #
-# All the rest is named here, since Terraform destroys what depends on others first.
+# It depends on all other resources, since Terraform destroys dependent resources first.
 resource "aws_lambda_invocation" "guard" {
   function_name   = aws_lambda_function.stage["schedule"].function_name
   qualifier       = aws_lambda_alias.live["schedule"].name

@@ -1,5 +1,5 @@
 # One key seals table, bucket, secrets and logs. Its policy names the functions' roles and the
-# operators, who use it through those services alone: a right to decrypt is worth nothing elsewhere.
+# operators, who may use it only through those services.
 # The account administers it, so that nobody can lock the account out of its own key.
 locals {
   kms_key = var.kms_key_arn == null ? aws_kms_key.this[0].arn : var.kms_key_arn

@@ -7,7 +7,7 @@ resource "aws_cloudwatch_log_group" "stage" {
   tags              = local.labels
 }
 
-# What the API says of each request, those among them that never reach the function. CloudWatch
+# The API's access log has each request, also those that never reach the function. CloudWatch
 # Logs needs no line in its resource policy, which is short, for groups of such names.
 resource "aws_cloudwatch_log_group" "ingest" {
   count = var.access_log ? 1 : 0
@@ -18,7 +18,7 @@ resource "aws_cloudwatch_log_group" "ingest" {
   tags              = local.labels
 }
 
-# X-Ray takes traces from whoever may write them, and has no resource to name.
+# X-Ray has no resource that a policy could name.
 data "aws_iam_policy_document" "tracing" {
   statement {
     actions   = ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]

@@ -1,5 +1,5 @@
 locals {
-  # Who has charts has one inbox more, and a function of its own.
+  # Charts have a queue and a function of their own.
   charts = var.charts ? ["charts"] : []
 
   # Each inbox: the stage that works on it, and the queue that it shares with others of the stage.

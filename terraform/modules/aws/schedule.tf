@@ -36,7 +36,7 @@ resource "aws_iam_role_policy" "scheduler" {
   policy = data.aws_iam_policy_document.scheduler.json
 }
 
-# A tick that fails or is lost is made good by the next: none of them is worth repeating.
+# A failed or lost tick is not repeated: the next one catches up.
 resource "aws_scheduler_schedule" "tick" {
   name                = "${var.name}-tick"
   description         = "Has Bellhop ${var.name} publish what is due"

@@ -33,7 +33,7 @@ variable "package_bucket" {
 }
 
 variable "package_prefix" {
-  description = "What the packages' keys in `package_bucket` begin with, such as `bellhop/`."
+  description = "Prefix of the packages' keys in `package_bucket`, such as `bellhop/`."
   type        = string
   default     = ""
 }

@@ -2,33 +2,33 @@
 locals {
   rights = merge({
     ingest = {
-      # Of what drifts its owner hears at once.
+      # It requests the owner of a drifted object at once.
       publishes = ["apply", "confirm", "evaluate", "sweep"]
       secrets   = {}
     }
     evaluate = {
-      # What a service account may see is asked of the cluster; what is not well is told of.
+      # It checks with access reviews what a service account may read, and sends notifications.
       publishes = ["confirm", "deploy", "evaluate", "patient", "probe", "review"]
       secrets   = {}
     }
     deploy = {
-      # What a CloudEvent's action takes away is judged once more; a sweep has what was brought ring.
+      # An action of a CloudEvent that deletes is evaluated again; a resync reads Bellhop's writes back.
       publishes = concat(["apply", "deploy", "evaluate", "review", "sweep"], local.charts)
       secrets   = { kubeconfig = "read_secrets" }
     }
     sweep = {
       publishes = ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "sweep"]
-      # It registers clusters anew, before what their senders show has ended. A write that another
-      # one overtook takes away what it made.
+      # It renews registrations before the senders' credentials expire. A write that lost the race
+      # deletes what it created.
       secrets = { "" = "write_secrets" }
     }
-    # It publishes what has rested anywhere, and takes what Pub/Sub has buried.
+    # It publishes delayed messages of all queues, and reads the dead letters of Pub/Sub.
     schedule = {
       publishes = keys(local.inboxes)
       secrets   = {}
     }
     }, {
-    # It has what deploy has to apply a profile, and hands to itself what is left of a turn.
+    # It has deploy's rights to apply a profile, and publishes the rest of its work to itself.
     for each in local.charts : each => {
       publishes = ["apply", "charts", "sweep"]
       secrets   = { kubeconfig = "read_secrets" }
@@ -38,8 +38,8 @@ locals {
   # Each action is one that Google's documents ask for a call that Bellhop makes.
   roles = {
     records = ["datastore.entities.create", "datastore.entities.delete", "datastore.entities.get", "datastore.entities.list", "datastore.entities.update"]
-    # To write over what is there asks for the right to delete it, and without the last Cloud Storage
-    # says of what is not there that it is forbidden.
+    # Overwriting an object needs the right to delete it; without the last one Cloud Storage answers
+    # 403 for a missing object.
     blobs = ["storage.objects.create", "storage.objects.delete", "storage.objects.get", "storage.objects.list"]
 
     read_secrets = ["secretmanager.versions.access"]
@@ -47,7 +47,7 @@ locals {
       "secretmanager.secrets.delete", "secretmanager.versions.access", "secretmanager.versions.add",
       "secretmanager.versions.destroy", "secretmanager.versions.list",
     ]
-    # Asked of the project, which has no name that a condition could tell from another.
+    # This right is checked for the project, so that no condition on a name can narrow it.
     make_secrets = ["secretmanager.secrets.create"]
   }
 
@@ -55,7 +55,7 @@ locals {
     for stage, each in local.rights : { for inbox in each.publishes : "${stage}-${inbox}" => { stage = stage, inbox = inbox } }
   ]...)
 
-  # Ingest faces the Internet, and has its own key alone.
+  # Ingest faces the Internet, and has only its own key.
   unsealing = {
     for each in setproduct(keys(local.rights), ["ingest", "sealing"]) : join("-", each) => { stage = each[0], key = each[1] }
     if each[0] != "ingest" || each[1] == "ingest"
@@ -113,7 +113,7 @@ resource "google_secret_manager_secret_iam_member" "key" {
   member    = google_service_account.stage[each.value.stage].member
 }
 
-# No installation's name has a `_`: what begins with ours and one is ours alone.
+# No installation's name has a `_`, so that this prefix matches only names of this one.
 resource "google_project_iam_member" "secrets" {
   for_each = local.opening
 
@@ -151,7 +151,7 @@ resource "google_pubsub_subscription_iam_member" "dead" {
   member       = google_service_account.stage["schedule"].member
 }
 
-# What is asked of GKE is where a cluster is; what may be done in it, the cluster itself says.
+# GKE is asked only for a cluster's address; the cluster's own RBAC grants rights in it.
 resource "google_project_iam_member" "clusters" {
   for_each = { for each in setproduct(local.reaching, var.gke_clusters) : join(" ", each) => { stage = each[0], cluster = each[1] } }
 

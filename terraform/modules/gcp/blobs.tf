@@ -5,7 +5,7 @@ resource "google_storage_bucket" "blobs" {
   location                    = local.region
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
-  # What is in it means nothing without the database; the guard keeps both while clusters need them.
+  # Its objects mean nothing without the database; the guard keeps both while clusters need them.
   force_destroy = true
   labels        = local.labels
 

@@ -173,7 +173,7 @@ resource "google_artifact_registry_repository" "images" {
   format        = "DOCKER"
   labels        = local.labels
 
-  # Each build leaves an image. What a function runs is the newest of its package, and is kept.
+  # Each build leaves an image. The newest of a package, which its function runs, is kept.
   cleanup_policies {
     id     = "keep-newest"
     action = "KEEP"
@@ -194,8 +194,8 @@ resource "google_artifact_registry_repository" "images" {
   }
 }
 
-# Who builds them, with what Google asks for that, and nothing of what they may do. It reads sources
-# where we lay them, and where Google copies them to.
+# The account that builds them has only the rights that a build needs. It reads the sources in our
+# bucket, and in the one that Google copies them to.
 resource "google_service_account" "build" {
   project      = local.with.iam
   account_id   = "${var.name}-build"

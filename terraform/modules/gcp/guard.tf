@@ -1,8 +1,8 @@
-# Asked before anything is destroyed: a bucket that has something in it cannot be destroyed, and
-# while clusters are registered the schedule function sees that this one has. Terraform's run ends
-# with it. Whoever applies `destroy_with_clusters = true` before has been asked already.
+# A bucket that is not empty cannot be destroyed, which ends Terraform's run. While clusters are
+# registered, the schedule function keeps an object in this one. To skip the check, apply
+# `destroy_with_clusters = true` first.
 #
-# All the rest is named here, since Terraform destroys what depends on others first.
+# It depends on all other resources, since Terraform destroys dependent resources first.
 locals {
   guard = "${var.name}-${local.project}-clusters"
 }

@@ -1,6 +1,6 @@
-# Key rings of Cloud KMS can never be deleted, so that a second installation of the same name could
-# not be made: the module makes none, and takes the key that it is given. Each service uses it by an
-# agent of its own, which alone may do so; no function can.
+# Key rings of Cloud KMS can never be deleted, so that a second installation of the same name would
+# fail: the module creates none, and uses the given key. Only the service agents may use it, and no
+# function.
 locals {
   key_users = var.kms_key == null ? {} : {
     firestore     = "gcp-sa-firestore"

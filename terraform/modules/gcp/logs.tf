@@ -1,5 +1,5 @@
 locals {
-  # What the functions say, and what Cloud Run says of them.
+  # The logs of the functions, and Cloud Run's own.
   lines = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=(${join(" OR ", [for stage in keys(local.deployed) : "\"${var.name}-${stage}\""])})"
 
   # The project's own bucket, _Default, keeps lines for thirty days.
@@ -27,7 +27,7 @@ resource "google_logging_project_sink" "own" {
   unique_writer_identity = true
 }
 
-# What is in the one bucket need not be paid for in the other.
+# Lines in one bucket need not be paid for in the other.
 resource "google_logging_project_exclusion" "own" {
   count = local.own_bucket
 
@@ -39,11 +39,11 @@ resource "google_logging_project_exclusion" "own" {
   depends_on = [google_logging_project_sink.own]
 }
 
-# What was done, by what it was, for the dashboard: an installation that does nothing has none.
+# Counts of actions for the dashboard; an idle installation has none.
 resource "google_logging_metric" "lines" {
   project          = local.with.logging
   name             = "${var.name}-done"
-  description      = "Lines that tell what Bellhop ${var.name} did"
+  description      = "Lines with the actions of Bellhop ${var.name}"
   filter           = "${local.lines} AND jsonPayload.what:*"
   label_extractors = { what = "EXTRACT(jsonPayload.what)" }
 
@@ -55,7 +55,7 @@ resource "google_logging_metric" "lines" {
     labels {
       key         = "what"
       value_type  = "STRING"
-      description = "What happened: rang, matched, applied, failed, missed …"
+      description = "The action: `rang`, matched, applied, failed, missed …"
     }
   }
 }

@@ -1,5 +1,5 @@
 locals {
-  # Who has charts has one inbox more, and a function of its own.
+  # Charts have a queue and a function of their own.
   charts = var.charts ? ["charts"] : []
 
   # Each inbox, and the stage that works on it.
@@ -14,7 +14,7 @@ locals {
     probe    = "sweep"
   }, { for each in local.charts : each => each })
 
-  # Pub/Sub's own account in this project, which carries what nobody took to the dead letters.
+  # Pub/Sub's service agent in this project moves undelivered messages to the dead letters.
   postman = "serviceAccount:service-${local.number}@gcp-sa-pubsub.iam.gserviceaccount.com"
 }
 
@@ -79,7 +79,7 @@ resource "google_pubsub_subscription" "inbox" {
   depends_on = [google_cloud_run_v2_service_iam_member.push, google_pubsub_topic_iam_member.postman]
 }
 
-# What Pub/Sub buries here the schedule function takes, and keeps with the other dead letters.
+# The schedule function moves these dead letters of Pub/Sub to the others, in the records.
 resource "google_pubsub_subscription" "dead" {
   for_each = local.inboxes
 
@@ -113,7 +113,7 @@ resource "google_pubsub_subscription_iam_member" "postman" {
   member       = local.postman
 }
 
-# Who a push is from: the functions that inboxes feed let nobody else in.
+# The account of pushes: only it may invoke the functions that queues feed.
 resource "google_service_account" "push" {
   project      = local.with.iam
   account_id   = "${var.name}-push"

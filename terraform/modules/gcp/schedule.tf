@@ -12,7 +12,7 @@ resource "google_cloud_run_v2_service_iam_member" "tick" {
   member   = google_service_account.tick.member
 }
 
-# A tick that fails or is lost is made good by the next: none of them is worth repeating.
+# A failed or lost tick is not repeated: the next one catches up.
 resource "google_cloud_scheduler_job" "tick" {
   project          = local.with.cloudscheduler
   region           = local.region

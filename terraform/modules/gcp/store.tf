@@ -26,7 +26,7 @@ resource "google_firestore_database" "records" {
   }
 }
 
-# Items are found by their keys alone. An index of a field would cost a write for each write, be too
+# Items are found only by their keys. An index of a field would cost a write for each write, be too
 # small for a value, and with times in it grow at one end, which Firestore slows down.
 resource "google_firestore_field" "unindexed" {
   for_each = toset(["items", "secrets"])
@@ -52,7 +52,7 @@ resource "google_firestore_field" "expires" {
   depends_on = [google_firestore_field.unindexed]
 }
 
-# Keys are in order by themselves; who reads back goes by a field that repeats them. They begin with
+# Keys are in order by themselves; reading backwards uses a field that repeats them. They begin with
 # a digest, so that this index grows everywhere.
 resource "google_firestore_field" "place" {
   project    = local.project

@@ -21,8 +21,8 @@ data "google_client_config" "here" {
 
 data "google_project" "here" {}
 
-# What has to be switched on in a project before anything of it can be made. Others may need it, too:
-# nothing is switched off by a destroy.
+# Services that must be enabled in a project before any resource can be created. Others may need
+# them, too: a destroy disables none.
 resource "google_project_service" "this" {
   for_each = toset(concat([
     "artifactregistry", "cloudbuild", "cloudfunctions", "cloudscheduler", "firestore", "iam",

@@ -132,7 +132,7 @@ class AwsBill:
     def cluster(self, counts: Counts) -> dict[str, float]:
         """Return what each of its clusters costs."""
         return {
-            "its sweep, every five minutes": sum(self.costs(counts["a sweep"]).values()) * SWEEPS,
+            "its resync, every five minutes": sum(self.costs(counts["a resync"]).values()) * SWEEPS,
             "its kubeconfig": SECRET.of(1),
         }
 

@@ -96,7 +96,7 @@ class GoogleBill:
     def cluster(self, counts: Counts) -> dict[str, float]:
         """Return what each of its clusters costs."""
         return {
-            "its sweep, every five minutes": self._sum(counts["a sweep"]) * SWEEPS,
+            "its resync, every five minutes": self._sum(counts["a resync"]) * SWEEPS,
             "its kubeconfig": SECRET.of(1),
         }
 

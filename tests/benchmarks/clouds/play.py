@@ -203,7 +203,7 @@ def measure(play: Play, kubeconfig: Mapping[str, Any], *destinations: int) -> di
                 found["the same, all functions cold"] = play.count(
                     "ingest", lambda at=stored: play.ring(at), applied=many
                 )
-        found["a sweep"] = _again(play, play.sweep)
+        found["a resync"] = _again(play, play.sweep)
         found["a tick"] = _again(play, play.tick)
         found["an hour's house-keeping"] = kept
         play.destine(1)

@@ -1,4 +1,4 @@
-# What the module says of its variables, and what follows from them. Nothing is made: each run plans,
+# The module's validations, and what follows from its variables. Nothing is created: each run plans,
 # against the AWS that AWS_ENDPOINT_URL names (providers that answer for AWS know nothing ephemeral).
 provider "aws" {
   region                      = "eu-west-1"

@@ -1,5 +1,5 @@
-# What the module says of its variables, and what follows from them. Nothing is made, and nobody is
-# asked: what Google would answer is mocked, by the schema of its provider.
+# The module's validations, and what follows from its variables. Nothing is created: Google's answers
+# are mocked, by the schema of its provider.
 mock_provider "google" {
   mock_data "google_client_config" {
     defaults = {
