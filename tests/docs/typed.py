@@ -35,6 +35,6 @@ def type_page(page: str, folder: Path) -> None:
             path.write_text(body)
         elif language not in {"sh", "hcl"}:
             compared += 1
-            assert body.strip() in said[mark]
+            assert body.strip() in said[mark], said
 
     assert compared == page.count("\nbellhop ")

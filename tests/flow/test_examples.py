@@ -466,7 +466,7 @@ def test_shows_what_was_deployed_and_what_happened(flow: Flow) -> None:
     assert "networking.k8s.io:NetworkPolicy" in addons
     assert "front-my-service" in addons
     assert "DEPLOYMENT TYPE" in addons
-    for word in ("rang", "matched", "rendered", "applied"):
+    for word in ("changed", "matched", "rendered", "applied"):
         assert word in events
 
 

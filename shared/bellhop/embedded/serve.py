@@ -148,7 +148,7 @@ def _at_work(embedded: Embedded, log: Log, observer: Observer) -> Iterator[None]
         notes.stop()
 
 
-def _front(here: Installation, log: Log, observer: Observer) -> Front:
+def _front(here: Installation, log: Log, observer: Observer | None = None) -> Front:
     return Front(Ingest(here.records, here.publisher, here.settings, log), observer)
 
 
