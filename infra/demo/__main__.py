@@ -1,4 +1,4 @@
-"""`python -m infra.demo [--keep]`: the main job, between two real clusters, in a minute."""
+"""`python -m infra.demo [--keep | --record FILE]`: the main job, between two real clusters."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from types import FrameType
 from rich.console import Console
 
 from bellhop.errors import BellhopError
+from infra.demo.recording import picture, terminal
 from infra.demo.scenes import Scenes
 from infra.demo.stand import Stand
 from infra.lab.binaries import find
@@ -24,11 +25,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the demo; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m infra.demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave it running until Ctrl-C")
-    keep = parser.parse_args(arguments).keep
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="play the first scene, and save it as an SVG"
+    )
+    asked = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _end)
-    console = Console(highlight=False)
+    console = terminal() if asked.record else Console(highlight=False)
     try:
-        _run(console, keep=keep)
+        _run(console, keep=asked.keep, first=bool(asked.record))
+        if asked.record:
+            asked.record.write_text(picture(console))
     except KeyboardInterrupt:
         console.print("\nStopped; nothing is left behind.")
         return 130
@@ -38,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _run(console: Console, *, keep: bool) -> None:
+def _run(console: Console, *, keep: bool, first: bool) -> None:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bellhop-demo-")))
         nursery = stack.enter_context(Nursery())
@@ -46,11 +52,14 @@ def _run(console: Console, *, keep: bool) -> None:
             lab = stack.enter_context(ControlPlane(find(), folder / "lab"))
             source, destination = lab.start_clusters("source", "destination")
         scenes = Scenes(console, Stand(folder, nursery), source, destination)
-        scenes.play()
+        if first:
+            scenes.play_first()
+        else:
+            scenes.play()
         if keep:
             scenes.invite()
             signal.pause()
-        else:
+        elif not first:
             scenes.suggest()
         scenes.close()
 

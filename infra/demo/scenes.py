@@ -73,6 +73,11 @@ class Scenes:
             " another one, and its end removed them."
         )
 
+    def play_first(self) -> None:
+        """Play the scene that the README shows."""
+        self._set_the_stage()
+        self._discover_services("service-discovery", "EventTrigger")
+
     def suggest(self) -> None:
         """Say what to try next where nothing is left running."""
         self._console.print(next_step(kept=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.demo.recording import COMMAND, picture, terminal
 from infra.demo.scenes import next_step
 from infra.lab.binaries import Binaries
 
@@ -90,3 +92,28 @@ def test_ctrl_c_leaves_no_process_and_no_file(
     assert list(temporary.iterdir()) == []
     assert descendants(f"TMPDIR={temporary}") == []
     assert "Traceback" not in output.read_text()
+
+
+def test_the_picture_shows_what_was_printed_and_loads_nothing() -> None:
+    """GitHub shows no picture that asks a server for a font."""
+    console = terminal()
+    console.print("[bold]Two clusters[/bold]")
+    made = picture(console)
+
+    assert "Two&#160;clusters" in made
+    assert COMMAND.replace(" ", "&#160;") in made or COMMAND in made
+    assert "url(" not in re.sub(r"url\(#", "", made)
+
+
+def test_the_picture_in_the_readme_is_of_this_demo() -> None:
+    """Its first scene, to the end."""
+    shown = (ROOT / "docs/images/demo.svg").read_text().replace("&#160;", " ")
+
+    for text in (
+        "Two clusters, registered through the CLI",
+        "Cross-cluster service discovery, as EventTrigger",
+        "its twin and its Endpoints are in destination",
+        "both are gone from destination",
+    ):
+        assert text in shown
+    assert "docs/images/demo.svg" in (ROOT / "README.md").read_text()

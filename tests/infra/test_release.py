@@ -7,6 +7,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,8 @@ from bellhop import __version__
 from bellhop.cli.main import cli
 from bellhop.engine.pods import IMAGE as DEFAULT_IMAGE
 from bellhop.errors import InvalidError, MissingError, PermanentError
+from infra.lab.binaries import Binaries
+from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
 from infra.lab.terraform import find_terraform
 from infra.package.files import build_id
@@ -320,6 +323,39 @@ def test_the_page_installs_what_is_released(
                 subprocess.run([*uv, "uninstall", *place, "bellhop-fleet"], check=True)
             terminal.follow(line)
     shutil.rmtree(tmp_path / "home")
+
+
+def test_the_first_event_of_what_is_released(
+    installed: Path,
+    elsewhere: Mapping[str, str],
+    tmp_path: Path,
+    source_cluster: Cluster,
+    destination_cluster: Cluster,
+    control_plane_binaries: Binaries,
+) -> None:
+    """The tutorial in an empty folder: the wheel, two kubeconfigs, an event, and nothing is left.
+
+    It takes long: every command of the page starts a process of its own.
+    """
+    page = ROOT / "docs/tutorial/two-clusters.md"
+    kubectl = control_plane_binaries.kubectl
+    assert kubectl, "the tutorial needs kubectl"
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    source_cluster.kubeconfig(folder / "one.kubeconfig")
+    destination_cluster.kubeconfig(folder / "two.kubeconfig")
+    for name, text in re.findall(r"```yaml file=(\S+)\n(.*?)```", page.read_text(), re.DOTALL):
+        (folder / name).write_text(text)
+    given = {**elsewhere, "PATH": f"{installed}:{kubectl.parent}:/usr/bin:/bin"}
+    with Nursery() as nursery, Terminal(given, folder) as terminal:
+        log = tmp_path / "serve.log"
+        command = [installed / "bellhop", "serve", "--listen", "127.0.0.1:0"]
+        process = nursery.start(command, log, cwd=folder, env=given)
+        while '"Bellhop serves"' not in log.read_text():
+            assert process.returncode() is None, process.last_words()
+            time.sleep(0.05)
+        for line in typed(page):
+            terminal.follow(line)
 
 
 def test_the_unit_runs_what_is_installed() -> None:
