@@ -76,7 +76,6 @@ LEFT: dict[str, int] = {
     "how-to": 70,
     "reference": 15,
     "explanation": 26,
-    "adr": 166,
     "examples": 5,
     "terraform": 66,
 }
