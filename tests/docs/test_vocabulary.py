@@ -71,7 +71,6 @@ AREAS: dict[str, Callable[[], Iterable[Text]]] = {
 }
 
 LEFT: dict[str, int] = {
-    "readme": 184,
     "index": 1,
     "how-to": 70,
     "reference": 15,
