@@ -97,7 +97,7 @@ NOT_ASKED: dict[str, str] = {
 }
 """Rights that commands need at times, not always in these tests, and what they are for."""
 
-CALLING = ("doctor", "explain", "remove-strays")
+CALLING = ("doctor", "explain", "delete orphans")
 """Commands that call clusters, for which they read kubeconfigs."""
 
 

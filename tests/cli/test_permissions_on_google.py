@@ -37,7 +37,7 @@ LOOKING = [
 ]
 """Of all forms of a command one: forms differ in what is printed."""
 
-CALLING = ("doctor", "explain", "remove-strays")
+CALLING = ("doctor", "explain", "delete orphans")
 """Commands that call clusters, for which they read kubeconfigs."""
 
 KEY = "secretmanager.versions.access"

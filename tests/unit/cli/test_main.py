@@ -17,6 +17,7 @@ import click
 import pytest
 from click.testing import Result
 
+from bellhop.cli.commands import orphans
 from bellhop.cli.main import COMMANDS, cli
 from bellhop.errors import (
     ConflictError,
@@ -45,7 +46,7 @@ def _walk(command: click.Command, names: tuple[str, ...]) -> Iterator[tuple[str,
             yield from _walk(found, (*names, name))
 
 
-EVERY = dict(_walk(cli, ("bellhop",)))
+EVERY = {**dict(_walk(cli, ("bellhop",))), "bellhop delete orphans": orphans.command}
 
 
 @pytest.mark.parametrize("name", EVERY)
