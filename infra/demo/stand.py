@@ -180,7 +180,7 @@ class Stand:
             return at is not None and at > asked
 
         deadline = time.monotonic() + _READY
-        self.do("sweep", cluster)
+        self.do("resync", cluster)
         while not swept():
             if time.monotonic() > deadline:
                 raise RuntimeError(f"cluster {cluster} is never resynced")

@@ -17,6 +17,7 @@ BellhopError                     .code is stable, .context is safe to log
    │  └─ QueuedError             other clusters change first; who waits is told at its turn
    ├─ PausedError                a cluster is paused; who waits is told once it is resumed
    ├─ ThrottledError             asked to slow down
+   ├─ CloudDeniedError           a cloud refuses credentials, or a right; somebody may grant it
    ├─ UnmetError                 a check of a cluster does not pass yet
    ├─ StaleError                 lost an optimistic write; read again
    └─ BusyError                  another worker holds the claim
@@ -155,6 +156,15 @@ class ThrottledError(TemporaryError):
     """The other side asks to slow down."""
 
     code = "Throttled"
+
+
+class CloudDeniedError(TemporaryError):
+    """AWS or Google Cloud refuses the credentials, or they lack a right.
+
+    A function keeps its message until somebody grants the right; a command is refused.
+    """
+
+    code = "CloudDenied"
 
 
 class UnmetError(TemporaryError):

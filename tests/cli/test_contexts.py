@@ -361,5 +361,5 @@ def test_calls_by_the_role_that_a_context_names(prod: House, moto: Moto) -> None
 
     assert (looked.exit_code, looked.stderr) == (0, "No clusters found.\n")
     assert {each["role"] for each in moto.access()} == {role.rpartition("/")[2]}
-    assert (changed.exit_code, "AWS denies it" in changed.stderr) == (75, True)
+    assert (changed.exit_code, "AWS denies it" in changed.stderr) == (1, True)
     assert f"cannot assume the role '{role}': AWS does not accept the credentials" in lost.output

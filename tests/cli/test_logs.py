@@ -293,7 +293,7 @@ def test_says_that_it_cannot_follow(prod: House, moto: Moto) -> None:
     moto.fail("logs:FilterLogEvents", code="AccessDeniedException", status=400)
     result = prod("logs", "--follow")
 
-    assert result.exit_code == 75
+    assert result.exit_code == 1
     assert "AWS denies it; give the role or the user this right" in result.stderr
 
 

@@ -177,7 +177,7 @@ def test_follows_without_losses_or_repeats(logging: Logging) -> None:
     [
         ("logs --stage cook", 0, 2, "cannot read the logs of 'cook': the functions are ingest,"),
         ("logs", 404, 1, "cannot read the logs: there is no 'projects/"),
-        ("logs --follow", 403, 75, "Google denies it; give the service account or the user"),
+        ("logs --follow", 403, 1, "Google denies it; give the service account or the user"),
     ],
 )
 def test_refuses(

@@ -97,7 +97,7 @@ NOT_ASKED: dict[str, str] = {
 }
 """Rights that commands need at times, not always in these tests, and what they are for."""
 
-CALLING = ("doctor", "explain", "remove-strays")
+CALLING = ("doctor", "explain", "delete orphans")
 """Commands that call clusters, for which they read kubeconfigs."""
 
 
@@ -196,17 +196,35 @@ def test_commands_work_under_the_policy(crowded: House, name: str) -> None:
         assert done.exit_code == own.exit_code, line
 
 
+WRITING = (
+    "label cluster default/workload tier=gold",
+    "apply -f -",
+    "redeploy cluster default/workload",
+)
+"""Commands that a reader may not run."""
+
+
 def test_who_reads_changes_nothing(crowded: House) -> None:
     """Nor does he get kubeconfigs, or call clusters by them."""
     may(crowded, policy("read-only", crowded))
     reader = identity(crowded)
-    done = crowded("label", "cluster", "default/workload", "tier=gold", **reader)
+    refused = [crowded(*line.split(), stdin=STDIN, **reader) for line in WRITING]
     words = "explain default/workload Service default/my-service"
     looked = crowded(*words.split(), **reader).stdout
 
-    assert "AWS denies it; give the role or the user this right" in done.stderr
+    assert [each.exit_code for each in refused] == [1, 1, 1]
+    for each in refused:
+        assert "AWS denies it; give the role or the user this right" in each.stderr
     assert "nobody could look" in looked
     assert "cannot read the secret 'kubeconfig/default/workload': AWS denies it" in looked
+
+
+def test_a_comparison_that_is_denied_has_another_code_than_one_that_differs(crowded: House) -> None:
+    """As that of `kubectl diff`, it is greater than 1."""
+    may(crowded, without(policy("read-only", crowded), "dynamodb:GetItem"))
+    done = crowded("diff", "-f", "-", stdin=STDIN, **identity(crowded))
+
+    assert (done.exit_code, "AWS denies it" in done.stderr) == (2, True)
 
 
 TAKING = {

@@ -22,6 +22,7 @@ from infra.lab.google_container import Gke
 from infra.lab.google_logging import Logging
 from tests.cli.conftest import Google, House, on_gcp
 from tests.cli.test_commands import CHANGING, READING, STDIN, populate
+from tests.cli.test_permissions import WRITING
 from tests.functions.gcp_lab import Project
 from tests.unit.cli import fleet
 
@@ -37,7 +38,7 @@ LOOKING = [
 ]
 """Of all forms of a command one: forms differ in what is printed."""
 
-CALLING = ("doctor", "explain", "remove-strays")
+CALLING = ("doctor", "explain", "delete orphans")
 """Commands that call clusters, for which they read kubeconfigs."""
 
 KEY = "secretmanager.versions.access"
@@ -201,11 +202,13 @@ def test_who_reads_changes_nothing(crowded: House, access: Access) -> None:
     """Nor does he get kubeconfigs, or call clusters by them."""
     crowded.here.secrets.put("kubeconfig/default/workload", b"{}")
     access.may(granted("read-only", crowded))
-    done = crowded("label", "cluster", "default/workload", "tier=gold", **access.environment)
+    refused = [crowded(*line.split(), stdin=STDIN, **access.environment) for line in WRITING]
     words = "explain default/workload Service default/my-service"
     looked = crowded(*words.split(), **access.environment).stdout
 
-    assert f"{DENIED}; give the service account or the user this right" in done.stderr
+    assert [each.exit_code for each in refused] == [1, 1, 1]
+    for each in refused:
+        assert f"{DENIED}; give the service account or the user this right" in each.stderr
     assert "nobody could look" in looked
     assert "cannot read the secret 'kubeconfig/default/workload': Google denies it" in looked
 

@@ -201,7 +201,9 @@ def test_a_cluster_changes_within_its_window(many: Fleet, six: dict[str, KubeCli
     assert reached(six) == NAMES[1:]
     kept = many.records.outcomes.get("fleet/c0", "own")
     assert kept
-    assert kept.value.message.endswith("until 2026-01-01 20:00 UTC, when its active window opens")
+    assert kept.value.message.endswith(
+        "until 2026-01-01 20:00 UTC, when its maintenance window opens"
+    )
 
     many.clock.advance(timedelta(hours=8, minutes=1))
     many.pump()

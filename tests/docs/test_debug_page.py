@@ -38,7 +38,8 @@ def type_rest(text: str, folder: Path) -> None:
     for untold in re.findall(r"```bash\n([^`]*)```\n(?!\n```text)", text):
         result = CliRunner().invoke(cli, shlex.split(untold)[1:])
         assert result.stdout, untold
-        assert result.exit_code == 0, untold
+        # There the API server still refuses the Service.
+        assert result.exit_code == (1 if untold == "bellhop diff web\n" else 0), untold
         text = text.replace(f"```bash\n{untold}```\n", "")
     type_page(text, folder)
 

@@ -61,7 +61,7 @@ def test_every_command_of_the_page_works(tmp_path: Path, monkeypatch: pytest.Mon
         assert (program, result.exit_code) == ("bellhop", 0), f"{command}\n{result.output}"
         said.setdefault(arguments[0], []).append(result.stdout)
 
-    assert [*said] == ["get", "apply", "sweep", "release", "label"]
+    assert [*said] == ["get", "apply", "resync", "release", "label"]
     assert "60 of 100 objects were deleted or changed at once" in said["get"][0]
     assert said["release"] == [
         f"Released 60 objects of EventSource '{SOURCE}' in '{CLUSTER}'.\n",

@@ -50,7 +50,6 @@ WORDS = {
 
 ALLOWED: dict[str, str] = {
     r"'rang'": "a key of a forwarder's message",
-    r"bellhop sweep|(?:show|remove) strays": "commands",
     r"(?<!\ba )(?<!next )(?<!its )(?<!each )\bsweep\b": "a stage, with its function and queue",
     r"[Kk]ey rings?|keyRings/RING": "a resource of Cloud KMS",
 }

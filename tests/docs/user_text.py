@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from bellhop.cli.commands import orphans
 from bellhop.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
@@ -101,7 +102,8 @@ def images(path: Path) -> Iterator[Text]:
 
 def helps() -> Iterator[Text]:
     """Yield the help of each command and option."""
-    for path, command in commands(cli, ("bellhop",)):
+    found = (*commands(cli, ("bellhop",)), (("bellhop", "delete", "orphans"), orphans.command))
+    for path, command in found:
         name = " ".join(path)
         for text in (command.help, command.short_help, command.epilog):
             yield f"`{name} --help`", 0, _INLINE_CODE.sub("`…`", text or "")

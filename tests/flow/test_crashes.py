@@ -57,7 +57,7 @@ def test_heals_by_sweep_what_the_push_missed(flow: Flow) -> None:
     flow.source.create(service("new-service", sveltos="fv"))
     flow.source.delete(ObjectKey(SERVICE, "default", "old-service"))
 
-    flow.stand.do("sweep", "fleet/source")
+    flow.stand.do("resync", "fleet/source")
 
     until("it is healed", lambda: flow.source.names(POLICY) == ["front-new-service"])
     assert flow.stand.records().health.get("fleet/source").value.missed >= 2

@@ -126,7 +126,7 @@ def test_what_is_deleted_comes_back(held: Flow) -> None:
 def test_what_is_marked_so_is_left_alone(held: Flow) -> None:
     """An edit of it stays, also when its profile is swept; one of its neighbour is put back."""
     held.source.patch(SKETCH, {"data": {"sky": "red"}})
-    held.stand.do("sweep", "fleet/source")
+    held.stand.do("resync", "fleet/source")
 
     assert put_back(held, {"data": {"sky": "grey"}})
     assert (held.source.get(SKETCH) or {})["data"] == {"sky": "red"}

@@ -119,7 +119,7 @@ def test_a_path_of_an_earlier_version_is_renewed_and_rings(ringing: Ringing) -> 
     # An API server may call for a moment who is no webhook any more.
     until("nothing rings", lambda: not ringing.rings(patience=ONE_MOMENT))
 
-    ringing.stand.do("sweep", CLUSTER)
+    ringing.stand.do("resync", CLUSTER)
 
     # Who has just registered is looked after within a minute, and hastened by nobody.
     ringing.await_ring(patience=180)

@@ -28,7 +28,7 @@ def test_what_is_brought_once_is_the_clusters_own_from_then_on(flow: Flow, tmp_p
 
     apply(flow, tmp_path, profile("modes-once", config("modes-once", "2"), once))
     flow.source.delete(ObjectKey(GVK("", "v1", "ConfigMap"), "default", "modes-once"))
-    flow.stand.do("sweep", "fleet/source")
+    flow.stand.do("resync", "fleet/source")
     # Another profile comes by the same queues after it: had it been asked for, it would be there.
     apply(flow, tmp_path, profile("modes-after", config("modes-after")))
     until("another has come", lambda: found(flow, "modes-after") == _BOTH, patience=_PATIENCE)

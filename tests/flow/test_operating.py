@@ -146,10 +146,10 @@ def test_a_lost_machine_is_restored_with_nothing_lost(flow: Flow, terminal: Term
         name: before[name] for name in wanted - {"front-missed"}
     }
     flow.stand.settle(SOURCE)
-    page.type("bellhop sweep")
+    page.type("bellhop resync")
     flow.stand.settle(SOURCE)
-    page.type("bellhop show strays")
-    page.type("bellhop remove-strays")
+    page.type("bellhop show orphans")
+    page.type("bellhop delete orphans")
     assert policies(flow) == {name: after[name] for name in wanted}
     page.type("bellhop status")
     create(flow, "after")

@@ -348,7 +348,7 @@ def test_says_that_the_way_in_is_gone(flow: Flow, gvk: GVK, piece: str, sentence
     source.close()
     found = wrong(flow, SOURCE)[piece]
     assert sentence in found["sentence"]
-    assert f"`bellhop sweep {SOURCE}`" in found["cure"]
+    assert f"`bellhop resync {SOURCE}`" in found["cure"]
     flow.stand.settle(SOURCE)
 
     until("the cure works", lambda: wrong(flow, SOURCE) == {})

@@ -144,7 +144,7 @@ class Fleet:
     def rings(self, cluster: str) -> None:
         """Wait until a cluster was swept after what was declared until now."""
         asked = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self.do("sweep", cluster)
+        self.do("resync", cluster)
         self.until("it is swept", lambda: asked <= self._swept_at(cluster))
 
     def _swept_at(self, cluster: str) -> str:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _MOST = 200
 """Names that a shell is given: beyond that one types on."""
 
+ORPHANS = "orphans"
+"""What `bellhop delete` takes in place of a kind."""
+
 _TRIGGER = "trigger"
 _CLUSTER = "cluster"
 
@@ -55,6 +58,11 @@ def complete_kind(_ctx: click.Context, _parameter: click.Parameter, incomplete: 
 
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{each}" for each in _starting(last.lower(), (k.plural for k in NAMES))]
+
+
+def complete_deleted(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the names of kinds, and `orphans`, which are of any kind."""
+    return [*complete_kind(ctx, parameter, incomplete), *_starting(incomplete, [ORPHANS])]
 
 
 def complete_cluster(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -3,8 +3,9 @@
 Only click is loaded here. A subcommand is imported when it is called, so that `bellhop --help`
 and completion answer at once.
 
-exit code   0 done   1 refused (permanent)   2 wrong input   75 may pass, try again
-            70 a fault of ours   130 Ctrl-C   141 the reader of a pipe went away
+exit code   0 done   1 refused (permanent, or by a cloud)   2 wrong input
+            75 may pass, try again   70 a fault of ours
+            130 Ctrl-C   141 the reader of a pipe went away
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from bellhop import __version__
 from bellhop.cli.completing import complete_context
 from bellhop.cli.examples import Group
 from bellhop.cli.options import Choice
-from bellhop.errors import BellhopError, InvalidError, TemporaryError
+from bellhop.errors import BellhopError, CloudDeniedError, InvalidError, TemporaryError
 
 COMMANDS = {
     "annotate": "Set and remove annotations.",
@@ -36,7 +37,7 @@ COMMANDS = {
     "completion": "Print the completion script of a shell.",
     "context": "Choose the installation that the CLI talks to.",
     "dead-letters": "List, replay or drop dead-lettered messages.",
-    "delete": "Delete manifests.",
+    "delete": "Delete manifests, or orphans in a cluster.",
     "deregister": "Take a cluster out of the fleet.",
     "describe": "Show details of one object.",
     "diff": "Show what applying profiles would change now.",
@@ -53,26 +54,26 @@ COMMANDS = {
     "redeploy": "Apply the contents of profiles again.",
     "register": "Add a cluster to the fleet.",
     "release": "Confirm removals that the deletion guard holds.",
-    "remove-strays": "Remove objects with Bellhop's labels that no profile owns.",
     "render": "Render a template, or everything that a trigger would generate, offline from files.",
     "restore": "Fill a new installation from a backup.",
     "resume": "End a pause.",
+    "resync": "Resync clusters now.",
     "rollback": "Return a profile to an earlier revision.",
     "rotate": "Rotate the token of a cluster's sender.",
     "sender": "Manage senders of CloudEvents for a cluster.",
     "serve": "Run the embedded mode.",
+    "set": "Set the maintenance windows of clusters.",
     "show": "Show add-ons, events and failures.",
     "status": "Show whether the installation is healthy, and if not, why.",
-    "sweep": "Resync clusters now.",
     "test": "Test EventSources on the objects beside them.",
     "version": "Print the version.",
     "wait": "Wait until clusters are ready, profiles are provisioned, or objects are deleted.",
-    "window": "Restrict changes of clusters to a maintenance window.",
 }
 
 _INTERRUPTED = 130
 _PIPE_CLOSED = 141
 _TRY_AGAIN = 75
+_REFUSED = 1
 _FAULT = 70
 _WRONG_INPUT = 2
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -220,9 +221,10 @@ def _report(error: Exception) -> int:
     problems: Sequence[Exception] = getattr(error, "problems", ())
     for each in problems or (error,):
         say(f"error: {each}", err=True)
-    if isinstance(error, TemporaryError):
-        return _TRY_AGAIN
-    return _WRONG_INPUT if isinstance(error, InvalidError) else 1
+    if isinstance(error, InvalidError):
+        return _WRONG_INPUT
+    may_pass = isinstance(error, TemporaryError) and not isinstance(error, CloudDeniedError)
+    return _TRY_AGAIN if may_pass else _REFUSED
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ class Pause(NamedTuple):
         """Say so, in words that follow the name of the cluster."""
         if self.until is None:
             return "is paused until `bellhop resume`"
-        return f"is paused until {self.until:%Y-%m-%d %H:%M} UTC, when its active window opens"
+        return f"is paused until {self.until:%Y-%m-%d %H:%M} UTC, when its maintenance window opens"
 
 
 class Times(NamedTuple):

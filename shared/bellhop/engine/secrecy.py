@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from bellhop.errors import (
     BellhopError,
+    CloudDeniedError,
     ConflictError,
     DeniedError,
     InvalidError,
@@ -58,6 +59,7 @@ _KINDS: tuple[tuple[type[PermanentError | TemporaryError], str], ...] = (
     (UnreachableError, "no useful answer comes"),
     (ThrottledError, "it is asked to slow down"),
     (StaleError, "it was changed meanwhile"),
+    (CloudDeniedError, "the cloud denies credentials or a right"),
     (TemporaryError, "it did not work this time"),
     (PermanentError, "it did not work"),
 )

@@ -96,7 +96,7 @@ def _unswept(here: Installation, key: str, now: datetime) -> Iterator[Overdue]:
             timer.value.at,
             f"the next resync is scheduled for {timer.value.at:%Y-%m-%d %H:%M} UTC, later than its"
             " interval: a clock that was ahead scheduled it, and the next hour corrects it;"
-            f" `bellhop sweep {key}` starts one now",
+            f" `bellhop resync {key}` starts one now",
         )
     health, cluster = here.records.health.get(key).value, here.records.clusters.get(key)
     paused = cluster is not None and pause_of(cluster.value, now) is not None

@@ -321,7 +321,7 @@ class _Examination:
             yield well("certificate", f"the forwarder's is valid until {ends:%Y-%m-%d}")
 
     def _webhook(self) -> Iterator[Sign]:
-        sweep = f"`bellhop sweep {self._cluster.key}` writes it again, or reports what fails"
+        sweep = f"`bellhop resync {self._cluster.key}` writes it again, or reports what fails"
         found = self._kube.get(_WEBHOOKS, "", NAME)
         hooks = (found or {}).get("webhooks") or []
         clients = [hook.get("clientConfig") or {} for hook in hooks]
@@ -395,7 +395,7 @@ class _Examination:
             if "get" in (rule.get("verbs") or [])
         }
         lacking = [r.plural for r in self._resources if (r.gvk.group, r.plural) not in may]
-        sweep = f"`bellhop sweep {self._cluster.key}` grants it"
+        sweep = f"`bellhop resync {self._cluster.key}` grants it"
         if lacking:
             what = ", ".join(sorted(lacking))
             yield wrong(

@@ -453,9 +453,9 @@ def _findings(here: Installation) -> Iterator[Failure]:
     for cluster, number in strayed.items():
         sentence = (
             f"{number} of its objects have Bellhop's labels, and no profile owns them;"
-            " `bellhop show strays` lists them"
+            " `bellhop show orphans` lists them"
         )
-        yield Failure("strays", cluster, None, sentence)
+        yield Failure("orphans", cluster, None, sentence)
 
 
 def _dead_letters(found: Letters) -> Iterator[Failure]:

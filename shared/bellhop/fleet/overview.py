@@ -192,7 +192,7 @@ def paused(here: Installation, cluster: str) -> tuple[str, str] | None:
 
 def resuming(cluster: str) -> str:
     """Say what to do about a cluster that is paused."""
-    return f"`bellhop resume cluster {cluster}`, or wait until its active window opens"
+    return f"`bellhop resume cluster {cluster}`, or wait until its maintenance window opens"
 
 
 def standing(here: Installation, cluster: Cluster, health: Health) -> tuple[str, str]:

@@ -54,17 +54,17 @@ def remove(here: Installation, cluster: str) -> Iterator[tuple[Stray, bool]]:
     kept = here.records.clusters.get(cluster)
     if kept is None:
         raise MissingError(
-            f"cannot remove orphans from cluster '{cluster}': it is not registered;"
+            f"cannot delete orphans from cluster '{cluster}': it is not registered;"
             " `bellhop get clusters` lists those that are"
         )
     if pause := pause_of(kept.value, here.records.clock.now()):
         raise ConflictError(
-            f"cannot remove orphans from cluster '{cluster}': it {pause}; resume it, or wait"
+            f"cannot delete orphans from cluster '{cluster}': it {pause}; resume it, or wait"
         )
     kube = here.access.open(cluster, version=kept.value.credentials)
     if taken := other(here.records.installations, kube):
         raise ConflictError(
-            f"cannot remove orphans from cluster '{cluster}': {taken} has it, and what no profile"
+            f"cannot delete orphans from cluster '{cluster}': {taken} has it, and what no profile"
             " holds here may be that one's; register it with --take-over if that one is no more"
         )
     for each in list(strays(here, cluster)):

@@ -52,8 +52,8 @@ _BY_LABEL = "select clusters by label, and label them with 'bellhop label cluste
 _CLUSTERS = "is not applied; clusters are registered, with 'bellhop register cluster'"
 _PAUSES = (
     "is not applied; 'bellhop register cluster -f' registers what it declares, and a cluster is"
-    " paused with 'bellhop pause cluster', or outside of an activeWindow with 'bellhop window"
-    " cluster'"
+    " paused with 'bellhop pause cluster', or outside of an activeWindow with 'bellhop set"
+    " maintenance-window'"
 )
 _WRITTEN = "is written by Sveltos for itself; leave it out"
 

@@ -21,6 +21,7 @@ from bellhop.engine.digest import digest
 from bellhop.errors import (
     AwayError,
     BellhopError,
+    CloudDeniedError,
     MissingError,
     PausedError,
     PermanentError,
@@ -446,7 +447,7 @@ class Execute:
 def _is_of_one(error: BellhopError) -> bool:
     """Say whether what keeps a feature from being planned says nothing about the others."""
     permanent = isinstance(error, PermanentError) and not isinstance(error, UnauthorizedError)
-    return permanent or type(error) is TemporaryError
+    return permanent or type(error) in (TemporaryError, CloudDeniedError)
 
 
 def _refuse_unplanned(work: Work) -> None:

@@ -36,7 +36,13 @@ LINES = [
     pytest.param(
         "bellhop delete cm default/net", "bellhop delete cm default/network-policy", id="to delete"
     ),
-    pytest.param("bellhop sweep def", "bellhop sweep default/workload", id="a cluster"),
+    pytest.param("bellhop resync def", "bellhop resync default/workload", id="a cluster"),
+    pytest.param("bellhop delete orph", "bellhop delete orphans", id="orphans"),
+    pytest.param(
+        "bellhop delete orphans --cluster def",
+        "bellhop delete orphans --cluster default/workload",
+        id="a cluster of orphans",
+    ),
     pytest.param("bellhop context use la", "bellhop context use lab", id="a context"),
     pytest.param("bellhop --context la", "bellhop --context lab", id="a context as an option"),
     pytest.param("bellhop apply -f manif", "bellhop apply -f manifest.yaml", id="a file"),
@@ -194,7 +200,7 @@ def candidates(*words: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "words", [("get", "clusters", ""), ("sweep", ""), ("explain", "trigger", "")], ids=" ".join
+    "words", [("get", "clusters", ""), ("resync", ""), ("explain", "trigger", "")], ids=" ".join
 )
 def test_where_there_is_no_state_there_is_nothing_to_complete(
     tmp_path: Path, words: tuple[str, ...]

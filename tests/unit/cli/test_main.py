@@ -17,8 +17,10 @@ import click
 import pytest
 from click.testing import Result
 
+from bellhop.cli.commands import orphans
 from bellhop.cli.main import COMMANDS, cli
 from bellhop.errors import (
+    CloudDeniedError,
     ConflictError,
     DeniedError,
     InvalidError,
@@ -45,7 +47,7 @@ def _walk(command: click.Command, names: tuple[str, ...]) -> Iterator[tuple[str,
             yield from _walk(found, (*names, name))
 
 
-EVERY = dict(_walk(cli, ("bellhop",)))
+EVERY = {**dict(_walk(cli, ("bellhop",))), "bellhop delete orphans": orphans.command}
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -139,6 +141,7 @@ def test_the_list_of_commands_says_what_their_help_says(name: str) -> None:
         pytest.param(MissingError("not there"), 1, "error: not there", id="missing"),
         pytest.param(DeniedError("no right"), 1, "error: no right", id="denied"),
         pytest.param(ConflictError("another"), 1, "error: another", id="conflict"),
+        pytest.param(CloudDeniedError("no right"), 1, "error: no right", id="denied by a cloud"),
         pytest.param(UnreachableError("silent"), 75, "error: silent", id="unreachable"),
         pytest.param(ThrottledError("slower"), 75, "error: slower", id="throttled"),
         pytest.param(

@@ -32,13 +32,13 @@ def two(here: Installation) -> Installation:
         "show events",
         "show failures",
         "show usage",
-        "sweep",
+        "resync",
         "redeploy",
         "label cluster a/b c=d",
         "delete cm a",
         "deregister cluster a/b",
         "dead-letters list",
-        "remove-strays a/b",
+        "delete orphans --cluster a/b",
         "explain trigger a",
     ],
 )
@@ -74,14 +74,14 @@ def test_a_state_that_lost_its_key_says_so(bellhop: Bellhop, state: Path) -> Non
         "show addons --cluster prod/eu-2",
         "show addons --namespace prod --cluster eu-2",
         "show events --cluster prod/eu-2",
-        "show strays --cluster prod/eu-2",
+        "show orphans --cluster prod/eu-2",
         "show resources --cluster prod/eu-2",
-        "sweep prod/eu-2",
+        "resync prod/eu-2",
         "redeploy --cluster prod/eu-2",
         "redeploy cluster prod/eu-2",
         "redeploy cluster --namespace prod --cluster eu-2",
         "label cluster prod/eu-2 a=b",
-        "remove-strays prod/eu-2",
+        "delete orphans --cluster prod/eu-2",
         "deregister cluster prod/eu-2",
         "deregister cluster --namespace prod --cluster eu-2",
         "explain prod/eu-2 service default/web",
@@ -98,7 +98,7 @@ def test_a_cluster_that_is_not_there(bellhop: Bellhop, words: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["show addons --cluster workload", "sweep workload", "label cluster workload a=b"],
+    ["show addons --cluster workload", "resync workload", "label cluster workload a=b"],
 )
 @pytest.mark.usefixtures("two")
 def test_a_name_that_only_one_has_is_enough(bellhop: Bellhop, words: str) -> None:
@@ -109,7 +109,7 @@ def test_a_name_that_only_one_has_is_enough(bellhop: Bellhop, words: str) -> Non
 @pytest.mark.usefixtures("two")
 def test_a_name_that_two_have_is_asked_back(bellhop: Bellhop) -> None:
     """Nobody's cluster is swept, or left out, by chance."""
-    result = bellhop("sweep", "eu-1")
+    result = bellhop("resync", "eu-1")
 
     assert result.exit_code == 2
     assert "prod/eu-1, test/eu-1 have that name; write NAMESPACE/NAME" in result.stderr
@@ -159,6 +159,11 @@ def test_a_namespace_that_has_none_of_a_kind_is_no_error(bellhop: Bellhop) -> No
         ("register cluster --kubeconfig x", "name one cluster, as NAMESPACE/NAME"),
         ("register cluster eu-1 --kubeconfig x", "needs a namespace; write NAMESPACE/NAME"),
         ("register cluster a/b --namespace c --kubeconfig x", "name two namespaces"),
+        (
+            "delete orphans",
+            "name the cluster: --cluster NAMESPACE/NAME; `bellhop delete orphans --h",
+        ),
+        ("delete orphans a/b", "got unexpected extra argument (a/b)"),
         ("redeploy a b", "name one profile, or one cluster"),
         ("redeploy cluster a/b --cluster c/d", "name one profile, or one cluster"),
         ("redeploy Foo/a", "'Foo/a' is no profile"),

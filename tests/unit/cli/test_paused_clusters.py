@@ -1,4 +1,4 @@
-"""Paused clusters as they are typed and told: `pause`, `resume`, `window` and what shows them."""
+"""Paused clusters as users type and see them: `pause`, `resume`, `set maintenance-window`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_window_is_set_told_and_taken_away(
     bellhop: Bellhop, here: Installation, east: str
 ) -> None:
     """It says at once what the cluster is by it, and until when."""
-    said = bellhop("window", "cluster", east, *WEEKEND).stdout
+    said = bellhop("set", "maintenance-window", east, *WEEKEND).stdout
     assert f"Cluster '{east}' is " in said
     assert "UTC, when its" in said
     assert spec(here, east)["activeWindow"] == {"from": "0 20 * * 5", "to": "0 5 * * 1"}
@@ -59,7 +59,7 @@ def test_a_window_is_set_told_and_taken_away(
     for name in ("nextPause", "nextUnpause"):
         assert now < datetime.fromisoformat(manifest["status"][name]) < now + timedelta(days=8)
 
-    said = bellhop("window", "cluster", east, "--clear").stdout
+    said = bellhop("set", "maintenance-window", east, "--clear").stdout
     assert said == f"Cluster '{east}' is active at any time.\n"
     assert "activeWindow" not in spec(here, east)
 
@@ -69,7 +69,7 @@ def test_who_resumes_a_cluster_is_told_that_its_window_is_closed(
 ) -> None:
     """Else he would wait for what does not come."""
     closed = ("--from", "0 0 29 2 *", "--to", "0 1 29 2 *")
-    bellhop("window", "cluster", east, *closed)
+    bellhop("set", "maintenance-window", east, *closed)
     bellhop("pause", "cluster", east)
 
     assert "It is paused until 20" in bellhop("resume", "cluster", east).stdout
@@ -93,7 +93,7 @@ def test_says_what_is_no_window(
 ) -> None:
     """In one sentence, and the cluster is as it was."""
     before = spec(here, east)
-    result = bellhop("window", "cluster", east, *words)
+    result = bellhop("set", "maintenance-window", east, *words)
 
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.split())
@@ -134,7 +134,7 @@ def test_strays_of_a_paused_cluster_stay(bellhop: Bellhop, here: Installation, e
     """Nothing is removed from it, by hand neither."""
     bellhop("pause", "cluster", east)
 
-    with pytest.raises(ConflictError, match="cannot remove orphans from cluster"):
+    with pytest.raises(ConflictError, match="cannot delete orphans from cluster"):
         list(remove(here, east))
 
 

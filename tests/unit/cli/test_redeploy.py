@@ -1,4 +1,4 @@
-"""`bellhop redeploy`, `show strays` and `remove-strays` as they are typed."""
+"""`bellhop redeploy`, `show orphans` and `delete orphans` as they are typed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_what_is_not_there_cannot_be_asked_for(bellhop: Bellhop, here: Installat
 
     assert "profile 'other': it is not in any cluster" in bellhop("redeploy", "other").stderr
     assert "there is no cluster 'a/b'" in bellhop("redeploy", "--cluster", "a/b").stderr
-    assert "there is no cluster 'a/b'" in bellhop("remove-strays", "a/b").stderr
+    assert "there is no cluster 'a/b'" in bellhop("delete", "orphans", "--cluster", "a/b").stderr
 
 
 def test_a_trigger_means_all_that_it_made(bellhop: Bellhop, here: Installation) -> None:
@@ -64,18 +64,18 @@ def test_only_what_is_to_go_goes_unchecked(bellhop: Bellhop, here: Installation)
     assert refused.exit_code == 1
 
 
-def test_shows_strays(bellhop: Bellhop, here: Installation) -> None:
+def test_shows_orphans(bellhop: Bellhop, here: Installation) -> None:
     """Each with the profile that its marks name; what is foreign is none."""
     fleet.populate(here)
-    assert bellhop("show", "strays").stderr == "No orphans found.\n"
+    assert bellhop("show", "orphans").stderr == "No orphans found.\n"
     for what in ("stray", "foreign"):
         key = fleet.POLICY._replace(name=what)
         finding = Finding("stray" if what == "stray" else "foreign", "p", "u", "v1", fleet.now())
         here.records.findings.put("default/workload", key, finding)
 
-    [row] = json.loads(bellhop("show", "strays", "-o", "json").stdout)
+    [row] = json.loads(bellhop("show", "orphans", "-o", "json").stdout)
     assert (row["object"], row["profile"]) == ("NetworkPolicy default/stray", "p")
-    assert bellhop("show", "strays", "--cluster", "default/other").stdout == ""
+    assert bellhop("show", "orphans", "--cluster", "default/other").stdout == ""
 
 
 def test_what_is_just_being_applied_is_said(bellhop: Bellhop, here: Installation) -> None:
@@ -91,7 +91,7 @@ def test_what_is_just_being_applied_is_said(bellhop: Bellhop, here: Installation
     assert f"'{fleet.PROFILE}' is just being applied to 'default/workload'" in result.stderr
 
 
-def test_removes_strays(
+def test_deletes_orphans(
     bellhop: Bellhop, here: Installation, source_cluster: Cluster, tmp_path: Path
 ) -> None:
     """Each is told with what became of it, and there are none afterwards."""
@@ -104,8 +104,8 @@ def test_removes_strays(
     key = fleet.POLICY._replace(name="gone")
     here.records.findings.put("default/stray", key, Finding("stray", "p", "u", "v1", fleet.now()))
 
-    removed = bellhop("remove-strays", "default/stray")
-    again = bellhop("remove-strays", "default/stray")
+    removed = bellhop("delete", "orphans", "--cluster", "default/stray")
+    again = bellhop("delete", "orphans", "--cluster", "default/stray")
 
-    assert removed.stdout == "Left NetworkPolicy default/gone of 'p'.\n"
+    assert removed.stdout == "Kept NetworkPolicy default/gone of 'p'.\n"
     assert again.stderr == "No orphans found.\n"

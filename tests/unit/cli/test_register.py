@@ -340,7 +340,7 @@ def test_another_authority_is_told_of_the_file(
     ("arguments", "said"),
     [
         pytest.param(("--labels", "env"), "write key=value", id="label"),
-        pytest.param(("--context", "other"), "has no context 'other'", id="context"),
+        pytest.param(("--kubeconfig-context", "other"), "has no context 'other'", id="context"),
         pytest.param(
             ("--forwarder-url", "http://a", *INGEST), "API servers only call https", id="http"
         ),

@@ -535,7 +535,7 @@ def test_asks_for_sweeps(
     here.declare.register(fleet.cluster("a", "one"))
     here.declare.register(fleet.cluster("b", "two"))
     drain(here)
-    result = bellhop("sweep", *arguments, "--full")
+    result = bellhop("resync", *arguments, "--full")
 
     assert result.exit_code == 0
     assert "does not answer" in result.stderr
@@ -555,7 +555,7 @@ def drain(here: Installation) -> list[dict[str, object]]:
 @pytest.mark.usefixtures("here")
 def test_does_not_sweep_what_is_not_registered(bellhop: Bellhop) -> None:
     """A name that is wrong is said."""
-    result = bellhop("sweep", "a/b")
+    result = bellhop("resync", "a/b")
 
     assert result.exit_code == 1
     assert "there is no cluster 'a/b'" in result.stderr

@@ -292,7 +292,7 @@ def test_an_object_that_was_not_heard_of(fleet: Fleet, east: FakeKube) -> None:
         ("object", "Service default/late", "waits"),
         ("source", "watched", "waits"),
     ]
-    assert found.next == "`bellhop sweep fleet/east`: it finds objects without an event"
+    assert found.next == "`bellhop resync fleet/east`: it finds objects without an event"
 
 
 def test_an_object_that_is_gone_and_whose_match_is_kept(fleet: Fleet, east: FakeKube) -> None:
@@ -303,7 +303,7 @@ def test_an_object_that_is_gone_and_whose_match_is_kept(fleet: Fleet, east: Fake
 
     assert "it is gone in the cluster" in said(found, "object")
     assert "its match is kept until it is judged" in said(found, "source")
-    assert found.next.startswith("`bellhop sweep fleet/east`")
+    assert found.next.startswith("`bellhop resync fleet/east`")
 
 
 def test_an_object_whose_deletion_was_heard_of(fleet: Fleet, east: FakeKube) -> None:
@@ -498,7 +498,7 @@ def test_a_source_waits_for_its_kind(fleet: Fleet) -> None:
         "fleet/east does not serve example.org/v1/Widget: EventSource 'watched' waits for its CRD"
     )
     assert ("object", "-", "waits") in told(waits)
-    assert "or at once by `bellhop sweep fleet/east`" in waits.next
+    assert "or at once by `bellhop resync fleet/east`" in waits.next
     assert overview.awaited_kinds(fleet.installation(), "watched") == {}
     assert said(there, "object") == "no Widget is known in fleet/east"
 

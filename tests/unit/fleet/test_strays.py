@@ -129,14 +129,14 @@ def lost(fleet: Fleet, here: Installation) -> Installation:
 def test_strays_are_shown_and_removed_when_asked(lost: Installation, east: FakeKube) -> None:
     """Those of one cluster; they are named in what is wrong until then."""
     assert [(each.cluster, each.key.name) for each in strays(lost)] == [(EAST, "a"), (EAST, "b")]
-    [told] = [each for each in failures(lost) if each.what == "strays"]
+    [told] = [each for each in failures(lost) if each.what == "orphans"]
     assert (told.which, told.sentence[:2]) == (EAST, "2 ")
 
     assert [removed for _, removed in remove(lost, EAST)] == [True, True]
 
     assert east.objects(CONFIG) == []
     assert list(strays(lost)) == []
-    assert [each for each in failures(lost) if each.what == "strays"] == []
+    assert [each for each in failures(lost) if each.what == "orphans"] == []
 
 
 def test_a_stray_that_was_adopted_stays_without_marks(lost: Installation, east: FakeKube) -> None:

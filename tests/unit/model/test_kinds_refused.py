@@ -487,7 +487,7 @@ def problems(text: str) -> list[str]:
                 (
                     "line 2, kind: SveltosCluster is not applied; 'bellhop register cluster -f'"
                     " registers what it declares, and a cluster is paused with 'bellhop pause"
-                    " cluster', or outside of an activeWindow with 'bellhop window cluster'"
+                    " cluster', or outside of an activeWindow with 'bellhop set maintenance-window'"
                 )
             ],
             id="a kind that is not applied",

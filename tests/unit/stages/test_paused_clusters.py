@@ -354,7 +354,7 @@ def test_what_waits_goes_on_when_the_window_opens(fleet: Fleet, east: FakeKube) 
     found = outcome(fleet)
     assert (found.phase, found.reason, found.retry_at) == ("Provisioning", "Paused", opens)
     assert found.message.endswith(
-        f"paused until {opens:%Y-%m-%d %H:%M} UTC, when its active window opens"
+        f"paused until {opens:%Y-%m-%d %H:%M} UTC, when its maintenance window opens"
     )
 
     at(fleet, opens - timedelta(minutes=1))

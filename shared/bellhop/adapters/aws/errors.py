@@ -20,6 +20,7 @@ from botocore import exceptions as sdk
 from bellhop.errors import (
     BellhopError,
     BusyError,
+    CloudDeniedError,
     InvalidError,
     MissingError,
     StaleError,
@@ -37,8 +38,8 @@ _BUSY: Row = (BusyError, "somebody else is writing it just now")
 _STALE: Row = (StaleError, "something else is there by now; read it again")
 _INVALID: Row = (InvalidError, "AWS does not take what was sent")
 _TOO_LARGE: Row = (TooLargeError, "it is larger than AWS takes")
-_DENIED: Row = (TemporaryError, "AWS denies it; give the role or the user this right")
-_NOBODY: Row = (TemporaryError, "AWS does not accept the credentials; log in again")
+_DENIED: Row = (CloudDeniedError, "AWS denies it; give the role or the user this right")
+_NOBODY: Row = (CloudDeniedError, "AWS does not accept the credentials; log in again")
 _ABSENT: Row = (TemporaryError, "a part of the installation is not there; apply Terraform again")
 _KEY: Row = (TemporaryError, "the installation's KMS key cannot be used; look at its state")
 _QUOTA: Row = (TemporaryError, "a quota of the account is used up; ask AWS to raise it")

@@ -20,6 +20,7 @@ from google.auth import exceptions as auth
 from bellhop.errors import (
     BellhopError,
     BusyError,
+    CloudDeniedError,
     InvalidError,
     StaleError,
     TemporaryError,
@@ -37,8 +38,11 @@ _BUSY: Row = (BusyError, "somebody else is writing it just now")
 _STALE: Row = (StaleError, "something else is there by now; read it again")
 _INVALID: Row = (InvalidError, "Google does not take what was sent")
 _TOO_LARGE: Row = (TooLargeError, "it is larger than Google takes")
-_DENIED: Row = (TemporaryError, "Google denies it; give the service account or the user this right")
-_NOBODY: Row = (TemporaryError, "Google does not accept the credentials; log in again")
+_DENIED: Row = (
+    CloudDeniedError,
+    "Google denies it; give the service account or the user this right",
+)
+_NOBODY: Row = (CloudDeniedError, "Google does not accept the credentials; log in again")
 _ABSENT: Row = (TemporaryError, "a part of the installation is not there; apply Terraform again")
 _UNFIT: Row = (TemporaryError, "the installation is not made for it; apply Terraform again")
 _SETTING: Row = (TemporaryError, "Google's library is not set up for it; look at the project")

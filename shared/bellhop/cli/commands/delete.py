@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from bellhop.cli.completing import complete_kind, complete_name
+from bellhop.cli.completing import ORPHANS, complete_deleted, complete_name
 from bellhop.cli.examples import Command
 from bellhop.cli.kinds import shown_name
 from bellhop.cli.options import DRY, dry_run_option, files_options, state_option
@@ -19,16 +19,35 @@ if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
 
 
+class Delete(Command):
+    """`delete KIND NAME`, and `delete orphans`, a command of its own behind the same verb."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the arguments of either command; `invoke` and --help are of the one returned."""
+        if args[:1] != [ORPHANS]:
+            return super().make_context(info_name, args, parent, **extra)
+        from bellhop.cli.commands.orphans import command as orphans
+
+        return orphans.make_context(f"{info_name} {ORPHANS}", args[1:], parent, **extra)
+
+
 @click.command(
     "delete",
-    cls=Command,
+    cls=Delete,
     examples=(
         "bellhop delete -f triggers/",
         "bellhop delete eventtrigger service-network-policy",
         "bellhop delete configmap network-policy -n default",
+        "bellhop delete orphans --cluster prod/eu-1",
     ),
 )
-@click.argument("kind", required=False, shell_complete=complete_kind)
+@click.argument("kind", required=False, shell_complete=complete_deleted)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @click.option("-n", "--namespace", default="", help="Namespace of what has one; else default.")
 @files_options("Manifests to delete.")
@@ -50,7 +69,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Delete manifests by file or by name, and remove what they deployed to clusters.
 
     The deletion guard holds too many removals at once until `bellhop release`; `--withdraw` removes
-    them immediately.
+    them immediately. `bellhop delete orphans` deletes objects in a cluster that no profile owns.
     """
     from bellhop.cli.deleting import listed, named
     from bellhop.cli.holding import say_held

@@ -22,13 +22,16 @@ from bellhop.cli.options import (
 )
 from bellhop.cli.output import say
 from bellhop.cli.session import installation
-from bellhop.errors import InvalidError, PermanentError
+from bellhop.errors import CloudDeniedError, InvalidError, PermanentError
 
 if TYPE_CHECKING:
     from bellhop.fleet.previewing import Previewed, Unknown
 
 DIFFERS = 1
 """The exit code where files differ from what is stored, as kubectl has it; of an error it is 2."""
+
+REFUSED = 1
+"""The exit code where an API server refuses the dry run of an object, as for a missing right."""
 
 _NOTHING = "Nothing would change."
 
@@ -64,7 +67,8 @@ def command(  # noqa: PLR0913 - one parameter an option
 
     Each cluster is asked by a server-side dry run, and nothing is written. Values of Secrets are
     hidden. Objects that are up to date are not asked about. A profile is a name, or
-    ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME.
+    ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME. The exit code is 1
+    if a cluster refuses the dry run of an object.
 
     With -f, show what `bellhop apply` would change in what is stored. The exit code is 0 if nothing
     differs, 1 if something does, and greater than 1 for an error.
@@ -85,7 +89,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         )
     except InvalidError:
         raise
-    except PermanentError as error:
+    except (CloudDeniedError, PermanentError) as error:
         # A refusal has 1 elsewhere, which means here that something differs.
         raise InvalidError(str(error)) from error
     raise click.exceptions.Exit(DIFFERS if differs else 0)
@@ -130,6 +134,7 @@ def _of_profiles(profiles: tuple[str, ...], namespace: str, cluster: str, form: 
     here = installation()
     key, titled = known(here, cluster, namespace), Titled(here)
     unknown: list[Unknown] = []
+    refused: list[Previewed] = []
 
     def asked() -> Iterator[Previewed | Unknown]:
         with Progress() as progress:
@@ -138,7 +143,7 @@ def _of_profiles(profiles: tuple[str, ...], namespace: str, cluster: str, form: 
                     progress.clear()
                     yield each
 
-    found = _changes(asked(), unknown)
+    found = _changes(asked(), unknown, refused)
     if form == TABLE:
         told = False
         for line in previews.texts(found, titled):
@@ -152,14 +157,20 @@ def _of_profiles(profiles: tuple[str, ...], namespace: str, cluster: str, form: 
         say(f"warning: '{titled.shown(each.profile)}' in '{each.cluster}': {each.error}", err=True)
     if unknown:
         raise unknown[0].error
+    if refused:
+        raise click.exceptions.Exit(REFUSED)
 
 
-def _changes(asked: Iterable[Previewed | Unknown], unknown: list[Unknown]) -> Iterator[Previewed]:
-    """Yield what would change, and put aside the clusters of which nobody can say it."""
+def _changes(
+    asked: Iterable[Previewed | Unknown], unknown: list[Unknown], refused: list[Previewed]
+) -> Iterator[Previewed]:
+    """Yield what would change; collect clusters that cannot be asked, and objects they refuse."""
     from bellhop.fleet import previewing
 
     for each in asked:
         if isinstance(each, previewing.Unknown):
             unknown.append(each)
-        else:
-            yield each
+            continue
+        if each.change.action == "Error":
+            refused.append(each)
+        yield each

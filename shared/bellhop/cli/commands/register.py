@@ -195,7 +195,7 @@ _OPTIONS = (
     click.option(
         "--active-from",
         metavar="CRON",
-        help="When its active window opens, in UTC, as in '0 20 * * 5'; else it is paused.",
+        help="When its maintenance window opens, in UTC, as in '0 20 * * 5'; else it is paused.",
     ),
     click.option("--active-to", metavar="CRON", help="When that window closes, as in '0 5 * * 1'."),
     click.option(
@@ -226,7 +226,12 @@ def _wishes(command: F) -> F:
     help="Address and credentials, `-` for standard input; an exec plugin or OIDC login in it logs"
     " you in. Proxies and impersonation are refused.",
 )
-@click.option("--context", "kube_context", help="Context of the kubeconfig; else its current one.")
+@click.option(
+    "--kubeconfig-context",
+    "kube_context",
+    metavar="NAME",
+    help="Context of the kubeconfig; its current one by default.",
+)
 @files_options("SveltosClusters and their Secrets, all of which are registered; may be repeated.")
 @click.option(
     "--renew", is_flag=True, help="With -f: register again also what is as declared already."

@@ -73,7 +73,7 @@ _UPDATES = (
     Column("NEWER PATCH VERSION", "newerPatchVersion", shown=lambda value: value or "-"),
     Column("MESSAGE", "error", prose=True),
 )
-_STRAYS = (
+_ORPHANS = (
     Column("CLUSTER", "cluster"),
     Column("OBJECT", "object"),
     Column("OF", "profile"),
@@ -410,16 +410,16 @@ def helm_updates(*, namespace: str, cluster: str, verbose: bool, form: str, head
     output.present(_UPDATES, rows, form, nothing="No newer versions found.", headers=headers)
 
 
-@command.command("strays", cls=Command, examples=("bellhop show strays --cluster prod/eu-1",))
+@command.command("orphans", cls=Command, examples=("bellhop show orphans --cluster prod/eu-1",))
 @cluster_option
 @headers_option
 @output_option
 @state_option
-def strays(namespace: str, cluster: str, form: str, *, headers: bool) -> None:
+def orphans(namespace: str, cluster: str, form: str, *, headers: bool) -> None:
     """Show objects with Bellhop's labels that no profile owns.
 
-    A resync finds orphans of the kinds that profiles deploy, `bellhop sweep --full` also of other
-    usual kinds. `bellhop remove-strays` removes them.
+    A resync finds orphans of the kinds that profiles deploy, `bellhop resync --full` also of other
+    usual kinds. `bellhop delete orphans` deletes them.
     """
     from bellhop.fleet.overview import object_name
     from bellhop.fleet.strays import strays as found
@@ -436,4 +436,4 @@ def strays(namespace: str, cluster: str, form: str, *, headers: bool) -> None:
         }
         for each in found(here, key)
     )
-    output.present(_STRAYS, rows, form, nothing="No orphans found.", headers=headers)
+    output.present(_ORPHANS, rows, form, nothing="No orphans found.", headers=headers)

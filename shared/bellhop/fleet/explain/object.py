@@ -170,7 +170,7 @@ class _Story:
     def _sweep(self) -> str:
         waiting = self._results.waiting(str(self._key))
         if waiting.startswith("ask again"):
-            return f"`bellhop sweep {self._cluster}`: it finds objects without an event"
+            return f"`bellhop resync {self._cluster}`: it finds objects without an event"
         return waiting
 
     def _ago(self, sight: Sight) -> str:
@@ -269,7 +269,9 @@ class _Story:
     def _aggregated(self, source: EventSource, verdict: _Verdict) -> Link:
         """Tell what the source's aggregatedSelection makes of an object that matches."""
         kept, name = selection(self._here, self._cluster, source.name), source.name
-        cure = f"`bellhop sweep {self._cluster}`: the script is run after a resync of all its kinds"
+        cure = (
+            f"`bellhop resync {self._cluster}`: the script is run after a resync of all its kinds"
+        )
         if kept is None:
             said = f"{verdict.said}; its aggregatedSelection waits for a resync of all its kinds"
             return Link("source", name, "waits", said, cure)

@@ -212,7 +212,7 @@ class _Story:
             said = f"{key} does not serve {gvk}: EventSource '{source.name}' waits for its CRD"
             cure = (
                 f"install the CRD of {gvk} in {key}; it is looked for at each resync, or at once by"
-                f" `bellhop sweep {key}`"
+                f" `bellhop resync {key}`"
             )
             self._chain.add("object", "-", "waits", said, cure)
         if unserved:

@@ -96,8 +96,8 @@ def test_an_answer_becomes_one_sentence(code: str) -> None:
         pytest.param("AWS.SimpleQueueService.NonExistentQueue", "Temporary", id="no queue"),
         pytest.param("TransactionConflictException", "Busy", id="another writer"),
         pytest.param("ValidationException", "Invalid", id="not taken"),
-        pytest.param("AccessDeniedException", "Temporary", id="a right is missing"),
-        pytest.param("ExpiredTokenException", "Temporary", id="expired"),
+        pytest.param("AccessDeniedException", "CloudDenied", id="a right is missing"),
+        pytest.param("ExpiredTokenException", "CloudDenied", id="expired"),
         pytest.param("ResourceNotFoundException", "Temporary", id="no table"),
         pytest.param("KmsDisabled", "Temporary", id="no key"),
     ],
@@ -110,7 +110,7 @@ def test_the_code_decides(code: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        *((401, "Temporary"), (403, "Temporary"), (413, "TooLarge"), (418, "Temporary")),
+        *((401, "CloudDenied"), (403, "CloudDenied"), (413, "TooLarge"), (418, "Temporary")),
         *((429, "Throttled"), (500, "Unreachable"), (503, "Unreachable"), (0, "Temporary")),
     ],
 )

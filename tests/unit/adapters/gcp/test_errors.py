@@ -92,7 +92,7 @@ def test_every_status_of_grpc_is_mapped(status: grpc.StatusCode) -> None:
         ("DEADLINE_EXCEEDED", "Unreachable"),
         ("NOT_FOUND", "Temporary"),
         ("ALREADY_EXISTS", "Stale"),
-        ("PERMISSION_DENIED", "Temporary"),
+        ("PERMISSION_DENIED", "CloudDenied"),
         ("RESOURCE_EXHAUSTED", "Throttled"),
         ("FAILED_PRECONDITION", "Temporary"),
         ("ABORTED", "Busy"),
@@ -101,7 +101,7 @@ def test_every_status_of_grpc_is_mapped(status: grpc.StatusCode) -> None:
         ("INTERNAL", "Unreachable"),
         ("UNAVAILABLE", "Unreachable"),
         ("DATA_LOSS", "Unreachable"),
-        ("UNAUTHENTICATED", "Temporary"),
+        ("UNAUTHENTICATED", "CloudDenied"),
     ],
 )
 def test_the_status_decides(name: str, expected: str) -> None:
@@ -114,7 +114,7 @@ def test_the_status_decides(name: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        *((307, "Temporary"), (400, "Invalid"), (401, "Temporary"), (403, "Temporary")),
+        *((307, "Temporary"), (400, "Invalid"), (401, "CloudDenied"), (403, "CloudDenied")),
         *((404, "Temporary"), (408, "Unreachable"), (409, "Stale"), (412, "Stale")),
         *((413, "TooLarge"), (418, "Temporary"), (429, "Throttled"), (500, "Unreachable")),
         *((502, "Unreachable"), (503, "Unreachable"), (504, "Unreachable"), (599, "Unreachable")),
@@ -127,7 +127,7 @@ def test_the_status_of_http_decides(status: int, expected: str) -> None:
     assert translate(found, DOING).code == expected
 
 
-@pytest.mark.parametrize(("retryable", "expected"), [(True, "Unreachable"), (False, "Temporary")])
+@pytest.mark.parametrize(("retryable", "expected"), [(True, "Unreachable"), (False, "CloudDenied")])
 def test_tokens_that_may_come_in_a_moment_are_waited_for(expected: str, *, retryable: bool) -> None:
     """The machine's own source of them may be away; a key that was deleted stays so."""
     found = auth.RefreshError("secret", retryable=retryable)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""`bellhop window`: a cluster takes changes from one time to another, and is paused otherwise."""
+"""`bellhop set`: set what is no label or annotation of a cluster, as when it may be changed."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from bellhop.cli.options import state_option
 from bellhop.cli.output import say
 from bellhop.cli.session import installation
 
-_EXAMPLE = "bellhop window cluster prod/eu-1 --from '0 20 * * 5' --to '0 5 * * 1'"
+_EXAMPLE = "bellhop set maintenance-window prod/eu-1 --from '0 20 * * 5' --to '0 5 * * 1'"
 
 
-@click.group("window", cls=Group, examples=(_EXAMPLE,))
+@click.group("set", cls=Group, examples=(_EXAMPLE,))
 def command() -> None:
-    """Restrict changes of clusters to a maintenance window."""
+    """Set the maintenance windows of clusters."""
 
 
 @command.command(
-    "cluster",
+    "maintenance-window",
     cls=Command,
-    examples=(_EXAMPLE, "bellhop window cluster prod/eu-1 --clear"),
+    examples=(_EXAMPLE, "bellhop set maintenance-window prod/eu-1 --clear"),
 )
 @cluster_argument(required=True)
-@click.option("--from", "opens", metavar="CRON", help="When it becomes active, in UTC.")
-@click.option("--to", "closes", metavar="CRON", help="When it is paused again, in UTC.")
-@click.option("--clear", is_flag=True, help="Have it be active at any time.")
+@click.option("--from", "opens", metavar="CRON", help="When it opens, in UTC.")
+@click.option("--to", "closes", metavar="CRON", help="When it closes, in UTC.")
+@click.option("--clear", is_flag=True, help="Remove the window: the cluster may always change.")
 @state_option
-def cluster(key: str, opens: str | None, closes: str | None, *, clear: bool) -> None:
-    """Have a cluster be active from one time to another, and paused otherwise.
+def maintenance_window(key: str, opens: str | None, closes: str | None, *, clear: bool) -> None:
+    """Set the times at which a cluster may be changed; otherwise it is paused.
 
     Times are cron expressions of five fields: minute, hour, day of month, month, day of week.
     """

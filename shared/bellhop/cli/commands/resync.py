@@ -1,4 +1,4 @@
-"""`bellhop sweep`: look at clusters now, not when it is due."""
+"""`bellhop resync`: list the objects of clusters now, before it is due."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from bellhop.cli.options import state_option
 from bellhop.cli.output import count, say
 
 
-@click.command("sweep", cls=Command, examples=("bellhop sweep", "bellhop sweep prod/eu-1 --full"))
+@click.command(
+    "resync", cls=Command, examples=("bellhop resync", "bellhop resync prod/eu-1 --full")
+)
 @cluster_argument(required=False)
 @click.option("--full", is_flag=True, help="Evaluate all objects, not only those that changed.")
 @state_option

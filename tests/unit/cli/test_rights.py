@@ -1,0 +1,50 @@
+"""Credentials that lack a right in a cluster: a refusal, and no failure that may pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.fleet.installation import Installation
+from bellhop.model.record import Finding
+from infra.lab.cluster import Cluster
+from tests.unit.cli import fleet
+from tests.unit.cli.conftest import Bellhop
+from tests.unit.cli.registering import INGEST, limited
+
+CLUSTER = "default/workload"
+
+
+@pytest.fixture
+def narrow(
+    bellhop: Bellhop, here: Installation, kube: KubeClient, source_cluster: Cluster, tmp_path: Path
+) -> Path:
+    """The example deployed to a cluster whose credentials only read Services; its kubeconfig."""
+    fleet.populate(here)
+    rules = [{"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list"]}]
+    path = limited(kube, source_cluster, tmp_path, rules)
+    words = ("register", "cluster", CLUSTER, "--kubeconfig", str(path), "--no-forwarder")
+    done = bellhop(*words)
+    assert done.exit_code == 0, done.output
+    finding = Finding("stray", "p", "u", "v1", fleet.now())
+    here.records.findings.put(CLUSTER, fleet.POLICY._replace(name="orphan"), finding)
+    # Objects that are as they were applied are not asked about.
+    assert bellhop("redeploy", fleet.PROFILE).exit_code == 0
+    return path
+
+
+def test_a_missing_right_is_a_refusal(bellhop: Bellhop, narrow: Path) -> None:
+    """Each command that calls the cluster exits with 1, and quotes what is forbidden."""
+    register = f"register cluster {CLUSTER} --kubeconfig {narrow} {' '.join(INGEST)}"
+    for line, said in (
+        ("doctor", "may not"),
+        (f"diff {fleet.PROFILE}", "forbidden"),
+        (f"delete orphans --cluster {CLUSTER}", "forbidden"),
+        (register, "its credentials lack rights"),
+    ):
+        done = bellhop(*line.split())
+
+        assert done.exit_code == 1, f"{line}: {done.output}"
+        assert said in done.output, line
