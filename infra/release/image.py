@@ -9,6 +9,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bellhop.engine.pods import IMAGE
@@ -19,7 +20,6 @@ from infra.release.checkout import Checkout
 _SOURCES = ("infra/forwarder", "shared/bellhop")
 _DOCKERFILE = "infra/forwarder/Dockerfile"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-_MIRRORS = ("BASE", "PIP_INDEX_URL")
 
 
 def archive_name(checkout: Checkout) -> str:
@@ -32,15 +32,14 @@ def archive_name(checkout: Checkout) -> str:
 def forwarder_image(checkout: Checkout) -> bytes:
     """Build the image of the commit for the architecture of this machine, as an OCI archive.
 
-    The same base and commit make the same bytes. The variables BASE and PIP_INDEX_URL replace the
-    base image and the package index, for networks that reach only mirrors.
+    The same base and commit make the same bytes. The variable BASE replaces the base image, for
+    networks that reach only a mirror.
 
     Raises:
         MissingError: buildah is not on PATH.
         PermanentError: buildah cannot build it, for example without the base image's registry.
     """
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with _store() as folder:
         context, layout = folder / "context", folder / "layout"
         with tarfile.open(fileobj=io.BytesIO(checkout.archive(_SOURCES))) as opened:
             opened.extractall(context, filter="data")
@@ -60,6 +59,20 @@ def forwarder_image(checkout: Checkout) -> bytes:
         return tarred(files, checkout.time)
 
 
+@contextmanager
+def _store() -> Iterator[Path]:
+    """Make a folder for a build, of which nothing is left."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        try:
+            yield folder
+        finally:
+            # Without root, files of the base image belong to users that only buildah may act as.
+            command = ("buildah", *_storage(folder), "rmi", "--all", "--force")
+            with suppress(OSError):
+                subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - no shell
+
+
 def _storage(folder: Path) -> tuple[str, ...]:
     """Return options by which nothing of a build stays on the machine."""
     return (
@@ -69,9 +82,9 @@ def _storage(folder: Path) -> tuple[str, ...]:
 
 
 def _arguments() -> Iterator[str]:
-    for name in _MIRRORS:
-        if value := os.environ.get(name):
-            yield f"--build-arg={name}={value}"
+    # Build arguments stand in the image's history: no credentials may be among them.
+    if base := os.environ.get("BASE"):
+        yield f"--build-arg=BASE={base}"
 
 
 def _run(*command: str) -> None:

@@ -32,7 +32,7 @@ def figures(page: str, pattern: str) -> tuple[str, ...]:
             r"compared with the same calls made bare \| `latency` \| quiet: p50 (\d+ ms)",
             "[{}]",
         ),
-        ("forwarder.md", r"\| memory \| (\d+ MiB) ", "a forwarder of {},"),
+        ("forwarder.md", r"\| memory \| (\d+ MiB) ", "a forwarder ({} of memory),"),
     ],
 )
 def test_is_what_the_page_says(page: str, pattern: str, words: str) -> None:

@@ -93,8 +93,8 @@ class Gauges(Collector):
         self._pool = ThreadPoolExecutor(len(self._parts), thread_name_prefix="metrics")
 
     def close(self) -> None:
-        """Wait for what is being read, and read nothing more."""
-        self._pool.shutdown(cancel_futures=True)
+        """Read nothing more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def collect(self) -> Iterator[Metric]:
         """Yield what could be read in time, and which parts could."""

@@ -14,6 +14,7 @@ from typing import Any
 from bellhop import __version__
 from bellhop.engine.wiring import NAME, NAMESPACE, forwarder_rights
 from bellhop.errors import InvalidError
+from bellhop.model.identity import MANAGER
 
 IMAGE = f"{NAME}:{__version__}"
 """What `infra/forwarder/Dockerfile` is built as, where no registry is named."""
@@ -27,6 +28,7 @@ AUDIENCE = "https://bellhop.example.com"
 MOUNTED = "/var/run/secrets/bellhop.dev/token"
 """Where the forwarder finds that token."""
 
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _TOKEN_SECONDS = 3600
 _CONTAINER = "forwarder"
 _RING, _HEALTH, _USER = 8443, 8080, 65532
@@ -65,6 +67,15 @@ def image_of(deployment: Mapping[str, Any]) -> str:
     """Return the image that a Deployment of the forwarder has; empty if it is none of ours."""
     containers = deployment["spec"]["template"]["spec"]["containers"]
     return next((str(each["image"]) for each in containers if each["name"] == _CONTAINER), "")
+
+
+def applied_by(deployment: Mapping[str, Any]) -> str:
+    """Return which tool but Bellhop applies a Deployment, server-side or as kubectl does; or ""."""
+    metadata = deployment["metadata"]
+    for each in metadata.get("managedFields") or ():
+        if each.get("operation") == "Apply" and each.get("manager") != MANAGER:
+            return str(each.get("manager"))
+    return "kubectl apply" if _LAST_APPLIED in (metadata.get("annotations") or {}) else ""
 
 
 def _service() -> dict[str, Any]:

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.engine.classifying import carry
-from bellhop.engine.pods import IMAGE, forwarder_manifests, image_of
+from bellhop.engine.pods import IMAGE, applied_by, forwarder_manifests, image_of
 from bellhop.engine.wiring import (
     NAME,
     NAMESPACE,
@@ -62,7 +62,6 @@ from bellhop.fleet.unwiring import (
     twin,
 )
 from bellhop.model.gvk import Resource
-from bellhop.model.identity import MANAGER
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.record import Cluster, Issuer
 from bellhop.ports.store import ABSENT
@@ -390,15 +389,15 @@ class _Attempt:
             return forwarder_rights()
         manifests = self._spec.manifests(self._image)
         [self._image] = (image_of(each) for each in manifests if each["kind"] == DEPLOYMENT.kind)
-        if self._image == IMAGE and there is None:
+        status = (there or {}).get("status") or {}
+        if self._image == IMAGE and not status.get("availableReplicas"):
             self._warnings.append(_NO_REGISTRY)
         return manifests
 
     def _decide_to_install(self) -> bool:
-        """Leave a Deployment that another field manager applies, as a GitOps tool does.
+        """Leave a Deployment that another tool applies.
 
-        Without the right to read it, a new cluster is refused for that, and a renewal installs
-        nothing.
+        If it cannot be read, only a forwarder that this cluster has already is left as it is.
         """
         if self._spec.install is not None:
             return self._spec.install
@@ -406,9 +405,14 @@ class _Attempt:
         if there is None:
             return True
         if not there:
-            return self._old is None
-        managers = there["metadata"].get("managedFields", [])
-        return any(each.get("manager") == MANAGER for each in managers)
+            return not (self._old and "path" in self._old.forwarder) or self._moves()
+        tool = applied_by(there)
+        if tool and self._spec.image and self._spec.image != image_of(there):
+            self._warnings.append(
+                f"the image is not changed: '{tool}' applies the forwarder's Deployment; change it"
+                " there, or give --install"
+            )
+        return not tool
 
     def _deployment(self) -> Mapping[str, Any] | None:
         """Read the forwarder's Deployment; None if it is not there, empty if nobody may look."""

@@ -13,6 +13,7 @@ import pytest
 from click.testing import Result
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.cli.sveltos.references import Reference
 from bellhop.model.document import dump, read_documents
 from tests.fakes.sveltos import definition, wait_until_served
 
@@ -279,6 +280,57 @@ def test_a_cluster_of_cluster_api_becomes_one_that_is_registered(
     [file] = written(tmp_path / "fleet").values()
     assert (file[0]["kind"], file[0]["apiVersion"]) == ("SveltosCluster", LIB)
     assert file[0]["spec"] == {"kubeconfigName": "east-kubeconfig"}
+
+
+def test_of_two_clusters_of_one_name_the_second_is_refused(imported: Import) -> None:
+    """One of Cluster API and one of Sveltos may have the same name; here it means one cluster."""
+    twin = an_object("Cluster", "east", namespace="default")
+    twin["apiVersion"] = "cluster.x-k8s.io/v1beta1"
+    secret = a_holder("east-kubeconfig", "Secret", value=KUBECONFIG)
+    report = imported(*a_cluster(), twin, secret, code=1)
+
+    assert [each["result"] for each in report["objects"][:2]] == ["imported", "refused"]
+    assert "register one of them by hand" in report["objects"][1]["notes"][0]
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        an_object("Classifier", "c", [1]),
+        an_object("Classifier", "c", {"classifierLabels": [{"key": ["a"]}]}),
+        an_object("SveltosCluster", "c", namespace="default", labels=["a"]),
+        an_object("SveltosCluster", "c", namespace="default", labels={"a": ["b"]}),
+    ],
+    ids=["a spec that is a list", "a label of lists", "labels that are a list", "a list as label"],
+)
+def test_a_malformed_object_keeps_no_other_from_being_imported(
+    imported: Import, malformed: dict[str, Any]
+) -> None:
+    """It is refused by its name, and the others are there."""
+    report = imported(malformed, *a_cluster(), code=1)
+    results = {each["name"]: each["result"] for each in report["objects"]}
+
+    assert results == {"c": "refused", "east": "imported"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "fits"),
+    [
+        ("web", "web", True),
+        ("web", "webs", False),
+        ("{{ .a }}-web", "x-web", True),
+        ("a{{ .b }}a", "a", False),
+        ("a{{ .b }}a", "aa", True),
+        ("{{ .a }}-{{ .b }}-c", "x-y-z-c", True),
+        ("{{ .a }}-{{ .b }}-c", "x-c", False),
+        ("{{.a}}" * 30 + "x", "y" * 200, False),
+    ],
+)
+def test_a_template_fits_what_it_may_be_rendered_as(pattern: str, name: str, fits: bool) -> None:  # noqa: FBT001
+    """However many actions it has, at the cost of one look."""
+    reference = Reference("Secret", "default", pattern)
+
+    assert reference.fits("default", name, ()) is fits
 
 
 def test_only_holders_that_are_named_are_taken(imported: Import) -> None:

@@ -15,6 +15,7 @@ from kubernetes.dynamic import DynamicClient
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.engine.pods import IMAGE as DEFAULT_IMAGE
+from bellhop.engine.pods import applied_by
 from bellhop.engine.wiring import NAME, NAMESPACE
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import GVK
@@ -22,6 +23,7 @@ from infra.lab.cluster import Cluster
 from tests.unit.cli.registering import INGEST, KEY, SECRET, entries, limited, rules_of_the_how_to
 
 Bellhop = Callable[..., Result]
+DEPLOYMENT = GVK("apps", "v1", "Deployment")
 FORWARDER = {"Deployment": "apps/v1", "Service": "v1", "NetworkPolicy": "networking.k8s.io/v1"}
 IMAGE = "registry.example.com/bellhop-forwarder:1"
 
@@ -62,6 +64,11 @@ def test_installs_the_forwarder_by_default(register: Bellhop, kube: KubeClient) 
     assert f"image {DEFAULT_IMAGE}\n" in result.stdout
     assert "has no registry: load it into the cluster's nodes" in result.stderr
     assert "warning: no forwarder is in the cluster" not in result.stderr
+    assert "has no registry" in register(*INGEST).stderr
+    deployment = kube.get(DEPLOYMENT, NAMESPACE, NAME)
+    assert deployment is not None
+    status = {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2}
+    kube.merge_status({**deployment, "status": status}, uid=deployment["metadata"]["uid"])
     assert "has no registry" not in register(*INGEST).stderr
 
 
@@ -79,7 +86,11 @@ def test_an_image_for_all_clusters_is_set_once(
 def test_leaves_a_forwarder_that_another_tool_applies(
     register: Bellhop, kube: KubeClient, kubeconfig: Path
 ) -> None:
-    """A renewal changes nothing of the Deployment that a GitOps tool applies, unless asked to."""
+    """A renewal changes nothing of the Deployment that a GitOps tool applies, unless asked to.
+
+    Nor where Bellhop has deployed it before.
+    """
+    register("--image", IMAGE, *INGEST)
     printed = register("--print-manifests", "--image", IMAGE, *INGEST).stdout
     _apply_as("gitops", yaml.safe_load_all(printed), kubeconfig)
     before = installed(kube)
@@ -87,8 +98,23 @@ def test_leaves_a_forwarder_that_another_tool_applies(
 
     assert result.exit_code == 0, result.output
     assert installed(kube) == before
-    assert "installed" not in result.stdout
+    assert "  installed" not in result.stdout
+    assert "the image is not changed: 'gitops' applies the forwarder's Deployment" in result.stderr
     assert f"image {IMAGE}2\n" in register(*INGEST, "--install", "--image", f"{IMAGE}2").stdout
+
+
+def test_knows_which_tool_applies_a_deployment() -> None:
+    """By server-side apply, or as kubectl does; a restart or a scale is none."""
+    restarted = {"manager": "kubectl-rollout", "operation": "Update"}
+    ours = {"manager": "bellhop", "operation": "Apply"}
+    flux = {"manager": "kustomize-controller", "operation": "Apply"}
+    last = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+
+    assert applied_by({"metadata": {}}) == ""
+    assert applied_by({"metadata": {"managedFields": [ours, restarted]}}) == ""
+    assert applied_by({"metadata": {"managedFields": [ours, flux]}}) == "kustomize-controller"
+    by_kubectl = {"metadata": {"managedFields": [ours], "annotations": last}}
+    assert applied_by(by_kubectl) == "kubectl apply"
 
 
 def _apply_as(manager: str, manifests: Iterable[dict[str, Any]], kubeconfig: Path) -> None:
@@ -147,6 +173,11 @@ def test_installs_nothing_without_the_rights(
     path = limited(kube, source_cluster, tmp_path, rules)
     taken = register("--install", *INGEST, path=path)
     assert taken.exit_code == 0, taken.stderr
+    path = limited(kube, source_cluster, tmp_path, narrow)
+    direct = register("--direct", *INGEST, path=path)
+    assert direct.exit_code == 0, direct.stderr
+    without_any = register(*INGEST, path=path)
+    assert without_any.exit_code == 1, without_any.stdout
 
 
 @pytest.mark.parametrize("last", ["ClusterRole", "Namespace", "RoleBinding", *FORWARDER])

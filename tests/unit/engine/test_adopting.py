@@ -257,10 +257,11 @@ SVELTOS = {
 OURS = {"manager": "bellhop", "operation": "Apply"}
 
 
-def test_what_sveltos_deploys_is_refused_until_it_is_released() -> None:
-    """The sentence names Sveltos' profile, and what to do there or here."""
+@pytest.mark.parametrize("always", [False, True])
+def test_what_sveltos_deploys_is_refused_until_it_is_released(always: bool) -> None:  # noqa: FBT001
+    """The sentence names Sveltos' profile, and what to do; no setting overrides it."""
     with pytest.raises(SveltosDeploysError) as caught:
-        meet(Apply(wanted(), None), there(**SVELTOS), always=False)
+        meet(Apply(wanted(), None), there(**SVELTOS), always=always)
 
     assert str(caught.value) == (
         "cannot apply Deployment 'shop/web': Sveltos deploys it for its ClusterProfile 'web';"
@@ -290,18 +291,14 @@ def test_what_sveltos_deploys_no_more_is_a_profiles(metadata: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(
-    ("desired", "always"),
+    "desired",
     [
-        pytest.param(wanted("true"), False, id="by the annotation"),
-        pytest.param(wanted(force=True), False, id="by force"),
-        pytest.param(wanted(), True, id="by the setting"),
+        pytest.param(wanted("true"), id="by the annotation"),
+        pytest.param(wanted(force=True), id="by force"),
     ],
 )
-def test_what_sveltos_deploys_is_taken_over_where_that_is_asked(
-    desired: Desired,
-    always: bool,  # noqa: FBT001 - pytest gives it
-) -> None:
+def test_what_sveltos_deploys_is_taken_over_where_that_is_asked(desired: Desired) -> None:
     """As when the management cluster is lost, and nobody can release anything."""
-    step = meet(Apply(desired, None), there(**SVELTOS), always=always)
+    step = meet(Apply(desired, None), there(**SVELTOS), always=False)
 
     assert step == Apply(desired, None, "there")

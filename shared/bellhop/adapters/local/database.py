@@ -27,7 +27,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from bellhop.adapters.local.failures import translate
-from bellhop.errors import InvalidError, MissingError, PermanentError
+from bellhop.errors import BellhopError, InvalidError, MissingError, PermanentError
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
 _BUSY_SECONDS = 10.0
@@ -167,13 +167,15 @@ class Database:
         This object can write nothing within the block.
         """
         self.rows("PRAGMA query_only = ON")
-        self.rows("BEGIN")
         try:
+            self.rows("BEGIN")
             # The first read fixes the moment.
             self.rows(_HEADER)
             yield
         finally:
-            self.rows("ROLLBACK")
+            # SQLite ends the transaction by itself after some errors, such as that of a full disk.
+            with suppress(BellhopError):
+                self.rows("ROLLBACK")
             self.rows("PRAGMA query_only = OFF")
 
     def change(self) -> int:

@@ -17,6 +17,7 @@ from bellhop.cli.sveltos.hub import CLUSTER_API, SVELTOS, Hub, place_of
 from bellhop.cli.sveltos.references import Reference, needs_hub, references
 from bellhop.errors import InvalidError
 from bellhop.fleet.declared_clusters import DeclaredCluster, kubeconfig_of
+from bellhop.model.classifier import Classifier
 from bellhop.model.core import without_server_fields
 from bellhop.model.document import Document, InvalidDocuments
 from bellhop.model.kinds import Secret
@@ -130,15 +131,32 @@ def _clusters(hub: Hub, documents: Iterable[Document]) -> Iterator[Converted]:
     """Convert clusters, each with its Secret; labels of Classifiers are theirs to set again."""
     found = list(documents)
     classified = {
-        (each.get("key"), each.get("value"))
+        label
         for document in found
         if document.data["kind"] == "Classifier"
-        for each in (document.data.get("spec") or {}).get("classifierLabels") or ()
-        if isinstance(each, dict)
+        for label in _classifier_labels(document)
     }
+    names: set[tuple[str, str]] = set()
     for document in found:
-        if _is_cluster(document.data):
-            yield _cluster(hub, document, classified)
+        if not _is_cluster(document.data):
+            continue
+        converted = _cluster(hub, document, classified)
+        place = converted.namespace, converted.name
+        if place in names:
+            twin = "a Cluster and a SveltosCluster have this name; register one of them by hand"
+            converted = Converted(CLUSTER, *place, (), (twin,))
+        names.add(place)
+        yield converted
+
+
+def _classifier_labels(document: Document) -> Collection[tuple[str, str]]:
+    """Return the labels that a Classifier sets; none if it is refused, which is said elsewhere."""
+    try:
+        [found] = declarations([document])
+    except InvalidError:
+        return ()
+    assert isinstance(found, Classifier)
+    return found.labels.items()
 
 
 def _cluster(hub: Hub, document: Document, classified: Collection[tuple[Any, Any]]) -> Converted:
@@ -161,12 +179,15 @@ def _declared(
     """Return the document that registers a cluster, and notes on what it lacks."""
     manifest = _clean(data)
     metadata, notes = manifest["metadata"], []
+    known = [list(each) for each in classified]
     if manifest["kind"] == "Cluster":
         manifest |= {"apiVersion": f"lib.{SVELTOS}/v1beta1", "kind": CLUSTER}
         manifest["spec"] = {"kubeconfigName": f"{metadata['name']}-kubeconfig"}
         notes.append("a Cluster of Cluster API; its spec is not used")
     labels = metadata.get("labels") or {}
-    left = {key: value for key, value in labels.items() if (key, value) not in classified}
+    if not isinstance(labels, dict):
+        return manifest, notes
+    left = {key: value for key, value in labels.items() if [key, value] not in known}
     if left != labels:
         metadata["labels"] = left
         keys = ", ".join(sorted(labels.keys() - left.keys()))

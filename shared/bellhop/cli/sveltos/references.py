@@ -96,5 +96,18 @@ def _mappings(field: str, data: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _fits(pattern: str, text: str) -> bool:
-    parts = map(re.escape, _ACTION.split(pattern))
-    return re.fullmatch(".*".join(parts), text, re.DOTALL) is not None
+    """Say whether a template may be rendered as a text; each action may write anything."""
+    first, *rest = _ACTION.split(pattern)
+    if not rest:
+        return text == first
+    *middle, last = rest
+    at = len(first)
+    if not (text.startswith(first) and text.endswith(last) and at + len(last) <= len(text)):
+        return False
+    for part in middle:
+        # The first place is the best one: whatever fits later fits after it, too.
+        found = text.find(part, at, len(text) - len(last))
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True

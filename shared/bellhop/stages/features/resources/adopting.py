@@ -57,7 +57,7 @@ def meet(step: Apply, there: Mapping[str, Any] | None, *, always: bool) -> Apply
     """Decide how an object is written, now that it is known what is there.
 
     What bears marks, be they Sveltos' own, a profile has made, and it is the claims that tell
-    whose it is. By `always` all else is adopted, as Sveltos does.
+    whose it is. By `always` all else is adopted, as Sveltos does, but not what Sveltos deploys.
 
     Raises:
         NotOursError: somebody else made it, and nobody asked that it be adopted.
@@ -69,13 +69,13 @@ def meet(step: Apply, there: Mapping[str, Any] | None, *, always: bool) -> Apply
     if step.life == life:
         return step
     asked = adoption(step.wanted)
-    adopts = asked or step.wanted.how.force or always
+    wished = asked or step.wanted.how.force
     if _is_a_profiles(there):
-        if _is_deployed_by_sveltos(there) and not adopts:
+        if _is_deployed_by_sveltos(there) and not wished:
             raise SveltosDeploysError(_not_released(step.wanted, there))
         return replace(step, life=life, adopted=adopted_from(there))
     maker = _maker(there)
-    if adopts:
+    if wished or always:
         return Adopt(step.wanted, step.held, life, maker, for_good=asked == "own")
     raise NotOursError(_refusal(step.wanted, maker))
 
