@@ -9,7 +9,7 @@ from rich.console import Console
 
 COMMAND = "make demo"
 
-_WIDTH = 92
+_WIDTH = 124
 _FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
@@ -21,6 +21,7 @@ def terminal() -> Console:
         width=_WIDTH,
         file=io.StringIO(),
         force_terminal=True,
+        force_interactive=False,  # A spinner would leave each of its turns.
         color_system="truecolor",
     )
 

@@ -114,7 +114,7 @@ def test_carries_a_service_to_the_other_cluster_and_takes_it_away(
     )
 
     told = fleet.do("show", "events")
-    for word in ("rang", "matched", "rendered", "applied"):
+    for word in ("changed", "matched", "rendered", "applied"):
         assert word in told
 
 
