@@ -11,6 +11,7 @@ from tests.benchmarks.figures import benchmarks, percentile, spread, wants_clust
 
 
 @pytest.mark.timed
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", benchmarks())
 def test_runs(
     name: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]

@@ -22,6 +22,9 @@ from tests.cli.conftest import House
 from tests.cli.test_commands import CHANGING, READING, STDIN, populate, tell_of_waiting
 from tests.unit.cli import fleet
 
+# Dozens of commands, each a process of its own.
+pytestmark = pytest.mark.timeout(300)
+
 ROOT = Path(__file__).parents[2]
 POLICIES = ROOT / "terraform/modules/aws/policies"
 PAGE = (ROOT / "docs/reference/aws-permissions.md").read_text()

@@ -20,6 +20,9 @@ from tests.flow.conftest import EXAMPLES, Flow, until
 from tests.flow.test_examples import POLICY, SERVICE, service
 from tests.flow.test_renewing import knock
 
+# Each command of a page is a process of its own.
+pytestmark = pytest.mark.timeout(300)
+
 HOW_TO = Path(__file__).parents[2] / "docs/how-to"
 NAMESPACE = GVK("", "v1", "Namespace")
 SOURCE = "fleet/source"
