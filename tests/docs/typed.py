@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -19,22 +20,39 @@ from bellhop.cli.main import cli
 _BLOCK = re.compile(r"^```(\w+) ?([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
+_LOOKS = ("diff", "get", "show", "status")
+_PATIENCE = 20
+"""Seconds."""
+
+
 def type_page(page: str, folder: Path) -> None:
-    """Type a page in a folder, which is the current one; each command is compared."""
-    said = {"": "", "error": ""}
-    compared = 0
+    """Type a page in a folder, which is the current one; each command is compared.
+
+    A command that only looks is typed again until it shows what the page says: a reader's hands
+    are slower than the work that goes on meanwhile.
+    """
+    said, compared = {"": "", "error": ""}, 0
+    arguments: list[str] = []
     for language, mark, body in _BLOCK.findall(page):
         if language == "bash":
             program, *arguments = shlex.split(body)
             assert program == "bellhop"
-            result = CliRunner().invoke(cli, arguments)
-            said = {"": result.stdout, "error": result.stderr}
+            said = _say(arguments)
         elif mark.startswith("file="):
             path = folder / mark.removeprefix("file=")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(body)
         elif language not in {"sh", "hcl"}:
             compared += 1
-            assert body.strip() in said[mark], said
+            deadline = time.monotonic() + _PATIENCE
+            while body.strip() not in said[mark]:
+                assert arguments[0] in _LOOKS, said
+                assert time.monotonic() < deadline, said
+                said = _say(arguments)
 
     assert compared == page.count("\nbellhop ")
+
+
+def _say(arguments: list[str]) -> dict[str, str]:
+    result = CliRunner().invoke(cli, arguments)
+    return {"": result.stdout, "error": result.stderr}

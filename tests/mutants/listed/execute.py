@@ -632,13 +632,13 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/adopting.py",
-        "    if adopts:\n",
+        "    if wished or always:\n",
         "    if step:\n",
         "What others made is taken over unasked.",
     ),
     Mutant(
         "stages/features/resources/adopting.py",
-        "        if _is_deployed_by_sveltos(there) and not adopts:\n",
+        "        if _is_deployed_by_sveltos(there) and not wished:\n",
         "        if not step:\n",
         "Sveltos and Bellhop both deploy an object.",
     ),

@@ -73,11 +73,17 @@ def meet(step: Apply, there: Mapping[str, Any] | None, *, always: bool) -> Apply
     if _is_a_profiles(there):
         if _is_deployed_by_sveltos(there) and not wished:
             raise SveltosDeploysError(_not_released(step.wanted, there))
-        return replace(step, life=life, adopted=adopted_from(there))
+        return written_over(step, there)
     maker = _maker(there)
     if wished or always:
         return Adopt(step.wanted, step.held, life, maker, for_good=asked == "own")
     raise NotOursError(_refusal(step.wanted, maker))
+
+
+def written_over(step: Apply, there: Mapping[str, Any]) -> Apply:
+    """Return the step that writes to an object that a profile made."""
+    life = str((there.get("metadata") or {}).get("uid") or "")
+    return replace(step, life=life, adopted=adopted_from(there))
 
 
 def left(step: Remove | Release, there: Mapping[str, Any]) -> Remove | Release:

@@ -16,7 +16,7 @@ from bellhop.model.record import Action, Change
 from bellhop.ports.kube import Kube, Manifest
 from bellhop.stages.claim import Claims, taken_from
 from bellhop.stages.comparing import OWNERSHIP_ONLY, compare
-from bellhop.stages.features.resources.adopting import SveltosDeploysError, left, meet
+from bellhop.stages.features.resources.adopting import SveltosDeploysError, left, meet, written_over
 from bellhop.stages.features.resources.planning import (
     Adopt,
     Apply,
@@ -54,7 +54,7 @@ class Preview:
             try:
                 meant, why = meet(step, there, always=self._always), ""
             except SveltosDeploysError as error:
-                meant, why = meet(step, there, always=True), str(error)
+                meant, why = written_over(step, there or {}), str(error)
             with unquoted(doing, secret=each.secret):
                 change = self._applied(kube, work, brought, meant, there)
             return _not_yet(change, why) if why else change
