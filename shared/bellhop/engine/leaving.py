@@ -34,8 +34,6 @@ def departing(catalog: Catalog, profile: Profile) -> tuple[str, ...]:
     Deregistering a cluster concerns that cluster alone: neither it nor what was made of its events
     is among them. Nor is what removes nothing: a dry run, and `LeavePolicies`.
     """
-    if profile.leaves_policies or profile.sync == "DryRun":
-        return ()
     declared: EventTrigger | ClusterProfile | None
     if profile.trigger:
         if profile.cluster not in catalog.clusters:
@@ -43,7 +41,8 @@ def departing(catalog: Catalog, profile: Profile) -> tuple[str, ...]:
         declared = catalog.triggers.get(profile.trigger)
     else:
         declared = catalog.profiles.get(profile.name)
-    if declared and declared.sync == "DryRun":
+    last = declared or profile
+    if last.leaves_policies or "DryRun" in (last.sync, profile.sync):
         return ()
     there = (each for each in profile.matched if each in catalog.clusters)
     return tuple(each for each in there if declared is None or not _wants(catalog, profile, each))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from bellhop.engine.naming import profile_kind
-from bellhop.errors import BellhopError, MissingError
+from bellhop.errors import BellhopError, MissingError, TemporaryError
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
 from bellhop.messages import Apply
@@ -60,8 +60,14 @@ def now(
     Raises:
         MissingError: there is no such profile, or it has nothing to do with the cluster.
         PermanentError: its newest inputs fail.
+        TemporaryError: it was applied, and no worker has read it yet.
     """
     found = [each.profile for each in overview.statuses(here) if each.profile.name == profile]
+    if not found and profile in here.catalogs.known().profiles:
+        raise TemporaryError(
+            f"cannot determine yet what profile '{profile}' would change: it was just applied, and"
+            " no worker has read it; repeat the command"
+        )
     if not found:
         raise MissingError(
             f"cannot determine what profile '{profile}' would change: there is none of that name;"
@@ -80,8 +86,7 @@ def now(
     if cluster and not goes:
         raise MissingError(
             f"cannot determine what profile '{profile}' would change in '{cluster}': it does not"
-            " select"
-            " that cluster, and has nothing there"
+            " select that cluster, and has nothing there"
         )
     for number, key in enumerate(goes, start=1):
         begin(key, number, len(goes))

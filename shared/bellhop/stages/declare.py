@@ -32,6 +32,7 @@ from bellhop.records.removals import Rule
 from bellhop.settings import Settings
 from bellhop.stages.choosing import Choosing
 from bellhop.stages.consequences import Consequences
+from bellhop.stages.endings import note_endings
 from bellhop.stages.removals import Removals
 from bellhop.stages.transfer import ReportTransfer
 
@@ -157,6 +158,7 @@ class Declare:
                 raise MissingError(f"cannot delete {kind} '{shown}': there is none")
         before = self._catalogs.known()
         pending = self._begin(keys)
+        note_endings(self._records, before, keys)
         held = self._hold(before, {DeclarationKey(*key): None for key in keys}, "deleted")
         for key in keys:
             self._records.manifests.delete(*key)

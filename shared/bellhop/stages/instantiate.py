@@ -93,7 +93,10 @@ class Instantiation:
         worker may have read newer ones meanwhile, and have found nothing to write.
         """
         self._rest(message)
+        name = profile_name(message.trigger, message.cluster, message.object)
         for _ in range(_RETRIES):
+            # Before the catalog: see `endings`.
+            found = self._writer.found(message.trigger, message.cluster, name)
             catalog = self._catalogs.current()
             trigger = catalog.triggers.get(message.trigger)
             if trigger and self._is_paused(catalog, trigger, message.cluster):
@@ -107,8 +110,6 @@ class Instantiation:
                 return
             if not message.object:
                 self._fan_out(catalog, trigger, message)
-            name = profile_name(message.trigger, message.cluster, message.object)
-            found = self._writer.found(message.trigger, message.cluster, name)
             inputs = self._inputs(catalog, trigger, message)
             if found and inputs.made(found.value):
                 return
@@ -196,8 +197,7 @@ class Instantiation:
                     found,
                     message,
                     note,
-                    trigger.sync if trigger else "Continuous",
-                    deleted=trigger is None,
+                    trigger,
                     undeclared=source is None,
                 )
             assert source is not None

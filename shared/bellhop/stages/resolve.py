@@ -55,13 +55,14 @@ class Resolution:
 
     def _resolve(self, message: Resolve) -> None:
         for _ in range(_RETRIES):
+            # Before the catalog: see `endings`.
+            found = self._writer.found("", "", message.profile)
             catalog = self._catalogs.current()
             declared = catalog.profiles.get(message.profile)
-            found = self._writer.found("", "", message.profile)
             with noting(self._records, message, "", "") as note:
                 note.context = {"profile": message.profile}
                 if declared is None:
-                    made = self._writer.withdraw(found, message, note, deleted=True)
+                    made = self._writer.withdraw(found, message, note, None)
                 elif declared.paused:
                     made = self._pause(found, note)
                 else:

@@ -21,8 +21,8 @@ from bellhop.engine.leaving import departing, is_declared_for
 from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError
 from bellhop.messages import Apply, Instantiate, Publisher, Resolve
-from bellhop.model.kinds import ConfigMap, Secret
-from bellhop.model.record import NO_OBJECT, Content, Profile, Reading, Sync, empty
+from bellhop.model.kinds import ConfigMap, EventTrigger, Secret
+from bellhop.model.record import NO_OBJECT, Content, Profile, Reading, empty
 from bellhop.model.rendering import Rendering
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
@@ -196,28 +196,28 @@ class Writer:
         found: Found,
         message: Origin,
         note: Note,
-        sync: Sync = "Continuous",
+        declared: EventTrigger | None,
         *,
-        deleted: bool,
         undeclared: bool = False,
     ) -> bool:
         """Have a profile leave all clusters; False if another writer was quicker.
 
         What a trigger that is tried dry makes no more stays where it is until that trigger is
-        not. What is `deleted` while it is tried dry leaves all as it is, and owns it no more. What
-        is deleted, or `undeclared` by now, stays while its removal is held.
+        not. What is no longer `declared` while it is tried dry leaves all as it is, and owns it no
+        more. What is not declared, or in `undeclared` clusters by now, stays while its removal is
+        held. How it leaves is what the trigger says now, and last said if it was deleted.
         """
         if found is None:
             return True
         old, token = found.value, found.token
-        if deleted or undeclared:
+        if declared is None or undeclared:
             made = self._undeclared(old)
             if made is not None:
                 return made
         # What a worker noted whose head lost, or who died, is to be left with all others.
         noted = self._records.departures.of(place(old))
         leaving = tuple(sorted({*old.destinations, *noted}))
-        unchanged = old.leaves_unchanged or (deleted and old.sync == "DryRun")
+        unchanged = old.leaves_unchanged or (declared is None and old.sync == "DryRun")
         new = replace(
             old,
             contents=(),
@@ -231,7 +231,8 @@ class Writer:
             paused=False,
             generated=(),
             reads=(),
-            sync=sync,
+            sync=declared.sync if declared else "Continuous",
+            leaves_policies=declared.leaves_policies if declared else old.leaves_policies,
             pinned=False,
             made_at=None,
             recipe={},

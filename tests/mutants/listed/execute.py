@@ -711,16 +711,28 @@ MUTANTS = [
         "What would have been done is kept once it is.",
     ),
     Mutant(
-        "stages/instantiate.py",
-        'trigger.sync if trigger else "Continuous",\n',
+        "stages/writer.py",
+        'declared.sync if declared else "Continuous",\n',
         '"Continuous",\n',
         "What a trigger that is tried dry makes no more is withdrawn.",
     ),
     Mutant(
         "stages/writer.py",
-        'old.leaves_unchanged or (deleted and old.sync == "DryRun")',
+        'old.leaves_unchanged or (declared is None and old.sync == "DryRun")',
         "old.leaves_unchanged",
         "What is deleted while it is tried dry is withdrawn.",
+    ),
+    Mutant(
+        "stages/declare.py",
+        "        note_endings(self._records, before, keys)\n",
+        "",
+        "A deletion ends as profiles say that have not heard how they are to end.",
+    ),
+    Mutant(
+        "stages/writer.py",
+        "declared.leaves_policies if declared else old.leaves_policies",
+        "old.leaves_policies",
+        "A match ends as was declared before.",
     ),
     Mutant(
         "stages/features/resources/step.py",

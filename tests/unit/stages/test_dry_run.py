@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bellhop.errors import MissingError, TemporaryError
 from bellhop.fleet.previewing import noted, now
 from bellhop.messages import Apply
 from bellhop.model.gvk import GVK
@@ -409,3 +410,18 @@ def test_what_changed_hands_meanwhile_is_known_once_it_is_meant(
     assert outcome(fleet)[0] == "FailedNonRetriable"
     assert "profile 'other' of tier 50 has it" in outcome(fleet)[1]
     assert [each["data"] for each in east.objects(CONFIG)] == [{"v": "other"}]
+
+
+def test_a_profile_that_was_just_applied_is_not_missing(fleet: Fleet) -> None:
+    """It is asked for again in a moment; one of another name never is."""
+    fleet.register("east", env="production")
+    fleet.apply(join(profile(), holder("own", config("a"))))
+    here = fleet.installation()
+
+    with pytest.raises(TemporaryError, match="it was just applied, and no worker has read it"):
+        list(now(here, "own"))
+    with pytest.raises(MissingError, match="there is none of that name"):
+        list(now(here, "other"))
+
+    fleet.pump()
+    assert [each.change.action for each in now(here, "own")] == ["No Action"]
