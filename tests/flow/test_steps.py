@@ -84,6 +84,33 @@ def test_profiles_come_and_go_in_their_order(flow: Flow, tmp_path: Path) -> None
     assert found(flow, "steps-apps") == ["", ""]
 
 
+def test_a_profile_stays_until_its_successor_is_deployed(flow: Flow, tmp_path: Path) -> None:
+    """Their common object keeps its uid, in each cluster.
+
+    It takes seconds: commands start as processes of their own, and each change is waited for in
+    both clusters.
+    """
+    apply(flow, tmp_path, profile("steps-v1", config("steps-v") + "---\n" + config("steps-v1")))
+    until("the former is there", lambda: found(flow, "steps-v1") == ["1", "1"], patience=_PATIENCE)
+    key = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "steps-v")
+    uids = [(user.get(key) or {})["metadata"]["uid"] for user in (flow.source, flow.destination)]
+
+    bad = config("steps-v", "2") + "---\n" + config("steps-v2").replace("'1'", "[1]")
+    apply(flow, tmp_path, profile("steps-v2", bad, "transitionFrom: [steps-v1]"))
+    flow.stand.do("delete", "clusterprofile", "steps-v1")
+    until("it stays", lambda: "by transitionFrom ClusterProfile 'steps-v2'" in flow.failures())
+    assert found(flow, "steps-v1") == ["1", "1"]
+
+    good = config("steps-v", "2")
+    apply(flow, tmp_path, profile("steps-v2", good, "transitionFrom: [steps-v1]"))
+    until("the former is gone", lambda: found(flow, "steps-v1") == ["", ""], patience=_PATIENCE)
+    assert found(flow, "steps-v") == ["2", "2"]
+    kept = [(user.get(key) or {})["metadata"]["uid"] for user in (flow.source, flow.destination)]
+    assert kept == uids
+    flow.stand.do("delete", "clusterprofile", "steps-v2")
+    until("all is gone", lambda: found(flow, "steps-v") == ["", ""], patience=_PATIENCE)
+
+
 def test_a_roll_out_stops_at_the_cluster_that_fails(flow: Flow, tmp_path: Path) -> None:
     """The other cluster keeps what it has until the first one is mended; then both follow.
 

@@ -39,7 +39,7 @@ _NEAR = {
     "stages/metrics": "check_metrics",
     "engine/checking": "checks",
     "fleet/redeploying": "checks giving_up",
-    "stages/claim": "ownership failures overlap",
+    "stages/claim": "ownership transitions failures overlap",
     "stages/work": "dry_run giving_up once reloading",
     "stages/execute": (
         "phases giving_up paused_clusters checks order order_races turns dry_run outcomes holding"
@@ -115,6 +115,7 @@ _NEAR = {
     "stages/subscribing": "subscribing",
     "stages/granting": "role_requests role_request_races",
     "stages/revoking": "revoking revoking_races",
+    "stages/transitions": "transitions",
     "engine/leaving": "revoking",
     "stages/order": "order order_races named_profiles revoking_races revoking",
     "stages/turns": "turns turn_races paused_clusters",

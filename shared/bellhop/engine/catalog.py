@@ -392,6 +392,20 @@ class Catalog:
         triggers = (each.after for each in self.triggers.values())
         return frozenset(place for each in (*self.after.values(), *triggers) for place in each)
 
+    def successors(self, place: str, cluster: str) -> tuple[str, ...]:
+        """Return the places of users' own profiles that replace one in a cluster, by name.
+
+        A dry run replaces nothing.
+        """
+        found = (self.profiles[each] for each in self._replacing.get(place, ()))
+        there = (each for each in found if each.sync != "DryRun" and self.selects(each, cluster))
+        return tuple(sorted(each.rule for each in there))
+
+    @cached_property
+    def _replacing(self) -> Mapping[str, list[str]]:
+        """Users' own profiles that replace each."""
+        return turned({place: each.replaces for place, each in self.profiles.items()})
+
     def _names(self, profile: ClusterProfile, found: Cluster) -> bool:
         """Say whether a user's own profile selects or names a cluster itself."""
         return (

@@ -95,6 +95,7 @@ def _stopped(profile: Profile) -> dict[str, Any]:
     asked = {
         "maxUpdate": profile.rollout.share,
         "dependsOn": [each.rpartition("/")[2] for each in profile.rollout.after],
+        "transitionFrom": [each.rpartition("/")[2] for each in profile.rollout.replaces],
         "continueOnError": profile.rollout.continues,
         "maxConsecutiveFailures": profile.rollout.most_failures,
     }

@@ -19,16 +19,19 @@ from bellhop.engine.allowing import refuse_placed, refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.charts.placing import Desired as Release
 from bellhop.engine.charts.placing import desired as desired_release
+from bellhop.engine.files import contents_for
 from bellhop.engine.generating import Generation, Maker, draft_profile
 from bellhop.engine.naming import GENERATED_NAMESPACE, instance_name
 from bellhop.engine.origin import instance_labels
-from bellhop.engine.referring import referred, shown
+from bellhop.engine.referring import placed, referred, shown
+from bellhop.engine.tarball import Folder
 from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet import advising, generated, permitted
 from bellhop.fleet.trial import Trial, Tried, objects
 from bellhop.gotemplate import Limits
 from bellhop.model.chart import RELEASE
 from bellhop.model.document import Document
+from bellhop.model.file_ref import ref_name, shown_url
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.kinds import (
     ClusterProfile,
@@ -46,6 +49,8 @@ from bellhop.stages.features.resources.planning import Desired, desired, plan
 
 if TYPE_CHECKING:
     from bellhop.stages.features.resources.building import Building
+
+NO_FILES: Mapping[str, Folder] = {}
 
 _FEATURES: tuple[FeatureName, ...] = ("Resources", "Kustomize")
 """Those that bring objects which are known without a cluster."""
@@ -80,7 +85,8 @@ class Generated(Struct, frozen=True):
 class Rehearsal:
     """One trigger and one cluster with events, from files.
 
-    By `quoting` errors and verdicts say all, values of Secrets included.
+    By `quoting` errors and verdicts say all, values of Secrets included. `files` are those of URLs
+    and Flux sources, by what a profile calls these.
     """
 
     def __init__(
@@ -92,7 +98,9 @@ class Rehearsal:
         settings: Settings,
         *,
         quoting: bool = False,
+        files: Mapping[str, Folder] = NO_FILES,
     ) -> None:
+        self._files = files
         self._settings = settings
         self._quoting = quoting
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
@@ -279,24 +287,50 @@ class Rehearsal:
         """Return contents as they are rendered for a cluster: its own, or what is Local.
 
         Raises:
-            MissingError: the files of one are not on this machine.
+            MissingError: nobody gave the files of one.
         """
-        for each in done.contents:
-            if each.files:
-                raise MissingError(
-                    f"cannot render {each.ref}: its files are elsewhere, and 'bellhop render' reads"
-                    " those of this machine; deploy it with syncMode: DryRun to see what it makes"
-                )
         cluster, resources = self._readable(done, destination)
         there = tuple(
-            engine.deploy_time(
-                self._built(each, cluster, resources), cluster, resources, limits=self._limits
-            )
-            for each in done.contents
-            if each.how.local == local and not each.chart
+            engine.deploy_time(each, cluster, resources, limits=self._limits)
+            for content in done.contents
+            if content.how.local == local and not content.chart
+            for each in self._whole(done, content, cluster, resources)
         )
         refuse_rendered(self.trigger, there)
         return there
+
+    def _whole(
+        self,
+        done: Generation,
+        content: Content,
+        cluster: Mapping[str, Any],
+        resources: Mapping[str, dict[str, Any]],
+    ) -> tuple[Content, ...]:
+        """Return a content with what its files hold, or its kustomization builds."""
+        if content.files is None:
+            return (self._built(content, cluster, resources),)
+        ref, files = self._given(done, content.files.field, cluster)
+        named = replace(content, ref=ref)
+        if named.kustomization:
+            return (self._built(named, cluster, resources, files),)
+        return contents_for(named, files, {}, cluster, resources, self._limits)
+
+    def _given(
+        self, done: Generation, field: str, cluster: Mapping[str, Any]
+    ) -> tuple[str, Folder]:
+        """Return what the files of a field are called for a cluster, and the files."""
+        readings = [each for each in done.reads if each.field == field]
+        (reading,) = placed(readings, cluster, self._limits)
+        ref = ref_name(reading.kind, reading.namespace, reading.name)
+        name = f"{reading.kind}/{reading.namespace}/{reading.name}"
+        if reading.address:
+            ref = name = shown_url(reading.address.url)
+        if ref not in self._files:
+            raise MissingError(
+                f"cannot render {ref}: its files are elsewhere; give a local copy, as in --files"
+                f" '{name}=PATH', or deploy it with syncMode: DryRun to see what it makes"
+            )
+        return ref, self._files[ref]
 
     def _releases(self, done: Generation, destination: str, profile: Profile) -> Iterator[Release]:
         """Yield the releases that a cluster would get.
@@ -330,7 +364,11 @@ class Rehearsal:
         return cluster, referred(reads, cluster, read, self._limits)
 
     def _built(
-        self, content: Content, cluster: Mapping[str, Any], resources: Mapping[str, dict[str, Any]]
+        self,
+        content: Content,
+        cluster: Mapping[str, Any],
+        resources: Mapping[str, dict[str, Any]],
+        files: Folder | None = None,
     ) -> Content:
         """Return a content with what its kustomization builds, by the kubectl of this machine."""
         if content.kustomization is None:
@@ -344,7 +382,12 @@ class Rehearsal:
             from bellhop.stages.features.resources.building import Building  # noqa: PLC0415
 
             self._building = Building(KubectlKustomizations(), self._limits, SystemClock())
-        return self._building.built(content, cluster, resources)
+        found = None
+        if files is not None:
+            from bellhop.stages.files import Found  # noqa: PLC0415 - as above
+
+            found = Found(content.ref, "local", files, {})
+        return self._building.built(content, cluster, resources, found)
 
 
 def _refuse_rivals(wanted: Sequence[Desired]) -> None:

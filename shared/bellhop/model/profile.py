@@ -1,5 +1,6 @@
 """ClusterProfile and Profile: which add-ons belong on which clusters."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from pydantic import Field
@@ -153,7 +154,15 @@ class ClusterProfile(Declaration):
     @property
     def after(self) -> tuple[str, ...]:
         """The places of the profiles that it comes after in each cluster."""
-        named = tuple(dict.fromkeys(self.asked.depends_on))
+        return self._places(self.asked.depends_on)
+
+    @property
+    def replaces(self) -> tuple[str, ...]:
+        """The places of the profiles whose objects it takes over."""
+        return self._places(self.asked.transition_from)
+
+    def _places(self, names: Iterable[str]) -> tuple[str, ...]:
+        named = tuple(dict.fromkeys(names))
         return tuple(f"{self.namespace}/{each}" for each in named) if self.namespace else named
 
     @property
@@ -165,6 +174,7 @@ class ClusterProfile(Declaration):
             after=self.after,
             share=self.asked.share,
             reloads=self.asked.reloader,
+            replaces=self.replaces,
         )
 
 

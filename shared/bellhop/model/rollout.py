@@ -15,7 +15,8 @@ class Rollout(Struct, frozen=True):
     in a row nothing is tried again by itself; 0 is without an end. In each cluster it comes `after`
     other profiles, by their names; one that is `awaited` has others come after it. A `share` of its
     clusters changes at a time: a number of them, or a percentage. One that `reloads` restarts its
-    workloads when what they read of ConfigMaps and Secrets changes.
+    workloads when what they read of ConfigMaps and Secrets changes. It `replaces` other profiles:
+    it takes their objects over, and they stay in a cluster until it is deployed there.
     """
 
     continues: bool = False
@@ -24,11 +25,12 @@ class Rollout(Struct, frozen=True):
     awaited: bool = False
     share: str = ""
     reloads: bool = False
+    replaces: tuple[str, ...] = ()
 
     @property
     def ordered(self) -> bool:
         """Say whether it is brought in an order with others."""
-        return self.awaited or bool(self.after)
+        return self.awaited or bool(self.after) or bool(self.replaces)
 
     @property
     def paced(self) -> bool:

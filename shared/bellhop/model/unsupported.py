@@ -29,13 +29,7 @@ _TRIGGER = {
 NOT_YET: dict[str, dict[str, str]] = {
     "EventSource": {},
     "EventTrigger": {f"spec.{field}": sentence for field, sentence in _TRIGGER.items()},
-    "ClusterProfile": {
-        **{f"spec.{field}": sentence for field, sentence in _ADDONS.items()},
-        "spec.transitionFrom": (
-            "a profile does not stay until another one is deployed in its place; leave the field"
-            " out, and label clusters for both while they change"
-        ),
-    },
+    "ClusterProfile": {f"spec.{field}": sentence for field, sentence in _ADDONS.items()},
     "ClusterSet": {},
     "Set": {},
     "Classifier": {},

@@ -1,5 +1,7 @@
 """Who may apply an object: one profile owns it in a cluster, the lower tier wins.
 
+A profile that replaces the owner, by `transitionFrom`, wins whatever the tiers.
+
     owner: first ──second takes it──► owner: second, to tell: first ──told──► owner: second
     owner: first ──gives it up──► nobody, to tell: those who wait ──told──► no record
 
@@ -48,9 +50,9 @@ class Claims:
     def take(self, cluster: str, key: Identity, profile: Profile, *, free: bool = False) -> Taken:
         """Own an object from now on, and tell who loses it.
 
-        An owner of the same tier keeps what it has, as in Sveltos; whoever does not get the
-        object is remembered and told when it is given up. Where it is probably `free`, a write
-        finds out, and not a read before it.
+        An owner of the same tier keeps what it has, as in Sveltos, unless it is replaced; whoever
+        does not get the object is remembered and told when it is given up. Where it is probably
+        `free`, a write finds out, and not a read before it.
 
         Raises:
             ConflictError: a profile of the same or a lower tier has it.
@@ -72,7 +74,7 @@ class Claims:
                     if mine != owner or tell:
                         self._put(cluster, key, mine, token)
                     return Taken(new=False, disputed=bool(mine.waiting))
-                if profile.tier < owner.tier:
+                if self._wins(cluster, profile, owner):
                     loser = (owner.trigger, owner.source, owner.profile)
                     mine = _owned(profile, owner)
                     mine = replace(
@@ -101,7 +103,9 @@ class Claims:
             ConflictError: a profile of the same or a lower tier has it.
         """
         found = self._records.owners.get(cluster, key)
-        if found and taken_from(profile.name, found) and profile.tier >= found.value.tier:
+        if not found or not taken_from(profile.name, found):
+            return
+        if not self._wins(cluster, profile, found.value):
             raise _refused(cluster, key, profile, found.value)
 
     def owner(self, cluster: str, key: Identity) -> Kept[Owner] | None:
@@ -151,6 +155,18 @@ class Claims:
             return True
         raise StaleError(f"cannot give up '{key}' in '{cluster}': other writers keep winning")
 
+    def _wins(self, cluster: str, profile: Profile, owner: Owner) -> bool:
+        """Return whether a profile takes an object from another one that owns it.
+
+        Not from one that replaces it: both would take the object back without end.
+        """
+        if owner.profile not in profile.rollout.replaces and profile.tier >= owner.tier:
+            return False
+        head = self._records.profiles.head(owner.trigger, owner.source, owner.profile)
+        there = head is not None and cluster in head.value.destinations
+        # An owner that leaves the cluster keeps nothing: two may replace each other in turns.
+        return not (head and there and profile.name in head.value.rollout.replaces)
+
     def _put(self, cluster: str, key: Identity, owner: Owner, token: str) -> None:
         """Write who owns an object, tell whom it concerns, and strike out that it was told.
 
@@ -176,10 +192,13 @@ def taken_from(profile: str, owner: Kept[Owner] | None) -> bool:
 
 
 def _refused(cluster: str, key: Identity, profile: Profile, owner: Owner) -> ConflictError:
+    why = f"profile '{owner.profile}' of tier {owner.tier} has it"
+    cure = f"give '{profile.shown}' a lower tier than {owner.tier}, or remove one of the two"
+    if profile.tier < owner.tier:
+        why = f"profile '{owner.profile}' has it, and replaces '{profile.shown}' by transitionFrom"
+        cure = "have only one of the two select the cluster"
     return ConflictError(
-        f"cannot apply {key.kind} '{key.namespace}/{key.name}' to '{cluster}':"
-        f" profile '{owner.profile}' of tier {owner.tier} has it; give"
-        f" '{profile.shown}' a lower tier than {owner.tier}, or remove one of the two"
+        f"cannot apply {key.kind} '{key.namespace}/{key.name}' to '{cluster}': {why}; {cure}"
     )
 
 

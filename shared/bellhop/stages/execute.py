@@ -60,6 +60,7 @@ from bellhop.stages.order import Order
 from bellhop.stages.pauses import Pauses
 from bellhop.stages.revoking import Revoking
 from bellhop.stages.titles import Titles
+from bellhop.stages.transitions import Transitions
 from bellhop.stages.turns import Turns
 from bellhop.stages.watch import Watching
 from bellhop.stages.work import Work, is_done_once
@@ -113,6 +114,7 @@ class Execute:
         self._turns = Turns(records, publisher)
         self._granting = Granting(records, publisher)
         self._revoking = Revoking(catalogs)
+        self._transitions = Transitions(catalogs, publisher)
         self._builds = tools.kustomizations is not None
         self._features = make_features(
             records, access, publisher, settings, hands=hands, tools=tools
@@ -201,6 +203,7 @@ class Execute:
             note.context = {"profile": profile.shown, "trigger": profile.trigger}
             try:
                 self._revoking.refuse_early(work)
+                self._transitions.refuse_early(work)
                 if not work.only_hosts:
                     self._order.refuse_early(work)
                     self._turns.refuse_early(work)

@@ -125,7 +125,7 @@ class Order:
                 " select the cluster, too"
             )
         inventory = self._records.inventories.get(cluster, head.value.name)
-        if kept and _stands(kept.value, head.value, inventory.value if inventory else None):
+        if kept and stands(kept.value, head.value, inventory.value if inventory else None):
             return ""
         return f"it comes after {kind} '{first}', which is not done there as it is now"
 
@@ -186,7 +186,7 @@ def is_done(work: Work) -> bool:
     return work.outcome.value.phase == "Provisioned" and all(each.digest for each in held)
 
 
-def _stands(outcome: Outcome, profile: Profile, inventory: Inventory | None) -> bool:
+def stands(outcome: Outcome, profile: Profile, inventory: Inventory | None) -> bool:
     """Say whether a profile was brought as it is now, and nothing of that is in doubt.
 
     What is brought once is done by that, whatever changes later.

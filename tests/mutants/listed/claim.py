@@ -7,8 +7,8 @@ from tests.mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         "stages/claim.py",
-        "if profile.tier < owner.tier:",
-        "if profile.tier <= owner.tier:",
+        "profile.rollout.replaces and profile.tier >= owner.tier:",
+        "profile.rollout.replaces and profile.tier > owner.tier:",
         "An owner of the same tier loses what it has.",
     ),
     Mutant(
@@ -98,5 +98,35 @@ MUTANTS = [
         "                    if mine != owner or tell:\n",
         "                    if mine != owner:\n",
         "Who comes to an object that a dead worker took tells nobody for it.",
+    ),
+    Mutant(
+        "stages/claim.py",
+        "return not (head and there and profile.name in head.value.rollout.replaces)",
+        "return True",
+        "A profile takes an object back from the one that replaces it, without end.",
+    ),
+    Mutant(
+        "stages/claim.py",
+        "there = head is not None and cluster in head.value.destinations",
+        "there = head is not None",
+        "Of two profiles that replace each other neither can leave.",
+    ),
+    Mutant(
+        "stages/transitions.py",
+        "profile.trigger or profile.leaves_policies:\n            return\n",
+        "profile.trigger:\n            return\n",
+        "A profile that removes nothing waits for its successor.",
+    ),
+    Mutant(
+        "stages/transitions.py",
+        "            self._records.waiting.put(work.cluster.key, each, follower(profile))\n",
+        "            self._records.waiting.get(work.cluster.key, each, profile.name)\n",
+        "A profile is not removed once its successor is deployed.",
+    ),
+    Mutant(
+        "stages/transitions.py",
+        "        self._let_take(work, missing)\n",
+        "",
+        "A successor that was in conflict does not take the objects of a profile that leaves.",
     ),
 ]

@@ -159,9 +159,10 @@ def test_what_is_refused_is_not_written_and_says_where_and_why(
     imported: Import, tmp_path: Path
 ) -> None:
     """Each field with its line; the other objects are written."""
-    signed = {"transitionFrom": {"name": "x"}, "nonsense": 1}
+    signed = {"signatureVerification": {"provider": "cosign"}}
+    chart = {"repositoryURL": "https://charts.example.com", "chartName": "web", **signed}
     report = imported(
-        a_profile("signed", **signed),
+        a_profile("signed", helmCharts=[chart], nonsense=1),
         an_object("ClusterPromotion", "stages"),
         a_profile(),
         a_holder("web"),
@@ -170,7 +171,7 @@ def test_what_is_refused_is_not_written_and_says_where_and_why(
 
     why = notes(report)
     assert "hub.yaml, document 1, line" in why["signed"]
-    assert "items[0].spec.transitionFrom: a profile does not stay until" in why["signed"]
+    assert "helmCharts[0].signatureVerification: signatures of charts are not" in why["signed"]
     assert "unknown field 'nonsense'" in why["signed"]
     assert "write a ClusterProfile for each stage" in why["stages"]
     assert [each["result"] for each in report["objects"]] == ["refused", "refused"] + [

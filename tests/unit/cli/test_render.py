@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import Result
+
+from tests.unit.adapters.kustomize.conftest import kubectl
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "docs/examples"
@@ -33,6 +36,8 @@ spec:
   selector: {app: db}
   ports: [{port: 5432}]
 """
+__all__ = ["kubectl"]
+
 POLICY = """
 apiVersion: lib.projectsveltos.io/v1beta1
 kind: EventSource
@@ -598,16 +603,102 @@ def test_one_of_several_triggers_is_chosen_by_its_name(
     assert "--trigger names none" in bellhop(*asked).output
 
 
+def remote(tmp_path: Path, ref: str) -> tuple[str, ...]:
+    """Write a trigger with files that are elsewhere; return what its rendering begins with."""
+    text = POLICY.replace("{kind: ConfigMap, namespace: default, name: per-cluster}", ref)
+    (tmp_path / "policy.yaml").write_text(text)
+    chosen = ("--cluster", "prod/eu-1,env=production", "--destination", "prod/eu-2,dep=eng")
+    return ("render", "-f", str(tmp_path / "policy.yaml"), *chosen)
+
+
+AT_URL = "{remoteURL: {url: 'https://files.example/web.yaml', template: true}}"
+IN_FLUX = "{kind: GitRepository, namespace: flux, name: web, path: here}"
+MADE = """apiVersion: v1
+kind: ConfigMap
+metadata: {name: made, namespace: default}
+data: {of: '{{ .Cluster.metadata.name }}'}
+"""
+
+
 def test_files_that_are_elsewhere_are_told(bellhop: Bellhop, services: str, tmp_path: Path) -> None:
     """Nothing is downloaded by who only looks."""
-    at = "{remoteURL: {url: 'https://files.example/web.yaml'}}"
-    text = POLICY.replace("{kind: ConfigMap, namespace: default, name: per-cluster}", at)
-    (tmp_path / "policy.yaml").write_text(text)
-    result = bellhop(
-        *("render", "-f", str(tmp_path / "policy.yaml"), "--object", services),
-        *("--cluster", "prod/eu-1,env=production", "--destination", "prod/eu-2,dep=eng"),
-    )
+    result = bellhop(*remote(tmp_path, AT_URL), "--object", services)
 
     assert result.exit_code == 1
     assert "cannot render https://files.example/web.yaml" in result.stderr
-    assert "syncMode: DryRun" in result.stderr
+    assert "--files 'https://files.example/web.yaml=PATH'" in result.stderr
+    result = bellhop(*remote(tmp_path, IN_FLUX), "--object", services)
+    assert "--files 'GitRepository/flux/web=PATH'" in result.stderr
+
+
+def test_a_local_copy_is_rendered_for_a_url(
+    bellhop: Bellhop, services: str, tmp_path: Path
+) -> None:
+    """Its templates have what each cluster gives them."""
+    (tmp_path / "web").write_text(MADE)
+    given = f"https://me:secret@files.example/web.yaml={tmp_path / 'web'}"
+    result = bellhop(*remote(tmp_path, AT_URL), "--object", services, "--files", given)
+
+    assert result.exit_code == 0, result.stderr
+    assert "from https://files.example/web.yaml, web.yaml" in result.stdout
+    assert "of: eu-2" in result.stdout
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_local_copy_is_rendered_for_a_flux_source(
+    bellhop: Bellhop, services: str, tmp_path: Path, *, packed: bool
+) -> None:
+    """A folder or an archive of it; what Git has in it does not count."""
+    folder = tmp_path / "copy"
+    for name in ("here/made.yaml", "other/not.yaml", ".git/config.yaml", "here/.git/x.yaml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(MADE.replace("made", Path(name).stem))
+    archive = tmp_path / "copy.tgz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(folder / "here/made.yaml", "here/made.yaml")
+    given = f"GitRepository/flux/web={archive if packed else folder}"
+    shown = ("--show", "manifests", "--files", given)
+    result = bellhop(*remote(tmp_path, IN_FLUX), "--object", services, *shown)
+
+    assert result.exit_code == 0, result.stderr
+    assert "from GitRepository flux/web, here/made.yaml" in result.stdout
+    assert "name: not" not in result.stdout
+    assert "name: x" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        pytest.param("web.yaml", "write URL=PATH, or KIND/NAMESPACE/NAME=PATH", id="no pair"),
+        pytest.param("ConfigMap/a/b=x", "with Bucket, GitRepository, OCIRepository", id="a kind"),
+        pytest.param("https://a/b=none", "cannot read 'none': No such file", id="no file"),
+        pytest.param("https://a/b=", "write URL=PATH", id="no path"),
+    ],
+)
+def test_a_local_copy_that_cannot_be_read_is_told(
+    bellhop: Bellhop, services: str, tmp_path: Path, given: str, sentence: str
+) -> None:
+    result = bellhop(*remote(tmp_path, AT_URL), "--object", services, "--files", given)
+
+    assert result.exit_code != 0
+    assert sentence in result.stderr
+
+
+def test_a_local_copy_is_built_for_a_kustomization(
+    bellhop: Bellhop, services: str, tmp_path: Path, kubectl: Path
+) -> None:
+    """By the kubectl of this machine, as where it is deployed."""
+    del kubectl
+    folder = tmp_path / "copy/here"
+    folder.mkdir(parents=True)
+    (folder / "kustomization.yaml").write_text("resources: [made.yaml]\nnamePrefix: built-\n")
+    (folder / "made.yaml").write_text(MADE)
+    asked = remote(tmp_path, "{kind: ConfigMap, namespace: default, name: per-cluster}")
+    text = (tmp_path / "policy.yaml").read_text()
+    field = f"  oneForEvent: false\n  kustomizationRefs: [{IN_FLUX}]\n"
+    (tmp_path / "policy.yaml").write_text(text.replace("  oneForEvent: false\n", field))
+    given = f"GitRepository/flux/web={tmp_path / 'copy'}"
+    result = bellhop(*asked, "--object", services, "--show", "manifests", "--files", given)
+
+    assert result.exit_code == 0, result.stderr
+    assert "name: built-made" in result.stdout

@@ -519,13 +519,13 @@ def test_what_a_profile_refers_to_must_be_there(fleet: Fleet) -> None:
     """A ConfigMap that is missing, and one without a tarball; one that is optional need not be."""
     fleet.apply(kustomized())
     fleet.pump()
-    assert error(fleet) == (
+    assert said(fleet) == (
         "cannot find ConfigMap default/kust that kustomizationRefs names; apply it, or mark the"
         " ref optional"
     )
     fleet.apply(holder("kust", config("a")))
     fleet.pump()
-    assert error(fleet) == (
+    assert said(fleet) == (
         "cannot use ConfigMap default/kust in kustomizationRefs: it has no entry"
         " 'kustomize.tar.gz'; make one with `tar -czf kustomize.tar.gz -C FOLDER .` and `kubectl"
         " create configmap NAME --from-file=kustomize.tar.gz`"
@@ -533,6 +533,42 @@ def test_what_a_profile_refers_to_must_be_there(fleet: Fleet) -> None:
     fleet.apply(kustomized("q", refs="[{kind: ConfigMap, name: none, optional: true}]"))
     fleet.pump()
     assert outcome(fleet, "q").phase == "Provisioned"
+
+
+@pytest.mark.parametrize(
+    "ref",
+    [
+        pytest.param("", id="the tarball"),
+        pytest.param(
+            "path: base, valuesFrom: [{kind: ConfigMap, namespace: default, name: none}]",
+            id="values",
+        ),
+    ],
+)
+def test_a_kustomization_that_lacks_something_fails_alone(
+    fleet: Fleet, east: FakeKube, ref: str
+) -> None:
+    """Manifests are deployed; what was built before stays, and follows once it can be built."""
+    manifests = "policyRefs: [{kind: ConfigMap, name: plain, namespace: default}]"
+    fleet.apply(holder("plain", config("plain", "v: '1'")), packed("kust", files()))
+    fleet.apply(kustomized(more=manifests))
+    fleet.pump()
+    assert data(east) == {"apps/web": "1", "default/plain": "1"}
+
+    fleet.apply(kustomized(ref=ref, more=manifests))
+    if not ref:
+        fleet.declare.delete([("ConfigMap", "default", "kust")])
+    fleet.apply(holder("plain", config("plain", "v: '2'")))
+    fleet.pump()
+    assert data(east) == {"apps/web": "1", "default/plain": "2"}
+    assert phases(fleet) == {"Resources": "Provisioned", "Kustomize": "FailedNonRetriable"}
+    assert error(fleet) == ""
+
+    fleet.apply(packed("kust", files("v: '3'")), holder("none", "{}"))
+    fleet.apply(kustomized(more=manifests))
+    fleet.pump()
+    assert data(east) == {"apps/web": "3", "default/plain": "2"}
+    assert outcome(fleet).phase == "Provisioned"
 
 
 def test_what_is_from_a_secret_is_built_and_not_quoted(fleet: Fleet, east: FakeKube) -> None:
@@ -551,8 +587,8 @@ def test_what_is_from_a_secret_is_built_and_not_quoted(fleet: Fleet, east: FakeK
     )
     bare = packed("kust", files(), kind="Secret").replace("addons.projectsveltos.io/", "")
     fleet.apply(bare)
-    fleet.pump()
-    assert "unsupported secret type 'cluster-profile'" in error(fleet)
+    again(fleet)
+    assert "unsupported secret type 'cluster-profile'" in said(fleet)
 
 
 def test_values_of_secrets_are_in_no_name_and_no_sentence(fleet: Fleet, east: FakeKube) -> None:

@@ -92,6 +92,13 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
 @click.option(
     "--download", is_flag=True, help="Download the Helm charts that are in no archive of --chart."
 )
+@click.option(
+    "--files",
+    "local",
+    multiple=True,
+    metavar="URL|KIND/NAMESPACE/NAME=PATH",
+    help="A folder, tar.gz or manifest with the files of a remoteURL or a Flux source.",
+)
 @click.option("--show-secrets", is_flag=True, help="Let errors quote what stands in Secrets.")
 @click.option("--force", is_flag=True, help="Take all objects as matching: evaluate no source.")
 @click.option(
@@ -123,6 +130,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     destinations: Sequence[str],
     archives: Sequence[str],
     download: bool,
+    local: Sequence[str],
     show: str,
     form: str,
     recursive: bool,
@@ -135,7 +143,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     trigger's source is evaluated on the objects, and what it generates is printed: each profile,
     its instantiated ConfigMaps and Secrets, and for each destination what would be applied.
     Helm renders charts, without a cluster and, unless --download is given, without a network.
-    A trigger with files at URLs or in sources of Flux is refused: they are not read.
+    Files at URLs and in sources of Flux are not downloaded: --files names a local copy of each.
     """
     if (template is None) == (not paths):
         raise click.UsageError("name a TEMPLATE, or with -f the manifests of a trigger")
@@ -148,6 +156,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("a trigger needs --object and --cluster")
     if data is not None:
         raise click.UsageError("--data goes with TEMPLATE; a trigger has its own variables")
+    from bellhop.adapters.files.local_files import local_files
     from bellhop.cli.reading import declarations, documents, files, last_of_each
     from bellhop.fleet.rehearsal import Rehearsal
     from bellhop.settings import read
@@ -162,6 +171,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         [_cluster(each) for each in destinations],
         read(os.environ),
         quoting=show_secrets,
+        files=local_files(local),
     )
     _warn(rehearsal.hints())
     judged = rehearsal.judge(documents(files(objects, recursive=recursive)), force=force)

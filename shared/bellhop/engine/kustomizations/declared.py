@@ -12,7 +12,7 @@ from bellhop.engine.event_time import Event, Find, Holder, held_values
 from bellhop.engine.files import ref_of
 from bellhop.engine.instantiate import Ref, missing, refuse_type, resolve
 from bellhop.engine.own_contents import own_texts, ref_contents
-from bellhop.errors import InvalidError, MissingError
+from bellhop.errors import InvalidError, MissingError, PermanentError
 from bellhop.gotemplate import Limits
 from bellhop.model.addon import KustomizationSource
 from bellhop.model.held_text import HeldText
@@ -32,23 +32,39 @@ def own_kustomizations(
 ) -> Iterator[Content]:
     """Yield the kustomizations of a user's own profile, whose texts are for deploy time.
 
-    `clusters` are its destinations as templates see them.
+    `clusters` are its destinations as templates see them. A kustomization that lacks something
+    says so when it is deployed: the profile's manifests and charts do not depend on it.
+    """
+    for each in sources:
+        try:
+            yield from list(_own(each, clusters, find, limits))
+        except PermanentError as error:
+            lacking = Content(str(each.ref), "", missing=str(error), how=each.ref.how)
+            yield replace(lacking, kustomization=each.kustomization)
+
+
+def _own(
+    source: KustomizationSource,
+    clusters: Sequence[Mapping[str, Any]],
+    find: Find,
+    limits: Limits,
+) -> Iterator[Content]:
+    """Yield what one kustomization is to each of its clusters.
 
     Raises:
         PermanentError: as `own_contents` does.
     """
-    for each in sources:
-        field = f"{each.kustomization.field}.valuesFrom"
-        read = partial(_held_substitutes, field=field)
-        values = own_texts(Substitute, each.values, clusters, find, limits, field, read)
-        whole = _with_values(each.kustomization, values)
-        if each.ref.files:
-            yield _unread(whole, str(each.ref), each.ref)
-            continue
-        packed = partial(_packed, whole)
-        for content in ref_contents(each.ref, clusters, find, limits, whole.field, packed):
-            # One that is missing to some clusters is a kustomization, too.
-            yield content if content.kustomization else replace(content, kustomization=whole)
+    field = f"{source.kustomization.field}.valuesFrom"
+    read = partial(_held_substitutes, field=field)
+    values = own_texts(Substitute, source.values, clusters, find, limits, field, read)
+    whole = _with_values(source.kustomization, values)
+    if source.ref.files:
+        yield _unread(whole, str(source.ref), source.ref)
+        return
+    packed = partial(_packed, whole)
+    for content in ref_contents(source.ref, clusters, find, limits, whole.field, packed):
+        # One that is missing to some clusters is a kustomization, too.
+        yield content if content.kustomization else replace(content, kustomization=whole)
 
 
 def event_kustomizations(event: Event) -> Iterator[Content]:
