@@ -40,6 +40,10 @@ class Delete(Command):
 @click.command(
     "delete",
     cls=Delete,
+    usage=(
+        "-f FILE|DIR|- [OPTIONS]",
+        "KIND [NAMESPACE/]NAME... [OPTIONS]",
+    ),
     examples=(
         "bellhop delete -f triggers/",
         "bellhop delete eventtrigger service-network-policy",
@@ -49,10 +53,16 @@ class Delete(Command):
 )
 @click.argument("kind", required=False, shell_complete=complete_deleted)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
-@click.option("-n", "--namespace", default="", help="Namespace of what has one; else default.")
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    default="",
+    help="Namespace of the objects; `default` if omitted.",
+)
 @files_options("Manifests to delete.")
-@click.option("--ignore-not-found", is_flag=True, help="Ignore objects that do not exist.")
-@click.option("--withdraw", is_flag=True, help="Hold nothing, however much it removes.")
+@click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
+@click.option("--withdraw", is_flag=True, help="Remove at once what the deletion guard would hold.")
 @dry_run_option
 @state_option
 def command(  # noqa: PLR0913 - one parameter an option
@@ -66,10 +76,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     withdraw: bool,
     dry_run: str | None,
 ) -> None:
-    """Delete manifests by file or by name, and remove what they deployed to clusters.
+    """Delete manifests by file or by name, and withdraw their add-ons from clusters.
 
-    The deletion guard holds too many removals at once until `bellhop release`; `--withdraw` removes
-    them immediately. `bellhop delete orphans` deletes objects in a cluster that no profile owns.
+    If that is too much at once, a warning names it, and the deletion guard holds it until `bellhop
+    release`; with --withdraw it is removed at once. With --filename, only identities are read: a
+    file that is no longer valid can still be deleted. `bellhop delete orphans` deletes objects in a
+    cluster that no profile owns.
     """
     from bellhop.cli.deleting import listed, named
     from bellhop.cli.holding import say_held

@@ -131,80 +131,94 @@ class _Wishes(Struct, frozen=True):
 
 
 _OPTIONS = (
-    click.option("--labels", help="Labels, as in env=prod,region=eu."),
+    click.option(
+        "--labels",
+        metavar="KEY=VALUE,...",
+        help="Labels, as in env=prod,region=eu; without it, existing ones are kept.",
+    ),
     click.option(
         "--forwarder-url",
+        metavar="URL",
         default="",
-        help="Where the cluster's API server reaches the forwarder, if it is no Service in it.",
+        help="Where the API server reaches the forwarder, if it is not a Service in the cluster.",
     ),
     click.option(
         "--forwarder/--no-forwarder",
         default=True,
         show_default=True,
-        help="Have the cluster send events; without them, only resyncs find changes.",
+        help="Let the cluster send events; without a forwarder, only resyncs find changes.",
     ),
     click.option(
         "--install/--no-install",
         default=None,
-        help="Deploy the forwarder in the cluster, with its Service and network policy; the"
-        " default, unless another tool applies its Deployment.",
+        help="Deploy the forwarder in the cluster: Deployment, Service, NetworkPolicy; needs"
+        " permissions for these in bellhop-system. The default is to deploy it, unless"
+        " another field manager applies its Deployment.",
     ),
     click.option(
         "--print-manifests",
         is_flag=True,
-        help="Print all that the forwarder needs, for a repository; its Secret is applied, not"
-        " shown.",
+        help="Write the forwarder's manifests, except its Secret, to standard output, and"
+        " messages to standard error.",
     ),
-    click.option(
-        "--show-secrets", is_flag=True, help="Print the forwarder's Secret among its manifests."
-    ),
+    click.option("--show-secrets", is_flag=True, help="With --print-manifests: its Secret, too."),
     click.option(
         "--image",
+        metavar="IMAGE",
         default="",
         envvar="BELLHOP_FORWARDER_IMAGE",
         show_envvar=True,
-        help="The forwarder's image, as the cluster's nodes pull it; else the one it has, or"
-        f" bellhop-forwarder:{__version__}.",
+        help="The forwarder's image, as nodes pull it; by default that of"
+        f" BELLHOP_FORWARDER_IMAGE, the installed one, or bellhop-forwarder:{__version__}.",
     ),
     click.option(
         "--direct",
         is_flag=True,
-        help="Have the cluster's API server call ingest itself, without a forwarder.",
+        help="Let the API server call ingest itself, without a forwarder.",
     ),
     click.option(
         "--audit",
         type=click.Path(path_type=Path),
         metavar="FOLDER",
-        help="Have its API server send its audit log; write the policy and the kubeconfig for it.",
+        help="Let the API server send its audit log; the files that it needs are written into"
+        " the folder.",
     ),
     click.option(
         "--allow-twice",
         is_flag=True,
-        help="Take a cluster whose kube-system has the uid of one that is registered already.",
+        help="Register a cluster whose kube-system has the uid of one that is registered"
+        " already: copies of one backup.",
     ),
     click.option(
         "--take-over",
         is_flag=True,
-        help="Take a cluster that another installation has registered, and that it has lost.",
+        help="Take over a cluster that another installation has registered.",
     ),
     click.option(
         "--paused",
         is_flag=True,
-        help="Change nothing in it for add-ons until `bellhop resume cluster`.",
+        help="Deploy nothing to it until `bellhop resume cluster`; without this option, the"
+        " state does not change.",
     ),
     click.option(
         "--active-from",
         metavar="CRON",
-        help="When its maintenance window opens, in UTC, as in '0 20 * * 5'; else it is paused.",
+        help="When its maintenance window opens, in UTC, as in '0 20 * * 5'; without it, an"
+        " existing window stays.",
     ),
     click.option("--active-to", metavar="CRON", help="When that window closes, as in '0 5 * * 1'."),
     click.option(
-        "--ingest-url", help="Where the cluster sends events; else the installation's own address."
+        "--ingest-url",
+        metavar="URL",
+        help="Where it sends events; by default the installation's own address: where `bellhop"
+        " serve` listens, or the API that Terraform created.",
     ),
     click.option(
         "--ingest-ca",
+        metavar="FILE",
         type=click.Path(path_type=Path),
-        help="Certificate authority to trust there, in PEM; with only --ingest-url, public ones.",
+        help="Certificate authority to trust there, in PEM; with --ingest-url, by default the"
+        " public ones.",
     ),
 )
 
@@ -216,15 +230,25 @@ def _wishes(command: F) -> F:
     return command
 
 
-@command.command("cluster", cls=Command, examples=(_INSTALL, _EXAMPLE, _FILES))
+@command.command(
+    "cluster",
+    cls=Command,
+    usage=(
+        "NAMESPACE/NAME --kubeconfig FILE [OPTIONS]",
+        "-f FILE|DIR|- [--renew] [OPTIONS]",
+    ),
+    examples=(_INSTALL, _EXAMPLE, _FILES),
+)
 @cluster_argument(required=False)
 @cluster_option
 @click.option(
     "--kubeconfig",
+    metavar="FILE",
     type=click.Path(path_type=Path),
     shell_complete=complete_file,
-    help="Address and credentials, `-` for standard input; an exec plugin or OIDC login in it logs"
-    " you in. Proxies and impersonation are refused.",
+    help="Address and credentials; - for standard input. If it logs you in, by an exec"
+    " plugin or OIDC, an account for Bellhop is created, whose token is stored"
+    " instead. Proxies and impersonation are refused.",
 )
 @click.option(
     "--kubeconfig-context",
@@ -234,7 +258,9 @@ def _wishes(command: F) -> F:
 )
 @files_options("SveltosClusters and their Secrets, all of which are registered; may be repeated.")
 @click.option(
-    "--renew", is_flag=True, help="With -f: register again also what is as declared already."
+    "--renew",
+    is_flag=True,
+    help="With -f: register again also clusters that are as declared already.",
 )
 @_wishes
 @state_option
@@ -250,7 +276,7 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     renew: bool,
     **asked: Any,
 ) -> None:
-    """Add a cluster to the fleet, or renew one that is in it.
+    """Add a cluster to the fleet, or renew its registration.
 
     If the kubeconfig uses a login, as those of EKS, GKE and AKS do, a service account is created
     for Bellhop in the cluster, and its token is stored instead of your login.
@@ -263,8 +289,9 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     The forwarder is deployed, too, unless --no-install is given or another tool applies the output
     of --print-manifests. With --direct, --audit or --no-forwarder there is no forwarder.
 
-    With -f, every cluster that the files declare is registered, or changed to match. If one fails,
-    the others are registered all the same, and the exit code is 1.
+    With -f, every SveltosCluster in the files is registered, with the kubeconfig in its Secret, or
+    changed to match. Each cluster has a line (registered, renewed, configured, unchanged) or an
+    error. If one fails, the others are registered all the same, and the exit code is 1.
     """
     from bellhop.cli.credentials import read_kubeconfig
 
@@ -285,44 +312,53 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     _register(here, place, given.kubeconfig, wishes, login=given.login)
 
 
-@command.command("cluster-eks", cls=Command, examples=(_EKS,))
+@command.command(
+    "cluster-eks", cls=Command, usage=("NAMESPACE/NAME --eks NAME [OPTIONS]",), examples=(_EKS,)
+)
 @cluster_argument(required=False)
 @cluster_option
 @click.option("--eks", required=True, metavar="NAME", help="The cluster's name in EKS.")
-@click.option("--region", default="", help="Its region; else the installation's.")
+@click.option(
+    "--region", metavar="REGION", default="", help="Its region; by default the installation's."
+)
 @_wishes
 @state_option
 def cluster_eks(
     key: str | None, namespace: str, cluster: str, eks: str, region: str, **asked: Any
 ) -> None:
-    """Add an EKS cluster to the fleet, or renew one: it is reached by roles of AWS.
+    """Add an EKS cluster to the fleet, or renew its registration: AWS roles are used to reach it.
 
-    No kubeconfig is stored. Registration uses your own permissions in the cluster; the functions
-    use their own roles, which the cluster must admit. The commands that admit them are printed.
+    No kubeconfig is stored. The registration uses your own permissions in the cluster; the
+    functions use their own roles. The command prints the `aws eks` commands that grant access to
+    these.
     """
     from bellhop.cli.places import EKS
 
     _managed(EKS, eks, region, _place(key, namespace, cluster), _Wishes(**asked))
 
 
-@command.command("cluster-gke", cls=Command, examples=(_GKE,))
+@command.command(
+    "cluster-gke", cls=Command, usage=("NAMESPACE/NAME --gke NAME [OPTIONS]",), examples=(_GKE,)
+)
 @cluster_argument(required=False)
 @cluster_option
 @click.option(
     "--gke",
     required=True,
     metavar="NAME",
-    help="The cluster in GKE: NAME, LOCATION/NAME, or its full name with its project.",
+    help="The cluster in GKE: NAME in the installation's project and region, LOCATION/NAME"
+    " in its project, or projects/PROJECT/locations/LOCATION/clusters/NAME.",
 )
 @_wishes
 @state_option
 def cluster_gke(key: str | None, namespace: str, cluster: str, gke: str, **asked: Any) -> None:
-    """Add a GKE cluster to the fleet, or renew one: it is reached by accounts of Google Cloud.
+    """Add a GKE cluster to the fleet, or renew its registration.
 
-    No kubeconfig is stored. Registration uses your own permissions in the cluster; the functions
-    use their own service accounts, which the cluster must admit. The commands that admit them are
-    printed. A cluster without a public address is reached over the Connect gateway if it is in a
-    fleet, else at its private address.
+    Accounts of Google Cloud are used to reach it, and no kubeconfig is stored. The registration
+    uses your own permissions in the cluster; the functions use their own service accounts. The
+    command prints the `gcloud` and `kubectl` commands that grant access to these. A cluster without
+    a public address is reached through the Connect gateway if it is in a fleet, otherwise at its
+    private address.
     """
     from bellhop.cli.places import GKE
 

@@ -33,7 +33,9 @@ from bellhop.cli.session import chosen, installation
 def command(file: Path, *, copy: bool, passphrase_file: Path | None) -> None:
     """Fill a new installation from a backup, or reactivate the one that was left with it.
 
-    If it is interrupted, run it again with the same file.
+    All work that may have been in progress is requested again. If the command is interrupted, run
+    it again with the same file. A backup that was made without --leave is refused without
+    --copy.
     """
     from bellhop.cli.progress import Progress
     from bellhop.fleet.moving import restore
