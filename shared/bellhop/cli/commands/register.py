@@ -290,8 +290,9 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     of --print-manifests. With --direct, --audit or --no-forwarder there is no forwarder.
 
     With -f, every SveltosCluster in the files is registered, with the kubeconfig in its Secret, or
-    changed to match. Each cluster has a line (registered, renewed, configured, unchanged) or an
-    error. If one fails, the others are registered all the same, and the exit code is 1.
+    changed to match, eight at once. Each cluster has a line (registered, renewed, configured,
+    unchanged) or an error. If one fails, the others are registered all the same, and the exit code
+    is 1.
     """
     from bellhop.cli.credentials import read_kubeconfig
 
