@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bellhop.cli.commands.orphans import command as orphans
 from bellhop.cli.completing import ORPHANS, complete_deleted, complete_name
 from bellhop.cli.examples import Command
 from bellhop.cli.kinds import shown_name
@@ -30,11 +31,18 @@ class Delete(Command):
         **extra: Any,
     ) -> click.Context:
         """Read the arguments of either command; `invoke` and --help are of the one returned."""
-        if args[:1] != [ORPHANS]:
+        # Options may come before the word: they are read up to the first that is none.
+        probe = click.Context(
+            orphans,
+            resilient_parsing=True,
+            ignore_unknown_options=True,
+            allow_interspersed_args=False,
+        )
+        _, rest, _ = orphans.make_parser(probe).parse_args(list(args))
+        if rest[:1] != [ORPHANS]:
             return super().make_context(info_name, args, parent, **extra)
-        from bellhop.cli.commands.orphans import command as orphans
-
-        return orphans.make_context(f"{info_name} {ORPHANS}", args[1:], parent, **extra)
+        before = args[: len(args) - len(rest)]
+        return orphans.make_context(f"{info_name} {ORPHANS}", before + rest[1:], parent, **extra)
 
 
 @click.command(
