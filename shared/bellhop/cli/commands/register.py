@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
-from msgspec import Struct
 from msgspec.structs import replace
 
 from bellhop import __version__
@@ -18,16 +16,16 @@ from bellhop.cli.clusters import cluster_argument, cluster_option, one_cluster
 from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import files_options, state_option
-from bellhop.cli.output import pairs, raw, say
+from bellhop.cli.output import say
+from bellhop.cli.registration_options import RegistrationOptions, registration_options
+from bellhop.cli.registration_report import report, show_manifests
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Inbound, Installation
-    from bellhop.fleet.registration import Registered, Registration
+    from bellhop.fleet.registration import Registration
     from bellhop.model.kubeconfig import Kubeconfig
     from bellhop.model.sveltos_cluster import SveltosCluster
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _EXAMPLE = (
     "bellhop register cluster --namespace prod --cluster eu-1 --kubeconfig eu-1.kubeconfig"
@@ -39,13 +37,6 @@ _GKE = "bellhop register cluster-gke prod/eu-1 --gke europe-west1/eu-1 --labels 
 
 _FILES = "bellhop register cluster -f clusters/"
 
-_HEAD = """\
-# The forwarder of a cluster, as `bellhop register cluster --print-manifests` writes it.
-# Its Secret is not among them unless asked: registration applies it, and a renewal writes it again,
-# so that a repository is no place for it. Nor is its ClusterRole, which follows the EventSources,
-# nor the annotation of its Namespace that names the installation: registration writes it.
-"""
-
 _LARGEST_AUTHORITY = 64 * 1024
 """Bytes of the authority for --ingest-url: it is kept with the cluster, in one item."""
 
@@ -53,181 +44,6 @@ _LARGEST_AUTHORITY = 64 * 1024
 @click.group("register", cls=Group, examples=(_INSTALL,))
 def command() -> None:
     """Add a cluster to the fleet."""
-
-
-class _Wishes(Struct, frozen=True):
-    """What a user asks for, whatever kind of cluster it is; as the options below have it."""
-
-    labels: str | None
-    forwarder_url: str
-    forwarder: bool
-    install: bool | None
-    print_manifests: bool
-    show_secrets: bool
-    image: str
-    direct: bool
-    audit: Path | None
-    allow_twice: bool
-    take_over: bool
-    ingest_url: str | None
-    ingest_ca: Path | None
-    paused: bool
-    active_from: str | None
-    active_to: str | None
-
-    @property
-    def installs(self) -> bool | None:
-        """Say whether to deploy the forwarder; None if nobody else does."""
-        if self.install is not None:
-            return self.install
-        in_cluster = self.forwarder and not (self.forwarder_url or self.direct or self.audit)
-        return None if in_cluster and not self.print_manifests else False
-
-    def refuse_contradictions(self) -> None:
-        """Refuse options that leave nothing to each other."""
-        if (self.install or self.print_manifests) and (self.forwarder_url or not self.forwarder):
-            raise click.UsageError(
-                "--install and --print-manifests are for a forwarder in the cluster, and belong"
-                " neither to --forwarder-url nor to --no-forwarder"
-            )
-        if self.direct or self.audit:
-            self._refuse_a_forwarder("--direct" if self.direct else "--audit")
-        if self.show_secrets and not self.print_manifests:
-            raise click.UsageError("--show-secrets belongs to --print-manifests")
-        if bool(self.active_from) != bool(self.active_to):
-            raise click.UsageError("--active-from and --active-to belong together")
-
-    def refuse_what_is_declared(self) -> None:
-        """Refuse options that are for one cluster, where files declare many."""
-        alone = {
-            "--labels": self.labels,
-            "--print-manifests": self.print_manifests,
-            "--audit": self.audit,
-            "--paused": self.paused,
-            "--active-from": self.active_from,
-        }
-        for option, value in alone.items():
-            if value:
-                raise click.UsageError(
-                    f"{option} is for one cluster; with -f each document says it, or it is done"
-                    " for each cluster by itself"
-                )
-
-    def _refuse_a_forwarder(self, way: str) -> None:
-        """Refuse what is for a forwarder, where the API server itself calls ingest."""
-        if self.direct and self.audit:
-            raise click.UsageError(
-                "--direct and --audit exclude each other: a cluster sends its events in one way"
-            )
-        if self.install or self.print_manifests or self.forwarder_url:
-            raise click.UsageError(
-                f"{way} needs no forwarder: it belongs neither to --install nor to"
-                " --print-manifests or --forwarder-url"
-            )
-        if not self.forwarder:
-            raise click.UsageError(
-                f"{way} has the cluster send events, and --no-forwarder does not"
-            )
-
-
-_OPTIONS = (
-    click.option(
-        "--labels",
-        metavar="KEY=VALUE,...",
-        help="Labels, as in env=prod,region=eu; without it, existing ones are kept.",
-    ),
-    click.option(
-        "--forwarder-url",
-        metavar="URL",
-        default="",
-        help="Where the API server reaches the forwarder, if it is not a Service in the cluster.",
-    ),
-    click.option(
-        "--forwarder/--no-forwarder",
-        default=True,
-        show_default=True,
-        help="Let the cluster send events; without a forwarder, only resyncs find changes.",
-    ),
-    click.option(
-        "--install/--no-install",
-        default=None,
-        help="Deploy the forwarder in the cluster: Deployment, Service, NetworkPolicy; needs"
-        " permissions for these in bellhop-system. The default is to deploy it, unless"
-        " another field manager applies its Deployment.",
-    ),
-    click.option(
-        "--print-manifests",
-        is_flag=True,
-        help="Write the forwarder's manifests, except its Secret, to standard output, and"
-        " messages to standard error.",
-    ),
-    click.option("--show-secrets", is_flag=True, help="With --print-manifests: its Secret, too."),
-    click.option(
-        "--image",
-        metavar="IMAGE",
-        default="",
-        envvar="BELLHOP_FORWARDER_IMAGE",
-        show_envvar=True,
-        help="The forwarder's image, as nodes pull it; by default that of"
-        f" BELLHOP_FORWARDER_IMAGE, the installed one, or bellhop-forwarder:{__version__}.",
-    ),
-    click.option(
-        "--direct",
-        is_flag=True,
-        help="Let the API server call ingest itself, without a forwarder.",
-    ),
-    click.option(
-        "--audit",
-        type=click.Path(path_type=Path),
-        metavar="FOLDER",
-        help="Let the API server send its audit log; the files that it needs are written into"
-        " the folder.",
-    ),
-    click.option(
-        "--allow-twice",
-        is_flag=True,
-        help="Register a cluster whose kube-system has the uid of one that is registered"
-        " already: copies of one backup.",
-    ),
-    click.option(
-        "--take-over",
-        is_flag=True,
-        help="Take over a cluster that another installation has registered.",
-    ),
-    click.option(
-        "--paused",
-        is_flag=True,
-        help="Deploy nothing to it until `bellhop resume cluster`; without this option, the"
-        " state does not change.",
-    ),
-    click.option(
-        "--active-from",
-        metavar="CRON",
-        help="When its maintenance window opens, in UTC, as in '0 20 * * 5'; without it, an"
-        " existing window stays.",
-    ),
-    click.option("--active-to", metavar="CRON", help="When that window closes, as in '0 5 * * 1'."),
-    click.option(
-        "--ingest-url",
-        metavar="URL",
-        help="Where it sends events; by default the installation's own address: where `bellhop"
-        " serve` listens, or the API that Terraform created.",
-    ),
-    click.option(
-        "--ingest-ca",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Certificate authority to trust there, in PEM; with --ingest-url, by default the"
-        " public ones.",
-    ),
-)
-
-
-def _wishes(command: F) -> F:
-    """Add the options that all kinds of clusters have."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @command.command(
@@ -262,7 +78,7 @@ def _wishes(command: F) -> F:
     is_flag=True,
     help="With -f: register again also clusters that are as declared already.",
 )
-@_wishes
+@registration_options
 @state_option
 def cluster(  # noqa: PLR0913 - one parameter an option
     key: str | None,
@@ -296,7 +112,7 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     """
     from bellhop.cli.credentials import read_kubeconfig
 
-    wishes = _Wishes(**asked)
+    wishes = RegistrationOptions(**asked)
     wishes.refuse_contradictions()
     if paths:
         if key or namespace or cluster or kubeconfig or kube_context:
@@ -322,7 +138,7 @@ def cluster(  # noqa: PLR0913 - one parameter an option
 @click.option(
     "--region", metavar="REGION", default="", help="Its region; by default the installation's."
 )
-@_wishes
+@registration_options
 @state_option
 def cluster_eks(
     key: str | None, namespace: str, cluster: str, eks: str, region: str, **asked: Any
@@ -335,7 +151,7 @@ def cluster_eks(
     """
     from bellhop.cli.places import EKS
 
-    _managed(EKS, eks, region, _place(key, namespace, cluster), _Wishes(**asked))
+    _managed(EKS, eks, region, _place(key, namespace, cluster), RegistrationOptions(**asked))
 
 
 @command.command(
@@ -350,7 +166,7 @@ def cluster_eks(
     help="The cluster in GKE: NAME in the installation's project and region, LOCATION/NAME"
     " in its project, or projects/PROJECT/locations/LOCATION/clusters/NAME.",
 )
-@_wishes
+@registration_options
 @state_option
 def cluster_gke(key: str | None, namespace: str, cluster: str, gke: str, **asked: Any) -> None:
     """Add a GKE cluster to the fleet, or renew its registration.
@@ -363,10 +179,12 @@ def cluster_gke(key: str | None, namespace: str, cluster: str, gke: str, **asked
     """
     from bellhop.cli.places import GKE
 
-    _managed(GKE, gke, "", _place(key, namespace, cluster), _Wishes(**asked))
+    _managed(GKE, gke, "", _place(key, namespace, cluster), RegistrationOptions(**asked))
 
 
-def _managed(service: str, name: str, region: str, place: tuple[str, str], wishes: _Wishes) -> None:
+def _managed(
+    service: str, name: str, region: str, place: tuple[str, str], wishes: RegistrationOptions
+) -> None:
     """Register a cluster that a cloud manages, and say what lets the functions in."""
     from bellhop.cli.places import place_of
 
@@ -401,7 +219,7 @@ def _register(
     here: Installation,
     place: tuple[str, str],
     kubeconfig: Kubeconfig,
-    wishes: _Wishes,
+    wishes: RegistrationOptions,
     *,
     managed: str = "",
     login: bool = False,
@@ -423,14 +241,14 @@ def _register(
     done = register(here, spec)
     if wishes.print_manifests:
         secret = [done.secret] if wishes.show_secrets and done.secret else []
-        _show([*spec.manifests(done.image), *secret])
-    _tell(done, spec, err=wishes.print_manifests)
+        show_manifests([*spec.manifests(done.image), *secret])
+    report(done, spec, err=wishes.print_manifests)
     say_held(here.declare.held)
     _warn_of_silence(here, wishes)
 
 
 def _specified(
-    here: Installation, place: tuple[str, str], kubeconfig: Kubeconfig, wishes: _Wishes
+    here: Installation, place: tuple[str, str], kubeconfig: Kubeconfig, wishes: RegistrationOptions
 ) -> Registration:
     """Return the registration of a cluster with what its options say whatever cluster it is.
 
@@ -465,7 +283,7 @@ def _specified(
 
 
 def _register_declared(
-    paths: Sequence[str], wishes: _Wishes, *, recursive: bool, renew: bool
+    paths: Sequence[str], wishes: RegistrationOptions, *, recursive: bool, renew: bool
 ) -> None:
     """Register what files declare, and end with 1 if any of it fails."""
     from bellhop.cli.declared_clusters import read, settle_all
@@ -487,7 +305,7 @@ def _register_declared(
         click.get_current_context().exit(1)
 
 
-def _warn_of_silence(here: Installation, wishes: _Wishes) -> None:
+def _warn_of_silence(here: Installation, wishes: RegistrationOptions) -> None:
     """Warn where nothing answers at the installation's own address for events."""
     url = here.inbound.url
     if wishes.forwarder and not wishes.ingest_url and url and not session.answers(here.inbound):
@@ -507,7 +325,7 @@ def _with_account(here: Installation, spec: Registration, *, err: bool) -> Regis
     return replace(spec, kubeconfig=own)
 
 
-def _pauses(here: Installation, wishes: _Wishes) -> Mapping[str, Any]:
+def _pauses(here: Installation, wishes: RegistrationOptions) -> Mapping[str, Any]:
     """Read what a user asks for of pauses; nothing stays as it is.
 
     Raises:
@@ -543,52 +361,3 @@ def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
         return Inbound(url, read_at_most(ca, _LARGEST_AUTHORITY).decode() if ca else "")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidError(f"cannot read the authority '{ca}'") from error
-
-
-def _show(manifests: Sequence[Mapping[str, Any]]) -> None:
-    """Print manifests as one file, as a repository keeps it."""
-    from bellhop.model.document import dump
-
-    raw(_HEAD + "---\n".join(map(dump, manifests)))
-
-
-def _tell(done: Registered, spec: Registration, *, err: bool) -> None:
-    from bellhop.engine.auditing import KUBECONFIG, POLICY
-    from bellhop.engine.pausing import standing
-
-    found = done.cluster
-    renewed = "credentials, token and certificate"
-    if spec.direct or spec.audit:
-        renewed = "credentials and token" if spec.direct else "credentials and files"
-    word = f"renewed: {renewed}" if done.again else "registered"
-    lines = [
-        f"Cluster '{found.key}' {word}.",
-        f"  reached      {spec.kubeconfig.describe()}; Kubernetes {found.kubernetes}",
-        f"  labels       {pairs(found.labels)}",
-    ]
-    if spec.direct:
-        lines.append(f"  events       directly: its API server calls {spec.inbound.url}")
-    elif spec.audit:
-        lines += [
-            f"  events       by its audit log, which its API server sends to {spec.inbound.url}",
-            f"  written      {POLICY} and {KUBECONFIG}, a secret, in {spec.audit}",
-        ]
-    elif spec.forwarder:
-        where = spec.forwarder_url or "a Service in the cluster"
-        lines += [
-            f"  forwarder    {where}; it sends to {spec.inbound.url}",
-            "  applied      namespace, account, rights and Secret of the forwarder",
-        ]
-    else:
-        lines.append("  forwarder    none: only resyncs find changes")
-    if done.installed:
-        lines.append(
-            f"  installed    its Deployment, Service and NetworkPolicy; image {done.image}"
-        )
-    if found.spec.get("paused") or found.spec.get("activeWindow"):
-        lines.append(f"  paused       it {standing(found, datetime.now(UTC))}")
-    lines.append("  next         a resync, which lists the cluster and installs its webhook")
-    for line in lines:
-        say(line, err=err)
-    for warning in done.warnings:
-        say(f"warning: {warning}", err=True)
