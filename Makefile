@@ -11,7 +11,7 @@ UV     := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip
 # Images that are to stay small set it: each process would compile again all that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo package release site terraform test test-rest test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
+.PHONY: help install control-plane demo package release site terraform reference test test-rest test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -58,7 +58,8 @@ terraform: install ## Format the Terraform modules, and write the tables of thei
 	terraform fmt -recursive terraform
 	@$(BIN)/python -m infra.terraform_tables
 
-settings: install ## Write the tables of docs/reference/settings.md
+reference: install ## Write the generated parts of docs/reference: commands and settings
+	@$(BIN)/python -m infra.cli_page
 	@$(BIN)/python -m infra.settings_page
 
 # Some tests wait for servers while others compute: three files at once keep two cores busy. They

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from msgspec.structs import fields
 from bellhop.cli.commands.serve import command as serve
 from bellhop.programs.program import HELM, KUBECTL
 from bellhop.settings import Settings
+from infra.generated_blocks import fill, table
 from infra.terraform_tables import MODULES, read
 
 ROOT = Path(__file__).parents[1]
@@ -41,9 +42,6 @@ UNITS = {
 }
 """The unit of a number, by how its setting ends; others are counts, and durations are seconds."""
 
-_MARKS = re.compile(
-    r"(<!-- (settings|serve|terraform|environment) -->\n).*?(<!-- end -->)", re.DOTALL
-)
 _OF_ONE = re.compile(r"^  environments = \{\n(.*?)^  \}", re.MULTILINE | re.DOTALL)
 _VARIABLE = re.compile(r"\b(?:BELLHOP_[A-Z_]*[A-Z]|THREADS)\b")
 _MEANING = re.compile(r"((?:BELLHOP_[A-Z_]*[A-Z]|THREADS) +.*?)(?= {2,}BELLHOP_|$)", re.MULTILINE)
@@ -57,7 +55,7 @@ def written() -> str:
         "terraform": terraform_table(),
         "environment": environment_table(),
     }
-    return _MARKS.sub(lambda found: found[1] + made[found[2]] + found[3], PAGE.read_text())
+    return fill(PAGE.read_text(), made)
 
 
 # Settings -----------------------------------------------------------------------------------------
@@ -76,7 +74,7 @@ def settings_table() -> str:
         )
         for field in fields(Settings)
     ]
-    return _table(("Variable", "Default", "Unit", "Counts", "Meaning"), rows)
+    return table(("Variable", "Default", "Unit", "Counts", "Meaning"), rows)
 
 
 def meanings(module: Path) -> dict[str, str]:
@@ -129,7 +127,7 @@ def serve_table() -> str:
         assert isinstance(each, click.Option)
         default = f"`{each.default}`" if each.show_default else ""
         rows.append((f"`{each.opts[0]}`", default, each.help or ""))
-    return _table(("Flag", "Default", "Meaning"), rows)
+    return table(("Flag", "Default", "Meaning"), rows)
 
 
 def terraform_table() -> str:
@@ -144,7 +142,7 @@ def terraform_table() -> str:
         defaults = [_default(each) for each in blocks]
         told = [each.text("description") if each else "" for each in blocks]
         rows.append((f"`{name}`", *defaults, _told(told)))
-    return _table(("Variable", *CLOUDS.values(), "Meaning"), rows)
+    return table(("Variable", *CLOUDS.values(), "Meaning"), rows)
 
 
 def _default(variable: Any) -> str:
@@ -165,7 +163,7 @@ def environment_table() -> str:
         rows.append(
             (f"`{name}`", *stages, _told([told_by(cloud).get(name, "") for cloud in CLOUDS]))
         )
-    return _table(("Variable", *CLOUDS.values(), "Meaning"), rows)
+    return table(("Variable", *CLOUDS.values(), "Meaning"), rows)
 
 
 def set_by(cloud: str) -> dict[str, Sequence[str]]:
@@ -214,11 +212,6 @@ def _told(meanings: Sequence[str]) -> str:
 
 def _names(text: str) -> list[str]:
     return sorted(set(_VARIABLE.findall(text)))
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("|  |", "| |")
 
 
 def main() -> None:

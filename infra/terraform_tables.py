@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from infra.generated_blocks import fill, table
+
 MODULES = Path(__file__).parents[1] / "terraform" / "modules"
 
 _BLOCK = re.compile(r'^(\w+) "([\w-]+)"(?: "([\w-]+)")? \{\n(.*?)^\}', re.MULTILINE | re.DOTALL)
 _ATTRIBUTE = re.compile(r"^  (\w+) += (.*?)(?=^$|^  \w|\Z)", re.MULTILINE | re.DOTALL)
-_MARKS = re.compile(r"(<!-- (variables|outputs) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -50,37 +51,27 @@ def read(module: Path) -> Iterator[Block]:
 def tables(module: Path) -> dict[str, str]:
     """Return the tables of a module's variables and outputs."""
     blocks = list(read(module))
-    variables = [
-        "| Variable | Type | Default | What it is |",
-        "|---|---|---|---|",
-        *(_row(each) for each in blocks if each.kind == "variable"),
-    ]
-    outputs = [
-        "| Output | What it is |",
-        "|---|---|",
-        *(
-            f"| `{each.name}` | {each.text('description')} |"
-            for each in blocks
-            if each.kind == "output"
-        ),
-    ]
-    return {"variables": "\n".join(variables) + "\n", "outputs": "\n".join(outputs) + "\n"}
+    variables = (_row(each) for each in blocks if each.kind == "variable")
+    outputs = (
+        (f"`{each.name}`", each.text("description")) for each in blocks if each.kind == "output"
+    )
+    return {
+        "variables": table(("Variable", "Type", "Default", "What it is"), variables),
+        "outputs": table(("Output", "What it is"), outputs),
+    }
 
 
 def written(module: Path) -> str:
     """Return a module's README with its tables as they have to be."""
-    made = tables(module)
-    return _MARKS.sub(
-        lambda found: found[1] + made[found[2]] + found[3], (module / "README.md").read_text()
-    )
+    return fill((module / "README.md").read_text(), tables(module))
 
 
-def _row(variable: Block) -> str:
+def _row(variable: Block) -> tuple[str, ...]:
     default = variable.attributes.get("default")
     usual = "needed" if default is None else f"`{default}`"
     kind = re.sub(r" *\n *", ", ", variable.attributes["type"])
     kind = re.sub(r" +", " ", kind).replace("{, ", "{ ").replace(", }", " }")
-    return f"| `{variable.name}` | `{kind}` | {usual} | {variable.text('description')} |"
+    return f"`{variable.name}`", f"`{kind}`", usual, variable.text("description")
 
 
 def main() -> None:

@@ -332,7 +332,7 @@ def test_moves_into_a_cloud_and_back(house: House, tmp_path: Path) -> None:
         # With --leave a cloud is waited for: its functions look now and then whether it was left.
         left = here("backup", archive, *passphrase)
         assert left.exit_code == 0, left.output
-        filled = there("restore", archive, "--copy", *passphrase)
+        filled = there("restore", archive, "--without-leave", *passphrase)
         assert filled.exit_code == 0, filled.output
         here = there
     seen.append([here(*line.split()).stdout for line in MOVING])

@@ -60,7 +60,7 @@ def test_goes_to_another_one_on_aws(
         roles = {"deploy": f"arn:aws:iam::{account}:role/x-deploy"}
         there = on_aws(tmp_path / account, made, roles=roles)
         may(there, policy("operator", there))
-        filled = there("restore", archive, "--copy", *told, **identity(there))
+        filled = there("restore", archive, "--without-leave", *told, **identity(there))
         assert filled.exit_code == 0, filled.stderr
         assert said in filled.stderr
         kept = there.here.records.clusters.get("prod/eu-2")
@@ -86,7 +86,7 @@ def test_a_cluster_of_eks_is_reached_from_no_machine(
     register(bellhop_local, "arn:aws:eks:eu-west-1:123456789012:cluster/own")
     assert bellhop_local("backup", archive, *told).exit_code == 0
     there = ("--state", str(tmp_path / "there"))
-    filled = bellhop_local("restore", archive, "--copy", *told, *there)
+    filled = bellhop_local("restore", archive, "--without-leave", *told, *there)
 
     assert filled.exit_code == 0
     assert filled.stderr == (
@@ -101,8 +101,10 @@ def test_a_cluster_of_gke_is_reached_by_accounts_alone(
     """On Google Cloud others are to be let in; elsewhere a kubeconfig is needed."""
     register(bellhop_local, "projects/lab-7/locations/europe-west1/clusters/own")
     assert bellhop_local("--context", "lab", "backup", archive, *told).exit_code == 0
-    there = google_house("restore", archive, "--copy", *told)
-    here = bellhop_local("restore", archive, "--copy", *told, "--state", str(tmp_path / "there"))
+    there = google_house("restore", archive, "--without-leave", *told)
+    here = bellhop_local(
+        "restore", archive, "--without-leave", *told, "--state", str(tmp_path / "there")
+    )
 
     assert (there.exit_code, here.exit_code) == (0, 0)
     assert "`bellhop register cluster-gke prod/eu-2 --gke projects/lab-7/" in there.stderr
@@ -119,7 +121,7 @@ def test_a_cluster_that_is_called_from_nowhere_else_is_named(
     )
     assert bellhop_local("backup", archive, *told).exit_code == 0
     there = ("--state", str(tmp_path / "there"))
-    filled = bellhop_local("restore", archive, "--copy", *told, *there)
+    filled = bellhop_local("restore", archive, "--without-leave", *told, *there)
 
     assert filled.exit_code == 0
     assert filled.stderr == (

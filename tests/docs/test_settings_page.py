@@ -10,8 +10,8 @@ from infra.settings_page import CLOUDS, LIBRARY, PAGE, meanings, read_by, set_by
 
 
 def test_the_page_has_the_tables_of_what_is_read() -> None:
-    """`make settings` writes them."""
-    assert PAGE.read_text() == written(), "the page is stale: `make settings` writes it anew"
+    """`make reference` writes them."""
+    assert PAGE.read_text() == written(), "the page is stale: run `make reference`"
 
 
 def test_every_setting_says_what_it_means() -> None:

@@ -11,10 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
-
-from bellhop.cli.commands import orphans
-from bellhop.cli.main import cli
+from infra.cli_page import commands
 
 ROOT = Path(__file__).parents[2]
 
@@ -102,27 +99,13 @@ def images(path: Path) -> Iterator[Text]:
 
 def helps() -> Iterator[Text]:
     """Yield the help of each command and option."""
-    found = (*commands(cli, ("bellhop",)), (("bellhop", "delete", "orphans"), orphans.command))
-    for path, command in found:
-        name = " ".join(path)
+    for name, command in commands().items():
         for text in (command.help, command.short_help, command.epilog):
             yield f"`{name} --help`", 0, _INLINE_CODE.sub("`…`", text or "")
         for each in command.params:
             option = " ".join(each.opts)
             text = getattr(each, "help", None) or ""
             yield f"`{name} {option}`", 0, _INLINE_CODE.sub("`…`", text)
-
-
-def commands(
-    command: click.Command, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Yield a command and all below it."""
-    yield path, command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            if below := command.get_command(context, name):
-                yield from commands(below, (*path, name))
 
 
 def files(*patterns: str) -> Iterator[Path]:

@@ -30,7 +30,11 @@ class Asked(Struct, frozen=True):
 def naming_options(command: F) -> F:
     """Add -n, -A and -l."""
     command = click.option(
-        "-l", "--selector", default="", help="Labels, as in env=prod,tier in (a,b)."
+        "-l",
+        "--selector",
+        metavar="SELECTOR",
+        default="",
+        help="Labels, as in env=prod,tier in (a,b),!edge.",
     )(command)
     # It is what happens anyway; the option is there for fingers used to kubectl.
     command = click.option(
@@ -38,9 +42,11 @@ def naming_options(command: F) -> F:
         "--all-namespaces",
         is_flag=True,
         expose_value=False,
-        help="Look through all namespaces; the default.",
+        help="Objects in all namespaces; the default.",
     )(command)
-    return click.option("-n", "--namespace", default="", help="Look into one namespace.")(command)
+    return click.option(
+        "-n", "--namespace", metavar="NAMESPACE", default="", help="Only objects in this namespace."
+    )(command)
 
 
 def asked(

@@ -24,7 +24,9 @@ def cluster_option(command: F) -> F:
         help="One cluster.",
         shell_complete=complete_cluster,
     )(command)
-    return click.option("--namespace", default="", help="Namespace of the cluster.")(command)
+    return click.option(
+        "--namespace", metavar="NAMESPACE", default="", help="Namespace of the cluster."
+    )(command)
 
 
 def cluster_argument(*, required: bool) -> Callable[[F], F]:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from bellhop.cli.holding import say_held
 from bellhop.cli.output import count, say
 from bellhop.cli.reading import documents, files
 from bellhop.errors import BellhopError, InvalidError
-from bellhop.fleet.declared_clusters import DeclaredCluster, Specify, settle
+from bellhop.fleet.declared_clusters import DeclaredCluster, Settled, Specify, settle
 from bellhop.fleet.installation import Installation
 from bellhop.model.core import without_server_fields
 from bellhop.model.document import Document, InvalidDocuments
 from bellhop.model.kinds import Secret, parse
 from bellhop.model.problems import mistakes
+from bellhop.model.removal import HeldRemoval
 from bellhop.model.sveltos_cluster import WITHOUT_EFFECT, SveltosCluster
+from bellhop.stages.declare import Declare
 
 _CLUSTER = "SveltosCluster"
+_AT_ONCE = 8
+"""Clusters that are registered at once: a registration mostly waits for its API server."""
+
 _VERSIONS = ("lib.projectsveltos.io/v1beta1", "lib.projectsveltos.io/v1alpha1")
 
 Place = tuple[str, str]
@@ -56,24 +63,45 @@ def read(paths: Sequence[str], *, recursive: bool) -> list[DeclaredCluster]:
 def settle_all(
     here: Installation, clusters: Sequence[DeclaredCluster], specify: Specify, *, renew: bool
 ) -> int:
-    """Have each cluster be as declared, say what became of it, and return how many failed."""
-    failed = 0
-    for each in clusters:
-        key = each.manifest.key
+    """Register clusters as declared, several at once, and return how many failed.
+
+    Results are printed in the order of the clusters, each as soon as those before it are done.
+    After an exception such as Ctrl-C no further cluster is begun.
+    """
+
+    def attempt(cluster: DeclaredCluster) -> tuple[Settled | BellhopError, Sequence[HeldRemoval]]:
+        # `held` is what one change would remove: each cluster has its own.
+        declare = Declare(here.records, here.catalogs, here.publisher, here.settings)
         try:
-            done = settle(here, each, specify, renew=renew)
+            done = settle(replace(here, declare=declare), cluster, specify, renew=renew)
         except BellhopError as error:
-            failed += 1
-            say(f"error: {key}: {error}", err=True)
-            continue
-        say(f"cluster/{key} {done.change}")
-        for warning in (*without_effect(each.manifest), *done.warnings):
-            say(f"warning: {key}: {warning}", err=True)
-        if done.change != "unchanged":
-            say_held(here.declare.held)
+            return error, ()
+        return done, declare.held
+
+    failed = 0
+    pool = ThreadPoolExecutor(_AT_ONCE, "bellhop-register")
+    try:
+        for cluster, (done, held) in zip(clusters, pool.map(attempt, clusters), strict=True):
+            _report(cluster.manifest, done, held)
+            failed += isinstance(done, BellhopError)
+    finally:
+        pool.shutdown(cancel_futures=True)
     if failed:
         say(f"error: {failed} of {count(len(clusters), 'cluster')} failed", err=True)
     return failed
+
+
+def _report(
+    cluster: SveltosCluster, done: Settled | BellhopError, held: Sequence[HeldRemoval]
+) -> None:
+    if isinstance(done, BellhopError):
+        say(f"error: {cluster.key}: {done}", err=True)
+        return
+    say(f"cluster/{cluster.key} {done.change}")
+    for warning in (*without_effect(cluster), *done.warnings):
+        say(f"warning: {cluster.key}: {warning}", err=True)
+    if done.change != "unchanged":
+        say_held(held)
 
 
 def without_effect(cluster: SveltosCluster) -> Iterator[str]:

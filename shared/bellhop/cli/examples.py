@@ -1,4 +1,4 @@
-"""Commands and groups whose help ends with examples, as every one of ours does."""
+"""Commands and groups with the forms in which they are typed, and with examples."""
 
 from __future__ import annotations
 
@@ -12,10 +12,26 @@ _NEAR = 0.65
 """How alike a word and a command are, of 1, where the one may be meant by the other."""
 
 
-class _Exampled(click.Command):
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **settings: Any) -> None:
+class Exampled(click.Command):
+    """What commands and groups have in common."""
+
+    def __init__(
+        self, *args: Any, examples: Sequence[str] = (), usage: Sequence[str] = (), **settings: Any
+    ) -> None:
         super().__init__(*args, **settings)
         self.examples = tuple(examples)
+        self.usage = tuple(usage)
+
+    def forms(self, ctx: click.Context) -> Sequence[str]:
+        """Return the forms in which a command is typed: its own, or the one that click derives."""
+        return self.usage or (" ".join(self.collect_usage_pieces(ctx)),)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each form on a line of its own, the first one after `Usage:`."""
+        first, *others = self.forms(ctx)
+        formatter.write_usage(ctx.command_path, first)
+        for form in others:
+            formatter.write_usage(ctx.command_path, form, prefix=" " * len("Usage: "))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, each on a line of its own."""
@@ -26,11 +42,11 @@ class _Exampled(click.Command):
                     formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
 
-class Command(_Exampled):
+class Command(Exampled):
     """A command with examples."""
 
 
-class Group(_Exampled, click.Group):
+class Group(Exampled, click.Group):
     """A group with examples, which names the nearest command where there is none."""
 
     def resolve_command(

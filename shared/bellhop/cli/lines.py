@@ -17,18 +17,31 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C."),
     click.option(
-        "--since", help="How far back, as in 90s, 10m, 2h, 1d; else 1h, or now to follow."
+        "-f",
+        "--follow",
+        is_flag=True,
+        help="Continue with new lines, until Ctrl-C, which ends it with exit code 0.",
     ),
-    click.option("--trace", default="", help="One event, by the beginning of its trace."),
+    click.option(
+        "--since",
+        metavar="DURATION",
+        help="How far back, as in 90s, 10m, 1h30m or 1d; by default 1h, with --follow from now.",
+    ),
+    click.option(
+        "--trace",
+        metavar="ID",
+        default="",
+        help="Only one event, by the first characters of its trace.",
+    ),
     cluster_option,
     click.option(
         "--limit",
+        metavar="LINES",
         type=click.IntRange(min=0),
         default=200,
         show_default=True,
-        help="How many lines, the last ones; 0 for all.",
+        help="The number of last lines; 0 for all. Events among them are shown as a whole.",
     ),
     output_option,
     state_option,

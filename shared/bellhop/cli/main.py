@@ -148,13 +148,16 @@ class Root(Group):
 )
 @click.version_option(__version__, "--version", message="bellhop %(version)s")
 @click.option(
-    "--state", type=click.Path(path_type=Path), help="State folder of an embedded installation."
+    "--state",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="State folder of an embedded installation.",
 )
 @click.option(
     "--context",
     "context_name",
     metavar="NAME",
-    help="A context of `bellhop context`.",
+    help="A context of `bellhop context`, not of a kubeconfig.",
     shell_complete=complete_context,
 )
 @click.pass_context

@@ -38,6 +38,7 @@ def state_option(command: F) -> F:
     """Let a command name the state folder itself, as the root command can."""
     return click.option(
         "--state",
+        metavar="DIR",
         type=click.Path(path_type=Path),
         help="State folder of an embedded installation.",
         expose_value=False,
@@ -62,7 +63,7 @@ def headers_option(command: F) -> F:
         "headers",
         flag_value=False,
         default=True,
-        help="Print a table without its titles.",
+        help="Omit the titles of the table.",
     )(command)
 
 
@@ -86,7 +87,7 @@ def files_options(
 
     def options(command: F) -> F:
         recursive = click.option(
-            "-R", "--recursive", is_flag=True, help="Look into the folders of folders too."
+            "-R", "--recursive", is_flag=True, help="Look into the folders of folders, too."
         )
         named = click.option(
             "-f",
@@ -110,7 +111,7 @@ def dry_run_option(command: F) -> F:
         is_flag=False,
         flag_value="client",
         type=click.Choice(["client"]),
-        help="Say what would be done, and do nothing.",
+        help="Change nothing, and report what would be changed.",
     )(command)
 
 
@@ -120,15 +121,20 @@ def applyset_options(command: F) -> F:
         click.option(
             "--allow-empty",
             is_flag=True,
-            help="With --prune: delete all members where nothing is left.",
+            help="With --prune: if no manifest is left, delete all members; otherwise that is an"
+            " error.",
         ),
         click.option(
             "--prune",
             is_flag=True,
-            help="Delete members of the set that are not among these manifests.",
+            help="After all objects are stored, delete the members of the set that are not among"
+            " the manifests, as `bellhop delete` does.",
         ),
         click.option(
-            "--applyset", metavar="NAME", help="Make the objects members of this set, by a label."
+            "--applyset",
+            metavar="NAME",
+            help="Make the objects members of this set, by the label bellhop.dev/applyset. An"
+            " object of another set is refused.",
         ),
     ):
         command = option(command)

@@ -22,8 +22,10 @@ def passphrase_option(command: F) -> F:
     """Let a command be told where the passphrase of an archive is."""
     return click.option(
         "--passphrase-file",
+        metavar="FILE",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="File whose first line is the archive's passphrase; else it is asked for.",
+        help="Read the passphrase from the first line of this file; otherwise the command asks"
+        " for it.",
     )(command)
 
 

@@ -158,14 +158,14 @@ def restore(
     file: IO[str],
     passphrase: str,
     *,
-    copy: bool = False,
+    without_leave: bool = False,
     tell: Tell = lambda _: None,
 ) -> Moved:
     """Fill a new installation from an archive, or reactivate the one that was left with it.
 
     Raises:
-        InvalidError: the passphrase is another one, or the archive is damaged; or it is a copy of
-            an installation that goes on, and `copy` does not say that this is meant.
+        InvalidError: the passphrase is another one, or the archive is damaged; or its
+            installation may be active, and `without_leave` does not accept that.
         ConflictError: there is something in this installation that is not of the archive.
     """
     header = archive.read_header(file)
@@ -173,7 +173,7 @@ def restore(
     first = next(entries, None)
     moved = Moved(returned=_returns(here, header))
     if not moved.returned:
-        _refuse(here, header, copy=copy)
+        _refuse(here, header, without_leave=without_leave)
         here.records.moves.put(Move(FILLING, header.id, here.records.clock.now()))
         for entry in _with(first, entries):
             _keep(here, entry, moved)
@@ -193,11 +193,12 @@ def _returns(here: Installation, header: archive.Header) -> bool:
     return True
 
 
-def _refuse(here: Installation, header: archive.Header, *, copy: bool) -> None:
-    if not (header.left or copy):
+def _refuse(here: Installation, header: archive.Header, *, without_leave: bool) -> None:
+    if not (header.left or without_leave):
         raise InvalidError(
             "cannot restore the archive: its installation may still be active, and two would undo"
-            " each other's work; add --copy if it is lost, or back it up with --leave to move it"
+            " each other's work; add --without-leave if it is lost, or back it up with"
+            " --leave to move it"
         )
     move = here.records.moves.get()
     if move and move.archive == header.id:

@@ -56,7 +56,8 @@ def test_asks_for_the_passphrase_unseen(bellhop: Bellhop, tmp_path: Path) -> Non
     archive = str(tmp_path / "archive")
     sealed = bellhop("backup", archive, stdin=f"{PASSPHRASE}\n{PASSPHRASE}\n")
     opened = bellhop(
-        *("restore", archive, "--copy", "--state", str(tmp_path / "x")), stdin=f"{PASSPHRASE}\n"
+        *("restore", archive, "--without-leave", "--state", str(tmp_path / "x")),
+        stdin=f"{PASSPHRASE}\n",
     )
 
     assert (sealed.exit_code, opened.exit_code) == (0, 0)
@@ -100,7 +101,9 @@ def test_says_where_an_archive_is_damaged(bellhop: Bellhop, tmp_path: Path, secr
     assert bellhop("backup", str(archive), *told).exit_code == 0
     first, second, third, *rest = archive.read_bytes().splitlines(keepends=True)
     archive.write_bytes(b"".join([first, second, b"\xff" + third[1:], *rest]))
-    result = bellhop("restore", str(archive), "--copy", *told, "--state", str(tmp_path / "there"))
+    result = bellhop(
+        "restore", str(archive), "--without-leave", *told, "--state", str(tmp_path / "there")
+    )
 
     assert (result.exit_code, "it is damaged at its line 3" in result.stderr) == (2, True)
 
@@ -143,7 +146,7 @@ def test_takes_a_backup_beside_serve(bellhop: Bellhop, tmp_path: Path, secret: P
     archive, told = str(tmp_path / "archive"), ("--passphrase-file", str(secret))
     saved = bellhop("backup", archive, *told)
     there = ("--state", str(tmp_path / "there"))
-    restored = bellhop("restore", archive, "--copy", *told, *there)
+    restored = bellhop("restore", archive, "--without-leave", *told, *there)
 
     assert (saved.exit_code, restored.exit_code) == (0, 0)
     assert "watched" in bellhop("get", "eventsources", *there).stdout

@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from bellhop.fleet.installation import Installation
@@ -89,6 +90,18 @@ def test_what_is_just_being_applied_is_said(bellhop: Bellhop, here: Installation
     result = bellhop("redeploy", fleet.PROFILE)
 
     assert f"'{fleet.PROFILE}' is just being applied to 'default/workload'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["orphans --cluster a/b", "--cluster a/b orphans", "--namespace a orphans --cluster=b"],
+)
+@pytest.mark.usefixtures("here")
+def test_orphans_may_follow_options(bellhop: Bellhop, words: str) -> None:
+    """Options stand before or after the word; as a name or a value it is no command."""
+    assert "there is no cluster 'a/b'" in bellhop("delete", *words.split()).stderr
+    for other in ("configmap orphans", "configmap x -n orphans"):
+        assert "there is none" in bellhop("delete", *other.split()).stderr
 
 
 def test_deletes_orphans(

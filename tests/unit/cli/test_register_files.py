@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import Result
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Cluster
+from tests.fakes.gate import gate
 from tests.fakes.kept import value_of
 from tests.fakes.manifests import profile
 from tests.unit.cli import fleet
@@ -109,6 +111,41 @@ def test_renews_what_has_other_credentials(
 
     assert renewed.stdout == f"cluster/{KEY} renewed\n"
     assert registered(here).labels == {"env": "prod"}
+
+
+def test_a_cluster_that_does_not_answer_delays_no_other(
+    bellhop: Bellhop, here: Installation, kubeconfig: Path
+) -> None:
+    """Clusters are registered at once, and their lines have the order of the files.
+
+    Of three, the first answers only after the record of the last is written.
+    """
+    document = yaml.safe_load(kubeconfig.read_text())
+    server = document["clusters"][0]["cluster"]["server"].removeprefix("https://")
+
+    def last_is_registered() -> bool:
+        return here.records.clusters.get("prod/last") is not None
+
+    with gate(server, last_is_registered) as address:
+        document["clusters"][0]["cluster"]["server"] = f"https://{address}"
+        files = (
+            declared("first")
+            + secret(yaml.safe_dump(document), "first-sveltos-kubeconfig")
+            + declared("lost")
+            + declared("last")
+            + secret(kubeconfig.read_text(), "last-sveltos-kubeconfig")
+        )
+        options = ("--no-forwarder", "--allow-twice")
+        done = bellhop("register", "cluster", "-f", "-", *options, stdin=files)
+
+    assert done.exit_code == 1
+    assert done.stdout == "cluster/prod/first registered\ncluster/prod/last registered\n"
+    lines = done.stderr.splitlines()
+    assert [line.split(": ")[:2] for line in lines] == [
+        ["warning", "prod/first"],
+        ["error", "prod/lost"],
+        ["error", "1 of 3 clusters failed"],
+    ]
 
 
 def test_one_that_fails_does_not_stop_the_others(

@@ -50,8 +50,12 @@ class Place:
         moving.backup(self.here, file, PASSPHRASE, leave=leave, pause=lambda _: None)
         return file.getvalue()
 
-    def restore(self, archive: str, passphrase: str = PASSPHRASE, *, copy: bool = False) -> Any:
-        return moving.restore(self.here, io.StringIO(archive), passphrase, copy=copy)
+    def restore(
+        self, archive: str, passphrase: str = PASSPHRASE, *, without_leave: bool = False
+    ) -> Any:
+        return moving.restore(
+            self.here, io.StringIO(archive), passphrase, without_leave=without_leave
+        )
 
 
 @pytest.fixture
@@ -185,7 +189,7 @@ def test_a_copy_is_taken_where_that_is_said(old: Place, make: Callable[..., Plac
 
     with pytest.raises(InvalidError, match="its installation may still be active"):
         new.restore(archive)
-    assert new.restore(archive, copy=True).clusters == 1
+    assert new.restore(archive, without_leave=True).clusters == 1
     old.fleet.apply(RULES.replace("for-", "also-"))
 
 
@@ -213,7 +217,7 @@ def test_a_backup_beside_working_stages_deletes_nothing_alive(
     before = brought(old)
     assert done
     new = make(old)
-    new.restore(file.getvalue(), copy=True)
+    new.restore(file.getvalue(), without_leave=True)
     new.fleet.pump()
 
     assert kept.items() <= brought(new).items()
@@ -278,7 +282,7 @@ def test_an_archive_tells_nothing_without_its_passphrase(
         (json.dumps({**header, "format": 2}), PASSPHRASE, "a newer Bellhop wrote it"),
     ):
         with pytest.raises(InvalidError, match=said):
-            make(old).restore(text, passphrase, copy=True)
+            make(old).restore(text, passphrase, without_leave=True)
 
 
 def test_a_short_passphrase_is_refused_before_anything_is_left(old: Place) -> None:

@@ -321,7 +321,7 @@ def test_an_archive_brings_senders_along(here: Installation, tmp_path: Path) -> 
     opened = open_state(tmp_path / "new", Settings(), clock=here.records.clock)
     there = replace(opened.installation, inbound=Inbound(URL, ""))
 
-    moving.restore(there, file, "correct horse battery", copy=True)
+    moving.restore(there, file, "correct horse battery", without_leave=True)
 
     assert admits(there, token)
     assert value_of(there.records.senders.get(KEY, "store")).proof == key

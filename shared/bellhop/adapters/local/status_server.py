@@ -1,15 +1,31 @@
-"""Probes and metrics over plain HTTP: what a kubelet and a Prometheus ask for, and no secret."""
+"""Probes and metrics over plain HTTP: what a kubelet and a Prometheus ask for, and no secret.
+
+Anyone who reaches the port may connect, so connections are few and short. This is not the uvicorn
+of `server`, which wakes ten times a second: an idle forwarder sleeps.
+"""
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from bellhop.errors import InvalidError
+
+MOST = 32
+"""Connections at once; more are closed unanswered."""
+
+SECONDS = 10.0
+"""How long a connection may last, whatever its client sends."""
+
+_PAUSE_SECONDS = 0.5
+_EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 Page = Callable[[], tuple[HTTPStatus, str]]
 
@@ -21,12 +37,18 @@ class StatusServer:
         InvalidError: the address cannot be listened on.
     """
 
-    def __init__(self, address: tuple[str, int], pages: Mapping[str, Page], purpose: str) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        pages: Mapping[str, Page],
+        purpose: str,
+        seconds: float = SECONDS,
+    ) -> None:
         class Handler(_Handler):
             paths = pages
 
         try:
-            self._server = _Server(address, Handler)
+            self._server = _Server(address, Handler, seconds)
         except (OSError, TypeError) as error:
             # Python has a TypeError for a name that cannot be one of a host.
             why = error.strerror if isinstance(error, OSError) else "it names no host"
@@ -59,13 +81,54 @@ class StatusServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = MOST
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+    def __init__(
+        self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], seconds: float
+    ) -> None:
+        self._seconds = seconds
+        self._free = threading.BoundedSemaphore(MOST)
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, handler)
 
+    def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection; pause if there are no files for it, for it stays in the queue."""
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in _EXHAUSTED:
+                time.sleep(_PAUSE_SECONDS)
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread, or close it if there are too many."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection until it ends, or its time is over."""
+        end = threading.Timer(self._seconds, _end, (request,))
+        end.daemon = True
+        try:
+            end.start()
+            super().process_request_thread(request, client_address)
+        finally:
+            end.cancel()
+            self._free.release()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: a probe's client may go away at any point."""
+
+
+def _end(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -27,12 +27,13 @@ def command() -> None:
 )
 @cluster_argument(required=True)
 @click.argument("changes", nargs=-1, required=True, metavar="KEY=VALUE|KEY-...")
-@click.option("--data", is_flag=True, help="Change spec.data instead of the annotations.")
+@click.option("--data", is_flag=True, help="Change .Cluster.spec.data instead of the annotations.")
 @state_option
 def cluster(key: str, changes: Sequence[str], *, data: bool) -> None:
-    """Set annotations of a cluster, or remove those written with a dash behind them.
+    """Set annotations of a cluster, or remove those followed by a dash.
 
-    Templates read them as .Cluster.metadata.annotations, and data as .Cluster.spec.data.
+    Templates read them as `.Cluster.metadata.annotations`, and data as `.Cluster.spec.data`.
+    Annotations and data together may have 64 KiB.
     """
     from bellhop.cli.labels import read_changes
 

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 @click.command(
     "apply",
     cls=Command,
+    usage=(
+        "-f FILE|DIR|- [--validate-only | --dry-run] [OPTIONS]",
+        "-f FILE|DIR|- --applyset NAME [--prune [--allow-empty]] [OPTIONS]",
+    ),
     examples=(
         "bellhop apply -f sources.yaml -f triggers/",
         "bellhop apply -f fleet/ -R --applyset fleet --prune --dry-run",
@@ -39,9 +43,11 @@ if TYPE_CHECKING:
     ),
 )
 @files_options(
-    "Manifests: a file, a folder, or - for standard input; may be repeated.", required=True
+    "Manifests: a file, a folder (`*.yaml`, `*.yml` and `*.json`, by name), or `-` for standard"
+    " input; may be repeated.",
+    required=True,
 )
-@click.option("--validate-only", is_flag=True, help="Store nothing, and need no installation.")
+@click.option("--validate-only", is_flag=True, help="Store nothing; needs no installation.")
 @applyset_options
 @dry_run_option
 @state_option
@@ -55,11 +61,12 @@ def command(
     allow_empty: bool,
     dry_run: str | None,
 ) -> None:
-    """Validate manifests, all of them, then store them.
+    """Validate all manifests, then store them.
 
-    Taken are EventSource, EventTrigger, EventBasedAddOn, ClusterProfile, Profile, ClusterSet, Set,
-    Classifier, ClusterHealthCheck, HealthCheck, RoleRequest, ConfigMap and Secret.
-    If one document has an error, all errors of all documents are reported and nothing is stored.
+    Kinds are EventSource, EventTrigger, EventBasedAddOn, ClusterProfile, Profile, ClusterSet, Set,
+    Classifier, ClusterHealthCheck, HealthCheck, RoleRequest, ConfigMap and Secret. If a document
+    has an error, all errors of all documents are reported, with file, document, line, path and the
+    nearest valid name, and nothing is stored.
     """
     from bellhop.cli.applying import read
 

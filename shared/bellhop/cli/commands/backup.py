@@ -32,15 +32,20 @@ from bellhop.errors import InvalidError
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--leave", is_flag=True, help="Stop this installation for good, to move to another one."
+    "--leave",
+    is_flag=True,
+    help="Make this installation inactive from now on, to move it; `bellhop serve` must be"
+    " stopped.",
 )
 @passphrase_option
 @state_option
 def command(file: Path, *, leave: bool, passphrase_file: Path | None) -> None:
-    """Write clusters with their credentials, manifests and the deployed state into a new file.
+    """Write an installation into a new file.
 
-    The file is sealed with a passphrase, and `bellhop restore` fills a new installation from it.
-    `bellhop serve` may run meanwhile, except with --leave.
+    It has the clusters with their credentials, the manifests and the deployed state. It is sealed
+    with a passphrase of at least twelve characters, and only its user can read it. `bellhop
+    restore` fills a new installation from it. An existing file is never overwritten, and a backup
+    that fails leaves no file. `bellhop serve` may run meanwhile, except with --leave.
     """
     from bellhop.cli.progress import Progress
     from bellhop.fleet.archive import check

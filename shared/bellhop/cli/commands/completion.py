@@ -22,7 +22,10 @@ _SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print the script that makes a shell complete `bellhop`."""
+    """Print the script that makes a shell complete commands.
+
+    Options, kinds, names, contexts and files are completed, too.
+    """
     found = get_completion_class(shell)
     assert found is not None
     script = found(ctx.find_root().command, {}, "bellhop", "_BELLHOP_COMPLETE").source()

@@ -38,9 +38,9 @@ _NOUNS = {EMBEDDED: "state in", AWS: "table", GCP: "database"}
 def command() -> None:
     """Choose the installation that the CLI talks to.
 
-    A context is a name for an installation. Without any, `local` keeps its state in
-    ~/.local/state/bellhop. BELLHOP_STATE and BELLHOP_CONTEXT go before the current context, and
-    --state and --context before those.
+    A context is a name for an installation. `local` always exists, with its state in
+    ~/.local/state/bellhop. BELLHOP_STATE and BELLHOP_CONTEXT take priority over the current
+    context, and --state and --context over those.
     """
 
 
@@ -74,6 +74,11 @@ def use(name: str) -> None:
 @command.command(
     "add",
     cls=Command,
+    usage=(
+        "NAME --state DIR",
+        "NAME --aws FILE|- [--profile PROFILE] [--role-arn ARN] [--endpoint URL]",
+        "NAME --gcp FILE|-",
+    ),
     examples=(
         "bellhop context add lab --state /srv/bellhop",
         "terraform output -json | bellhop context add prod --aws -",
@@ -81,35 +86,53 @@ def use(name: str) -> None:
     ),
 )
 @click.argument("name")
-@click.option("--state", type=click.Path(path_type=Path), help="State folder of an embedded one.")
+@click.option(
+    "--state",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="State folder of an embedded installation.",
+)
 @click.option(
     "--aws",
+    metavar="FILE|-",
     type=click.Path(path_type=Path),
     shell_complete=complete_file,
-    help="The output of `terraform output -json` for one on AWS; `-` for standard input.",
+    help="An installation on AWS: the output of `terraform output -json`, all of it or the"
+    " value of the output `bellhop`; - for standard input.",
 )
 @click.option(
     "--gcp",
+    metavar="FILE|-",
     type=click.Path(path_type=Path),
     shell_complete=complete_file,
-    help="The same of one on Google Cloud.",
+    help="The same for an installation on Google Cloud.",
 )
 @click.option(
-    "--profile", default="", help="Profile of AWS' configuration; else what AWS_PROFILE says."
+    "--profile",
+    metavar="PROFILE",
+    default="",
+    help="Profile of the AWS configuration; by default that of AWS_PROFILE, or the SDK's choice.",
 )
 @click.option(
-    "--role-arn", default="", help="Role to assume, as of an installation in another account."
+    "--role-arn",
+    metavar="ARN",
+    default="",
+    help="Role to assume with these credentials, for example for an installation in"
+    " another account.",
 )
 @click.option(
-    "--endpoint", default="", help="Where AWS' services answer, if not where they do for all."
+    "--endpoint",
+    metavar="URL",
+    default="",
+    help="Address of AWS's services, if it is not the usual one.",
 )
 def add(
     *, name: str, state: Path | None, aws: Path | None, gcp: Path | None, **called: str
 ) -> None:
     """Add a context, or change one.
 
-    Of an installation in a cloud its names and addresses are kept, and no credentials: commands
-    call it with those that AWS' SDK or Google's libraries find.
+    A context of an installation in a cloud has names and addresses, and no credentials: each
+    command uses those that the AWS SDK or Google's libraries find.
     """
     given = [(kind, each) for kind, each in ((AWS, aws), (GCP, gcp)) if each is not None]
     if len(given) + (state is not None) != 1:
@@ -158,7 +181,7 @@ def _place(kind: str, outputs: Path, called: Mapping[str, str]) -> dict[str, str
 @command.command("remove", cls=Command, examples=("bellhop context remove lab",))
 @click.argument("name", shell_complete=complete_context)
 def remove(name: str) -> None:
-    """Forget a context; the installation stays as it is."""
+    """Remove a context; the installation does not change. The current one cannot be removed."""
     save(load(os.environ).removing(name), os.environ)
     say(f"Context '{name}' removed.")
 
@@ -166,7 +189,7 @@ def remove(name: str) -> None:
 @command.command("show", cls=Command, examples=("bellhop context show -o yaml",))
 @output_option
 def show(form: str) -> None:
-    """Show the context that commands use now, whatever chose it."""
+    """Show the context that commands use now, however it was chosen."""
     from bellhop.cli.places import place_of
 
     context = chosen()

@@ -35,7 +35,10 @@ _COLUMNS = (
     examples=("bellhop dead-letters list", "bellhop dead-letters replay deploy/12"),
 )
 def command() -> None:
-    """List, replay or drop dead-lettered messages."""
+    """List, replay or drop messages that failed permanently.
+
+    They are kept until they are replayed or dropped, and named INBOX/ID, as in deploy/12.
+    """
 
 
 @command.command("list", cls=Command, examples=("bellhop dead-letters list -o wide",))
@@ -49,13 +52,17 @@ def list_letters(form: str) -> None:
 @command.command(
     "replay",
     cls=Command,
+    usage=(
+        "INBOX/ID...",
+        "--all",
+    ),
     examples=("bellhop dead-letters replay deploy/12", "bellhop dead-letters replay --all"),
 )
 @click.argument("ids", nargs=-1, metavar="[INBOX/ID]...")
-@click.option("--all", "everything", is_flag=True, help="Replay all of them.")
+@click.option("--all", "everything", is_flag=True, help="Replay every message.")
 @state_option
 def replay(ids: tuple[str, ...], *, everything: bool) -> None:
-    """Put messages back into their queue, with their attempts forgotten."""
+    """Put messages back into their queue, with a new count of attempts."""
     if bool(ids) == everything:
         raise click.UsageError("name what to replay: either INBOX/ID, or --all")
     here = installation()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bellhop.cli.commands.orphans import command as orphans
 from bellhop.cli.completing import ORPHANS, complete_deleted, complete_name
 from bellhop.cli.examples import Command
 from bellhop.cli.kinds import shown_name
@@ -30,16 +31,27 @@ class Delete(Command):
         **extra: Any,
     ) -> click.Context:
         """Read the arguments of either command; `invoke` and --help are of the one returned."""
-        if args[:1] != [ORPHANS]:
+        # Options may come before the word: they are read up to the first that is none.
+        probe = click.Context(
+            orphans,
+            resilient_parsing=True,
+            ignore_unknown_options=True,
+            allow_interspersed_args=False,
+        )
+        _, rest, _ = orphans.make_parser(probe).parse_args(list(args))
+        if rest[:1] != [ORPHANS]:
             return super().make_context(info_name, args, parent, **extra)
-        from bellhop.cli.commands.orphans import command as orphans
-
-        return orphans.make_context(f"{info_name} {ORPHANS}", args[1:], parent, **extra)
+        before = args[: len(args) - len(rest)]
+        return orphans.make_context(f"{info_name} {ORPHANS}", before + rest[1:], parent, **extra)
 
 
 @click.command(
     "delete",
     cls=Delete,
+    usage=(
+        "-f FILE|DIR|- [OPTIONS]",
+        "KIND [NAMESPACE/]NAME... [OPTIONS]",
+    ),
     examples=(
         "bellhop delete -f triggers/",
         "bellhop delete eventtrigger service-network-policy",
@@ -49,10 +61,16 @@ class Delete(Command):
 )
 @click.argument("kind", required=False, shell_complete=complete_deleted)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
-@click.option("-n", "--namespace", default="", help="Namespace of what has one; else default.")
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    default="",
+    help="Namespace of the objects; `default` if omitted.",
+)
 @files_options("Manifests to delete.")
-@click.option("--ignore-not-found", is_flag=True, help="Ignore objects that do not exist.")
-@click.option("--withdraw", is_flag=True, help="Hold nothing, however much it removes.")
+@click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
+@click.option("--withdraw", is_flag=True, help="Remove at once what the deletion guard would hold.")
 @dry_run_option
 @state_option
 def command(  # noqa: PLR0913 - one parameter an option
@@ -66,10 +84,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     withdraw: bool,
     dry_run: str | None,
 ) -> None:
-    """Delete manifests by file or by name, and remove what they deployed to clusters.
+    """Delete manifests by file or by name, and withdraw their add-ons from clusters.
 
-    The deletion guard holds too many removals at once until `bellhop release`; `--withdraw` removes
-    them immediately. `bellhop delete orphans` deletes objects in a cluster that no profile owns.
+    If that is too much at once, a warning names it, and the deletion guard holds it until `bellhop
+    release`; with --withdraw it is removed at once. With --filename, only identities are read: a
+    file that is no longer valid can still be deleted. `bellhop delete orphans` deletes objects in a
+    cluster that no profile owns.
     """
     from bellhop.cli.deleting import listed, named
     from bellhop.cli.holding import say_held

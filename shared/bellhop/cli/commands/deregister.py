@@ -21,20 +21,30 @@ def command() -> None:
     """Take a cluster out of the fleet."""
 
 
-@command.command("cluster", cls=Command, examples=_EXAMPLES)
+@command.command(
+    "cluster",
+    cls=Command,
+    usage=(
+        "NAMESPACE/NAME [--uninstall]",
+        "--namespace NAMESPACE --cluster NAME [--uninstall]",
+    ),
+    examples=_EXAMPLES,
+)
 @cluster_argument(required=False)
 @cluster_option
 @click.option(
     "--uninstall",
     is_flag=True,
-    help="Remove the forwarder's Deployment, Service and NetworkPolicy, too.",
+    help="Delete the forwarder's Deployment, Service and NetworkPolicy also if their"
+    " namespace stays.",
 )
 @state_option
 def cluster(key: str | None, namespace: str, cluster: str, *, uninstall: bool) -> None:
     """Take a cluster out of the fleet.
 
-    The webhook configuration and the forwarder are removed if the cluster answers. Add-ons that
-    were deployed to it stay; add-ons that its events deployed to other clusters are removed.
+    The webhook and the forwarder are removed from the cluster, if it answers, then its credentials
+    and all its records. Add-ons stay in it; add-ons in other clusters that its events caused are
+    withdrawn.
     """
     from bellhop.fleet.deregistration import deregister
 

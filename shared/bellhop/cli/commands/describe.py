@@ -24,14 +24,12 @@ from bellhop.cli.story import Story
 @click.argument("kind", shell_complete=complete_kind)
 @click.argument("name", required=False, default="", shell_complete=complete_name)
 @naming_options
-@click.option("--show-secrets", is_flag=True, help="Show the values of Secrets.")
+@click.option(
+    "--show-secrets", is_flag=True, help="Show values of Secrets; they are hidden otherwise."
+)
 @state_option
 def command(kind: str, name: str, namespace: str, selector: str, *, show_secrets: bool) -> None:
-    """Show details of one object, or of every object of a kind.
-
-    A trigger's details are its clusters, its source, the profiles it generated and their deployment
-    status; a source's are its matches and errors; a profile's are its contents and inventory.
-    """
+    """Show one object, or every object of a kind, in sections."""
     what = asked(kind, name, namespace, selector, show_secrets=show_secrets)
     here = installation()
     view = what.kind.view

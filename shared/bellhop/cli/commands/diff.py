@@ -39,6 +39,10 @@ _NOTHING = "Nothing would change."
 @click.command(
     "diff",
     cls=Command,
+    usage=(
+        "PROFILE... [--cluster [NAMESPACE/]NAME] [OPTIONS]",
+        "-f FILE|DIR|- [--applyset NAME [--prune [--allow-empty]]] [OPTIONS]",
+    ),
     examples=(
         "bellhop diff web",
         "bellhop diff web --cluster prod/eu-1 -o json",
@@ -63,15 +67,18 @@ def command(  # noqa: PLR0913 - one parameter an option
     prune: bool,
     allow_empty: bool,
 ) -> None:
-    """Show what applying profiles would change now, object by object.
+    """Show what applying profiles would change now: a line for each object, and its diff.
 
-    Each cluster is asked by a server-side dry run, and nothing is written. Values of Secrets are
-    hidden. Objects that are up to date are not asked about. A profile is a name, or
-    ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME. The exit code is 1
-    if a cluster refuses the dry run of an object.
+    The API servers' own dry run is used, and nothing is written, neither to clusters nor to
+    Bellhop; a profile need not be in DryRun. Objects that match the desired state in Bellhop's
+    records are not checked: `bellhop redeploy` reverts changes by others in them. If an API server
+    refuses an object, its action is Error, and the exit code is 1. Values of Secrets are hidden.
+    PROFILE is the name of a ClusterProfile or ClusterProfile/NAME, NAMESPACE/NAME or
+    Profile/NAMESPACE/NAME, or RoleRequest/NAME.
 
-    With -f, show what `bellhop apply` would change in what is stored. The exit code is 0 if nothing
-    differs, 1 if something does, and greater than 1 for an error.
+    With -f, show what `bellhop apply` with the same options would change of what is stored, as
+    `diff -u` does. The exit code is then 0 if nothing differs, 1 if something does, and 2 or more
+    for an error.
     """
     refuse_prune_alone(applyset, prune=prune, allow_empty=allow_empty)
     if bool(paths) == bool(profiles):

@@ -32,11 +32,12 @@ _WIDTH = 11
 @output_option
 @state_option
 def command(key: str | None, form: str) -> None:
-    """Examine the way into one cluster and back, or into all, piece by piece.
+    """Check the connection to one cluster and back, or to all, step by step.
 
-    The checks cover credentials, permissions, the webhook, and the forwarder's last heartbeat; each
+    Credentials, permissions, the webhook and the forwarder's last heartbeat are checked; each
     problem comes with what to do. A dry-run call through the API server tests the forwarder.
-    Nothing is changed. The exit code is 1 if anything is wrong.
+    Nothing is written, neither to Bellhop nor to clusters, and `bellhop serve` need not run. The
+    exit code is 1 if there is a problem.
     """
     here = session.looking()
     from bellhop.fleet.doctor import examine, house

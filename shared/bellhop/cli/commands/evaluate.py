@@ -36,6 +36,7 @@ _COLUMNS = (
 @click.command(
     "evaluate",
     cls=Command,
+    usage=("FILE|NAME --object FILE|DIR|- [OPTIONS]",),
     examples=(
         "bellhop evaluate source.yaml --object service.yaml",
         "kubectl get services -A -o yaml | bellhop evaluate source.yaml --object -",
@@ -50,10 +51,14 @@ _COLUMNS = (
     required=True,
     metavar="FILE|DIR|-",
     shell_complete=complete_file,
-    help="Objects, or CloudEvents, to try it on; may be repeated.",
+    help="Objects or CloudEvents to evaluate; may be repeated.",
 )
-@click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
-@click.option("--show-secrets", is_flag=True, help="Let errors quote what stands in Secrets.")
+@click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders, too.")
+@click.option(
+    "--show-secrets",
+    is_flag=True,
+    help="Quote values of Secrets in errors and results; they are hidden otherwise.",
+)
 @output_option
 @headers_option
 @state_option
@@ -66,11 +71,13 @@ def command(
     show_secrets: bool,
     headers: bool,
 ) -> None:
-    """Say whether objects match an EventSource, by which of its selectors, and why.
+    """Show whether objects match an EventSource, by which of its selectors, and why.
 
-    The source is that of a file, or one that is declared. Labels, Lua and CEL are evaluated as
-    Bellhop does for events, within the same limits; nothing is written anywhere. For an
-    aggregatedSelection the objects are all that the cluster has.
+    Selectors are counted from 1. The source comes from a file, or is one that was applied; if a
+    file has several, each is tried. Labels, Lua and CEL are evaluated as for events, within the
+    same limits, and nothing is written. For an aggregatedSelection the objects are all that the
+    cluster has. If a script fails, its line is reported; the other objects are still evaluated, and
+    the exit code is 1.
     """
     from bellhop.cli.reading import documents, files
     from bellhop.fleet.permitted import offline

@@ -33,6 +33,10 @@ _WORDS = 3
 @click.command(
     "explain",
     cls=Command,
+    usage=(
+        "CLUSTER KIND [NAMESPACE/]NAME [OPTIONS]",
+        "trigger NAME [OPTIONS]",
+    ),
     examples=(
         "bellhop explain prod/eu-1 service default/web",
         "bellhop explain prod/eu-1 namespace team-a -o json",
@@ -45,16 +49,18 @@ _WORDS = 3
     metavar="CLUSTER KIND [NAMESPACE/]NAME | trigger NAME",
     shell_complete=complete_explained,
 )
-@click.option("-n", "--namespace", default="", help="Namespace of the object.")
+@click.option("-n", "--namespace", metavar="NAMESPACE", default="", help="Namespace of the object.")
 @output_option
 @state_option
 def command(words: tuple[str, ...], namespace: str, form: str) -> None:
-    """Explain the result of an object or a trigger, and what to do next.
+    """Explain why an object was or was not deployed, or what a trigger does, and what to do next.
 
-    For an object, the output starts with its last event. Every source that names its kind is
-    evaluated again; then follow the triggers, and what was rendered, applied, refused or waits.
-    For a trigger, it goes from the clusters that it selects to what was applied. The object is read
-    in its cluster, for five seconds at most. Nothing is changed.
+    For an object, the output has its last known and its current state in the cluster; every source
+    that names its kind, evaluated again; every trigger of these, and why its selector does or does
+    not select the cluster; the rendered profiles; and their status in each cluster. For a trigger,
+    it has missing objects that it names, the clusters that it selects, what matches, and its
+    profiles. The object is read in its cluster, for five seconds at most. Nothing is changed, and
+    no value of a Secret is shown.
     """
     explanation = _explain(session.installation(), _read(words), namespace)
     if form in {JSON, YAML}:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.command(
     "get",
     cls=Command,
+    usage=("KIND[,KIND...] [NAME] [OPTIONS]",),
     examples=(
         "bellhop get eventreports -n default -o yaml",
         "bellhop get clusters -l env=prod -o wide",
@@ -32,8 +33,18 @@ if TYPE_CHECKING:
 @click.argument("kind", shell_complete=complete_kind)
 @click.argument("name", required=False, default="", shell_complete=complete_name)
 @naming_options
-@click.option("-w", "--watch", is_flag=True, help="Go on with what changes, until Ctrl-C.")
-@click.option("--show-secrets", is_flag=True, help="Show the values of Secrets in -o json|yaml.")
+@click.option(
+    "-w",
+    "--watch",
+    is_flag=True,
+    help="Continue with new and changed objects, until Ctrl-C, which ends it with exit code 0.",
+)
+@click.option(
+    "--show-secrets",
+    is_flag=True,
+    help="Show values of Secrets, also of those in a report; without it they read"
+    " `<hidden>`, which cannot be applied by mistake.",
+)
 @headers_option
 @named_output_option
 @state_option
@@ -48,13 +59,13 @@ def command(  # noqa: PLR0913 - one parameter an option
     show_secrets: bool,
     headers: bool,
 ) -> None:
-    """List the objects of a kind, or of several, or show one.
+    """List the objects of one or several kinds, or show one object.
 
     Kinds are clusters (cl), eventsources (es), eventtriggers and eventbasedaddons (et, ebao),
-    eventreports (er), what is held of them (held), clusterprofiles (cp), profiles (pr), clustersets
-    (cs), sets (st), classifiers (cf), clusterhealthchecks (chc), healthchecks (hc), rolerequests
-    (rr), configmaps (cm) and secrets (sec); several are written with commas between them. Without
-    -n all namespaces are looked through.
+    eventreports (er), heldreports (held), clusterprofiles (cp), profiles (pr), clustersets (cs),
+    sets (st), classifiers (cf), clusterhealthchecks (chc), healthchecks (hc), rolerequests (rr),
+    configmaps (cm) and secrets (sec); several are written with commas between them. Without -n, all
+    namespaces are read.
     """
     kinds = [each for each in kind.split(",") if each] or [kind]
     several = [asked(each, name, namespace, selector, show_secrets=show_secrets) for each in kinds]

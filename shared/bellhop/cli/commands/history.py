@@ -29,11 +29,15 @@ COLUMNS = (
 @output_option
 @state_option
 def command(profile: str, form: str) -> None:
-    """List what a profile held before, and holds: since when, until when, and what was changed.
+    """List the stored revisions of a profile and the current one.
 
-    A revision is what was rendered under one state of what is declared; what events change of it
-    makes no other one. The last few are kept, as many as the setting `revisions` says. The name of
-    a trigger means all profiles that it made.
+    Each has its number, when it was rendered and replaced, and which manifests differ from those of
+    the one before. A revision is the result of one state of the manifests: the profile or trigger,
+    its source, and the ConfigMaps and Secrets that it names. Changes by events create no new
+    revision. The setting BELLHOP_REVISIONS is the number of former revisions that are kept. PROFILE
+    is the name of a ClusterProfile or ClusterProfile/NAME, NAMESPACE/NAME or
+    Profile/NAMESPACE/NAME, or RoleRequest/NAME. The name of a trigger means all profiles that it
+    generated.
     """
     from bellhop.fleet.rollback import history
     from bellhop.fleet.titled import Titled, made_by, meant

@@ -38,6 +38,10 @@ def command() -> None:
 @command.command(
     "sveltos",
     cls=Command,
+    usage=(
+        "-f FILE|DIR|-... [OPTIONS]",
+        "--kubeconfig FILE [--kubeconfig-context NAME] [OPTIONS]",
+    ),
     examples=(
         "bellhop import sveltos -f hub.yaml",
         _SAVE,
@@ -47,16 +51,25 @@ def command() -> None:
 @files_options("Sveltos' objects, ConfigMaps and Secrets, as `kubectl get -o yaml` prints them.")
 @click.option(
     "--kubeconfig",
+    metavar="FILE",
     type=click.Path(path_type=Path),
     shell_complete=complete_file,
-    help="Read them from the management cluster instead.",
+    help="Read the management cluster instead, and of its ConfigMaps and Secrets only"
+    " those that are named.",
 )
-@click.option("--kubeconfig-context", help="Context of the kubeconfig; its current one by default.")
+@click.option(
+    "--kubeconfig-context",
+    metavar="NAME",
+    help="Context of the kubeconfig; its current one by default.",
+)
 @click.option(
     "--output-dir",
     "folder",
+    metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write the manifests into this folder; without it, they are only checked.",
+    help="Write one file for each imported object, readable by you only: clusters/ for"
+    " `bellhop register cluster -f`, manifests/ for `bellhop apply -f`. A file with"
+    " other contents is never overwritten. Without this option nothing is written.",
 )
 @output_option
 def sveltos(
@@ -68,14 +81,15 @@ def sveltos(
     *,
     recursive: bool,
 ) -> None:
-    """Convert what a management cluster of Sveltos has.
+    """Convert the objects of a management cluster of Sveltos.
 
     It reports what is imported and what is refused, and writes one file for each imported object.
-    It reads the management cluster and changes nothing, neither there nor in an installation:
-    review the folder, then use `bellhop register cluster -f` and `bellhop apply -f`. Profiles and
-    triggers get the syncMode DryRun, so that Sveltos and Bellhop do not both deploy.
+    It changes nothing, neither in the management cluster nor in an installation: review the folder,
+    then use `bellhop register cluster -f` and `bellhop apply -f`. Profiles and triggers get the
+    syncMode DryRun, so that Sveltos and Bellhop do not both deploy.
 
-    The exit code is 1 if an object is refused.
+    The exit code is 1 if an object is refused, and 2 if there is nothing of Sveltos. The other
+    objects are written all the same.
     """
     from bellhop.cli.sveltos.conversion import convert
 

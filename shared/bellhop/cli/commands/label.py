@@ -26,7 +26,10 @@ def command() -> None:
 @dry_run_option
 @state_option
 def cluster(key: str, changes: Sequence[str], *, dry_run: str | None) -> None:
-    """Set labels of a cluster, or remove those written with a dash behind them."""
+    """Set labels of a cluster, or remove those followed by a dash.
+
+    Triggers and profiles are evaluated again. A cluster may have 256 labels.
+    """
     from bellhop.cli.holding import say_held
     from bellhop.cli.labels import read_changes
 

@@ -34,8 +34,18 @@ _TROUBLES = ("warning", "error")
         "bellhop logs --stage schedule -o json",
     ),
 )
-@click.option("--source", default="", help="Only matches of this EventSource, and their results.")
-@click.option("--stage", default="", help="The lines of one function.")
+@click.option(
+    "--source",
+    metavar="NAME",
+    default="",
+    help="Only matches of this EventSource, and their effects.",
+)
+@click.option(
+    "--stage",
+    metavar="STAGE",
+    default="",
+    help="Only the lines of one function: ingest, evaluate, deploy, sweep or schedule.",
+)
 @line_options
 def command(  # noqa: PLR0913 - one parameter an option
     *,
@@ -49,10 +59,10 @@ def command(  # noqa: PLR0913 - one parameter an option
     form: str,
     follow: bool,
 ) -> None:
-    """Show what functions have logged: their decisions, as `show events` does, and what failed.
+    """Show the logs of the functions, from CloudWatch or Cloud Logging.
 
-    The event log, which `show events` reads, has only decisions; the logs also have warnings,
-    errors, and functions that were terminated. The embedded mode writes its log to standard output.
+    They have the decisions that `bellhop show events` shows, and also warnings, errors, and
+    functions that the cloud has ended. The embedded mode writes its log to standard output.
     """
     from bellhop.cli.places import place_of
     from bellhop.fleet import timeline

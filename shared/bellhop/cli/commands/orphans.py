@@ -11,13 +11,18 @@ from bellhop.cli.output import say
 from bellhop.cli.session import installation
 
 
-@click.command("orphans", cls=Command, examples=("bellhop delete orphans --cluster prod/eu-1",))
+@click.command(
+    "orphans",
+    cls=Command,
+    usage=("--cluster [NAMESPACE/]NAME",),
+    examples=("bellhop delete orphans --cluster prod/eu-1",),
+)
 @cluster_option
 @state_option
 def command(namespace: str, cluster: str) -> None:
     """Delete from a cluster the orphans that `bellhop show orphans` lists.
 
-    Each is checked again: one that a profile owns by now, or that was re-created, is kept.
+    Each object is read again: it stays if a profile owns it by now, or if somebody re-created it.
     """
     from bellhop.fleet.overview import object_name
     from bellhop.fleet.strays import remove

@@ -12,6 +12,11 @@ from bellhop.cli.pausing import mark, what_argument
 @click.command(
     "pause",
     cls=Command,
+    usage=(
+        "PROFILE",
+        "trigger NAME",
+        "cluster NAMESPACE/NAME",
+    ),
     examples=(
         "bellhop pause kyverno",
         "bellhop pause team/web",
@@ -22,10 +27,11 @@ from bellhop.cli.pausing import mark, what_argument
 @what_argument
 @state_option
 def command(words: tuple[str, ...]) -> None:
-    """Pause a profile, the profiles of a trigger, or a cluster, until `bellhop resume`.
+    """Leave a profile, the add-ons of a trigger, or a cluster unchanged, until `bellhop resume`.
 
-    While a profile is paused, nothing of it is applied, corrected or removed; while a trigger is
-    paused, events create and remove nothing. The pause is an annotation: applying a file without
-    it ends the pause. While a cluster is paused, it is not changed, and its events are ignored.
+    While a profile is paused, nothing of it is applied, restored or withdrawn; while a trigger is
+    paused, events create and end nothing. While a cluster is paused, nothing is applied, restored
+    or withdrawn in it, and its events create and end nothing. The pause is an annotation: applying
+    a file without it ends the pause.
     """
     mark(words, "paused", "true")

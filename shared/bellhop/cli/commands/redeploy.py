@@ -18,6 +18,11 @@ _CLUSTER = "cluster"
 @click.command(
     "redeploy",
     cls=Command,
+    usage=(
+        "[PROFILE] [--cluster [NAMESPACE/]NAME] [--unchecked]",
+        "cluster NAMESPACE/NAME",
+        "cluster --namespace NAMESPACE --cluster NAME",
+    ),
     examples=(
         "bellhop redeploy kyverno",
         "bellhop redeploy --cluster prod/eu-1",
@@ -36,22 +41,23 @@ _CLUSTER = "cluster"
     "--cluster-type",
     type=click.Choice(["Capi", "Sveltos"], case_sensitive=False),
     expose_value=False,
-    help="Taken as sveltosctl has it; the cluster's name is enough.",
+    help="Has no effect: accepted because sveltosctl has it.",
 )
 @click.option(
     "--unchecked",
     is_flag=True,
-    help="Remove a profile that is to go without its checks.",
+    help="Remove a withdrawn profile without its preDeleteChecks and postDeleteChecks.",
 )
 @state_option
 def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: bool) -> None:
-    """Apply everything in a profile, or in a cluster, again.
+    """Apply again all objects of a profile, of a cluster, or with neither of everything.
 
-    A resync re-creates deleted objects; this command also applies existing objects, and reverts
-    changes by others. It is a request: `bellhop serve` or functions do the work. With --unchecked,
-    a profile that waits for its preDeleteChecks or postDeleteChecks is removed without them. A
-    profile is a name, or ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or
-    Profile/NAMESPACE/NAME. The name of a trigger means all profiles that it generated.
+    A resync restores deleted objects; this command also reverts what others changed in fields that
+    Bellhop applied. With --unchecked, a withdrawn profile that waits for its preDeleteChecks or
+    postDeleteChecks is removed without them. PROFILE is the name of a ClusterProfile or
+    ClusterProfile/NAME, NAMESPACE/NAME or Profile/NAMESPACE/NAME, or RoleRequest/NAME. The name of
+    a trigger, if no profile has it, means all profiles that it generated. `bellhop serve` or the
+    functions do this; the command requests it.
     """
     from bellhop.cli.progress import Progress
     from bellhop.fleet.redeploying import redeploy

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
-from msgspec import Struct
 from msgspec.structs import replace
 
 from bellhop import __version__
@@ -18,16 +16,16 @@ from bellhop.cli.clusters import cluster_argument, cluster_option, one_cluster
 from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import files_options, state_option
-from bellhop.cli.output import pairs, raw, say
+from bellhop.cli.output import say
+from bellhop.cli.registration_options import RegistrationOptions, registration_options
+from bellhop.cli.registration_report import report, show_manifests
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Inbound, Installation
-    from bellhop.fleet.registration import Registered, Registration
+    from bellhop.fleet.registration import Registration
     from bellhop.model.kubeconfig import Kubeconfig
     from bellhop.model.sveltos_cluster import SveltosCluster
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _EXAMPLE = (
     "bellhop register cluster --namespace prod --cluster eu-1 --kubeconfig eu-1.kubeconfig"
@@ -39,13 +37,6 @@ _GKE = "bellhop register cluster-gke prod/eu-1 --gke europe-west1/eu-1 --labels 
 
 _FILES = "bellhop register cluster -f clusters/"
 
-_HEAD = """\
-# The forwarder of a cluster, as `bellhop register cluster --print-manifests` writes it.
-# Its Secret is not among them unless asked: registration applies it, and a renewal writes it again,
-# so that a repository is no place for it. Nor is its ClusterRole, which follows the EventSources,
-# nor the annotation of its Namespace that names the installation: registration writes it.
-"""
-
 _LARGEST_AUTHORITY = 64 * 1024
 """Bytes of the authority for --ingest-url: it is kept with the cluster, in one item."""
 
@@ -55,176 +46,25 @@ def command() -> None:
     """Add a cluster to the fleet."""
 
 
-class _Wishes(Struct, frozen=True):
-    """What a user asks for, whatever kind of cluster it is; as the options below have it."""
-
-    labels: str | None
-    forwarder_url: str
-    forwarder: bool
-    install: bool | None
-    print_manifests: bool
-    show_secrets: bool
-    image: str
-    direct: bool
-    audit: Path | None
-    allow_twice: bool
-    take_over: bool
-    ingest_url: str | None
-    ingest_ca: Path | None
-    paused: bool
-    active_from: str | None
-    active_to: str | None
-
-    @property
-    def installs(self) -> bool | None:
-        """Say whether to deploy the forwarder; None if nobody else does."""
-        if self.install is not None:
-            return self.install
-        in_cluster = self.forwarder and not (self.forwarder_url or self.direct or self.audit)
-        return None if in_cluster and not self.print_manifests else False
-
-    def refuse_contradictions(self) -> None:
-        """Refuse options that leave nothing to each other."""
-        if (self.install or self.print_manifests) and (self.forwarder_url or not self.forwarder):
-            raise click.UsageError(
-                "--install and --print-manifests are for a forwarder in the cluster, and belong"
-                " neither to --forwarder-url nor to --no-forwarder"
-            )
-        if self.direct or self.audit:
-            self._refuse_a_forwarder("--direct" if self.direct else "--audit")
-        if self.show_secrets and not self.print_manifests:
-            raise click.UsageError("--show-secrets belongs to --print-manifests")
-        if bool(self.active_from) != bool(self.active_to):
-            raise click.UsageError("--active-from and --active-to belong together")
-
-    def refuse_what_is_declared(self) -> None:
-        """Refuse options that are for one cluster, where files declare many."""
-        alone = {
-            "--labels": self.labels,
-            "--print-manifests": self.print_manifests,
-            "--audit": self.audit,
-            "--paused": self.paused,
-            "--active-from": self.active_from,
-        }
-        for option, value in alone.items():
-            if value:
-                raise click.UsageError(
-                    f"{option} is for one cluster; with -f each document says it, or it is done"
-                    " for each cluster by itself"
-                )
-
-    def _refuse_a_forwarder(self, way: str) -> None:
-        """Refuse what is for a forwarder, where the API server itself calls ingest."""
-        if self.direct and self.audit:
-            raise click.UsageError(
-                "--direct and --audit exclude each other: a cluster sends its events in one way"
-            )
-        if self.install or self.print_manifests or self.forwarder_url:
-            raise click.UsageError(
-                f"{way} needs no forwarder: it belongs neither to --install nor to"
-                " --print-manifests or --forwarder-url"
-            )
-        if not self.forwarder:
-            raise click.UsageError(
-                f"{way} has the cluster send events, and --no-forwarder does not"
-            )
-
-
-_OPTIONS = (
-    click.option("--labels", help="Labels, as in env=prod,region=eu."),
-    click.option(
-        "--forwarder-url",
-        default="",
-        help="Where the cluster's API server reaches the forwarder, if it is no Service in it.",
+@command.command(
+    "cluster",
+    cls=Command,
+    usage=(
+        "NAMESPACE/NAME --kubeconfig FILE [OPTIONS]",
+        "-f FILE|DIR|- [--renew] [OPTIONS]",
     ),
-    click.option(
-        "--forwarder/--no-forwarder",
-        default=True,
-        show_default=True,
-        help="Have the cluster send events; without them, only resyncs find changes.",
-    ),
-    click.option(
-        "--install/--no-install",
-        default=None,
-        help="Deploy the forwarder in the cluster, with its Service and network policy; the"
-        " default, unless another tool applies its Deployment.",
-    ),
-    click.option(
-        "--print-manifests",
-        is_flag=True,
-        help="Print all that the forwarder needs, for a repository; its Secret is applied, not"
-        " shown.",
-    ),
-    click.option(
-        "--show-secrets", is_flag=True, help="Print the forwarder's Secret among its manifests."
-    ),
-    click.option(
-        "--image",
-        default="",
-        envvar="BELLHOP_FORWARDER_IMAGE",
-        show_envvar=True,
-        help="The forwarder's image, as the cluster's nodes pull it; else the one it has, or"
-        f" bellhop-forwarder:{__version__}.",
-    ),
-    click.option(
-        "--direct",
-        is_flag=True,
-        help="Have the cluster's API server call ingest itself, without a forwarder.",
-    ),
-    click.option(
-        "--audit",
-        type=click.Path(path_type=Path),
-        metavar="FOLDER",
-        help="Have its API server send its audit log; write the policy and the kubeconfig for it.",
-    ),
-    click.option(
-        "--allow-twice",
-        is_flag=True,
-        help="Take a cluster whose kube-system has the uid of one that is registered already.",
-    ),
-    click.option(
-        "--take-over",
-        is_flag=True,
-        help="Take a cluster that another installation has registered, and that it has lost.",
-    ),
-    click.option(
-        "--paused",
-        is_flag=True,
-        help="Change nothing in it for add-ons until `bellhop resume cluster`.",
-    ),
-    click.option(
-        "--active-from",
-        metavar="CRON",
-        help="When its maintenance window opens, in UTC, as in '0 20 * * 5'; else it is paused.",
-    ),
-    click.option("--active-to", metavar="CRON", help="When that window closes, as in '0 5 * * 1'."),
-    click.option(
-        "--ingest-url", help="Where the cluster sends events; else the installation's own address."
-    ),
-    click.option(
-        "--ingest-ca",
-        type=click.Path(path_type=Path),
-        help="Certificate authority to trust there, in PEM; with only --ingest-url, public ones.",
-    ),
+    examples=(_INSTALL, _EXAMPLE, _FILES),
 )
-
-
-def _wishes(command: F) -> F:
-    """Add the options that all kinds of clusters have."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-@command.command("cluster", cls=Command, examples=(_INSTALL, _EXAMPLE, _FILES))
 @cluster_argument(required=False)
 @cluster_option
 @click.option(
     "--kubeconfig",
+    metavar="FILE",
     type=click.Path(path_type=Path),
     shell_complete=complete_file,
-    help="Address and credentials, `-` for standard input; an exec plugin or OIDC login in it logs"
-    " you in. Proxies and impersonation are refused.",
+    help="Address and credentials; - for standard input. If it logs you in, by an exec"
+    " plugin or OIDC, an account for Bellhop is created, whose token is stored"
+    " instead. Proxies and impersonation are refused.",
 )
 @click.option(
     "--kubeconfig-context",
@@ -234,9 +74,11 @@ def _wishes(command: F) -> F:
 )
 @files_options("SveltosClusters and their Secrets, all of which are registered; may be repeated.")
 @click.option(
-    "--renew", is_flag=True, help="With -f: register again also what is as declared already."
+    "--renew",
+    is_flag=True,
+    help="With -f: register again also clusters that are as declared already.",
 )
-@_wishes
+@registration_options
 @state_option
 def cluster(  # noqa: PLR0913 - one parameter an option
     key: str | None,
@@ -250,7 +92,7 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     renew: bool,
     **asked: Any,
 ) -> None:
-    """Add a cluster to the fleet, or renew one that is in it.
+    """Add a cluster to the fleet, or renew its registration.
 
     If the kubeconfig uses a login, as those of EKS, GKE and AKS do, a service account is created
     for Bellhop in the cluster, and its token is stored instead of your login.
@@ -263,12 +105,14 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     The forwarder is deployed, too, unless --no-install is given or another tool applies the output
     of --print-manifests. With --direct, --audit or --no-forwarder there is no forwarder.
 
-    With -f, every cluster that the files declare is registered, or changed to match. If one fails,
-    the others are registered all the same, and the exit code is 1.
+    With -f, every SveltosCluster in the files is registered, with the kubeconfig in its Secret, or
+    changed to match, eight at once. Each cluster has a line (registered, renewed, configured,
+    unchanged) or an error. If one fails, the others are registered all the same, and the exit code
+    is 1.
     """
     from bellhop.cli.credentials import read_kubeconfig
 
-    wishes = _Wishes(**asked)
+    wishes = RegistrationOptions(**asked)
     wishes.refuse_contradictions()
     if paths:
         if key or namespace or cluster or kubeconfig or kube_context:
@@ -285,51 +129,62 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     _register(here, place, given.kubeconfig, wishes, login=given.login)
 
 
-@command.command("cluster-eks", cls=Command, examples=(_EKS,))
+@command.command(
+    "cluster-eks", cls=Command, usage=("NAMESPACE/NAME --eks NAME [OPTIONS]",), examples=(_EKS,)
+)
 @cluster_argument(required=False)
 @cluster_option
 @click.option("--eks", required=True, metavar="NAME", help="The cluster's name in EKS.")
-@click.option("--region", default="", help="Its region; else the installation's.")
-@_wishes
+@click.option(
+    "--region", metavar="REGION", default="", help="Its region; by default the installation's."
+)
+@registration_options
 @state_option
 def cluster_eks(
     key: str | None, namespace: str, cluster: str, eks: str, region: str, **asked: Any
 ) -> None:
-    """Add an EKS cluster to the fleet, or renew one: it is reached by roles of AWS.
+    """Add an EKS cluster to the fleet, or renew its registration: AWS roles are used to reach it.
 
-    No kubeconfig is stored. Registration uses your own permissions in the cluster; the functions
-    use their own roles, which the cluster must admit. The commands that admit them are printed.
+    No kubeconfig is stored. The registration uses your own permissions in the cluster; the
+    functions use their own roles. The command prints the `aws eks` commands that grant access to
+    these.
     """
     from bellhop.cli.places import EKS
 
-    _managed(EKS, eks, region, _place(key, namespace, cluster), _Wishes(**asked))
+    _managed(EKS, eks, region, _place(key, namespace, cluster), RegistrationOptions(**asked))
 
 
-@command.command("cluster-gke", cls=Command, examples=(_GKE,))
+@command.command(
+    "cluster-gke", cls=Command, usage=("NAMESPACE/NAME --gke NAME [OPTIONS]",), examples=(_GKE,)
+)
 @cluster_argument(required=False)
 @cluster_option
 @click.option(
     "--gke",
     required=True,
     metavar="NAME",
-    help="The cluster in GKE: NAME, LOCATION/NAME, or its full name with its project.",
+    help="The cluster in GKE: NAME in the installation's project and region, LOCATION/NAME"
+    " in its project, or projects/PROJECT/locations/LOCATION/clusters/NAME.",
 )
-@_wishes
+@registration_options
 @state_option
 def cluster_gke(key: str | None, namespace: str, cluster: str, gke: str, **asked: Any) -> None:
-    """Add a GKE cluster to the fleet, or renew one: it is reached by accounts of Google Cloud.
+    """Add a GKE cluster to the fleet, or renew its registration.
 
-    No kubeconfig is stored. Registration uses your own permissions in the cluster; the functions
-    use their own service accounts, which the cluster must admit. The commands that admit them are
-    printed. A cluster without a public address is reached over the Connect gateway if it is in a
-    fleet, else at its private address.
+    Accounts of Google Cloud are used to reach it, and no kubeconfig is stored. The registration
+    uses your own permissions in the cluster; the functions use their own service accounts. The
+    command prints the `gcloud` and `kubectl` commands that grant access to these. A cluster without
+    a public address is reached through the Connect gateway if it is in a fleet, otherwise at its
+    private address.
     """
     from bellhop.cli.places import GKE
 
-    _managed(GKE, gke, "", _place(key, namespace, cluster), _Wishes(**asked))
+    _managed(GKE, gke, "", _place(key, namespace, cluster), RegistrationOptions(**asked))
 
 
-def _managed(service: str, name: str, region: str, place: tuple[str, str], wishes: _Wishes) -> None:
+def _managed(
+    service: str, name: str, region: str, place: tuple[str, str], wishes: RegistrationOptions
+) -> None:
     """Register a cluster that a cloud manages, and say what lets the functions in."""
     from bellhop.cli.places import place_of
 
@@ -364,7 +219,7 @@ def _register(
     here: Installation,
     place: tuple[str, str],
     kubeconfig: Kubeconfig,
-    wishes: _Wishes,
+    wishes: RegistrationOptions,
     *,
     managed: str = "",
     login: bool = False,
@@ -386,14 +241,14 @@ def _register(
     done = register(here, spec)
     if wishes.print_manifests:
         secret = [done.secret] if wishes.show_secrets and done.secret else []
-        _show([*spec.manifests(done.image), *secret])
-    _tell(done, spec, err=wishes.print_manifests)
+        show_manifests([*spec.manifests(done.image), *secret])
+    report(done, spec, err=wishes.print_manifests)
     say_held(here.declare.held)
     _warn_of_silence(here, wishes)
 
 
 def _specified(
-    here: Installation, place: tuple[str, str], kubeconfig: Kubeconfig, wishes: _Wishes
+    here: Installation, place: tuple[str, str], kubeconfig: Kubeconfig, wishes: RegistrationOptions
 ) -> Registration:
     """Return the registration of a cluster with what its options say whatever cluster it is.
 
@@ -428,7 +283,7 @@ def _specified(
 
 
 def _register_declared(
-    paths: Sequence[str], wishes: _Wishes, *, recursive: bool, renew: bool
+    paths: Sequence[str], wishes: RegistrationOptions, *, recursive: bool, renew: bool
 ) -> None:
     """Register what files declare, and end with 1 if any of it fails."""
     from bellhop.cli.declared_clusters import read, settle_all
@@ -450,7 +305,7 @@ def _register_declared(
         click.get_current_context().exit(1)
 
 
-def _warn_of_silence(here: Installation, wishes: _Wishes) -> None:
+def _warn_of_silence(here: Installation, wishes: RegistrationOptions) -> None:
     """Warn where nothing answers at the installation's own address for events."""
     url = here.inbound.url
     if wishes.forwarder and not wishes.ingest_url and url and not session.answers(here.inbound):
@@ -470,7 +325,7 @@ def _with_account(here: Installation, spec: Registration, *, err: bool) -> Regis
     return replace(spec, kubeconfig=own)
 
 
-def _pauses(here: Installation, wishes: _Wishes) -> Mapping[str, Any]:
+def _pauses(here: Installation, wishes: RegistrationOptions) -> Mapping[str, Any]:
     """Read what a user asks for of pauses; nothing stays as it is.
 
     Raises:
@@ -506,52 +361,3 @@ def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
         return Inbound(url, read_at_most(ca, _LARGEST_AUTHORITY).decode() if ca else "")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidError(f"cannot read the authority '{ca}'") from error
-
-
-def _show(manifests: Sequence[Mapping[str, Any]]) -> None:
-    """Print manifests as one file, as a repository keeps it."""
-    from bellhop.model.document import dump
-
-    raw(_HEAD + "---\n".join(map(dump, manifests)))
-
-
-def _tell(done: Registered, spec: Registration, *, err: bool) -> None:
-    from bellhop.engine.auditing import KUBECONFIG, POLICY
-    from bellhop.engine.pausing import standing
-
-    found = done.cluster
-    renewed = "credentials, token and certificate"
-    if spec.direct or spec.audit:
-        renewed = "credentials and token" if spec.direct else "credentials and files"
-    word = f"renewed: {renewed}" if done.again else "registered"
-    lines = [
-        f"Cluster '{found.key}' {word}.",
-        f"  reached      {spec.kubeconfig.describe()}; Kubernetes {found.kubernetes}",
-        f"  labels       {pairs(found.labels)}",
-    ]
-    if spec.direct:
-        lines.append(f"  events       directly: its API server calls {spec.inbound.url}")
-    elif spec.audit:
-        lines += [
-            f"  events       by its audit log, which its API server sends to {spec.inbound.url}",
-            f"  written      {POLICY} and {KUBECONFIG}, a secret, in {spec.audit}",
-        ]
-    elif spec.forwarder:
-        where = spec.forwarder_url or "a Service in the cluster"
-        lines += [
-            f"  forwarder    {where}; it sends to {spec.inbound.url}",
-            "  applied      namespace, account, rights and Secret of the forwarder",
-        ]
-    else:
-        lines.append("  forwarder    none: only resyncs find changes")
-    if done.installed:
-        lines.append(
-            f"  installed    its Deployment, Service and NetworkPolicy; image {done.image}"
-        )
-    if found.spec.get("paused") or found.spec.get("activeWindow"):
-        lines.append(f"  paused       it {standing(found, datetime.now(UTC))}")
-    lines.append("  next         a resync, which lists the cluster and installs its webhook")
-    for line in lines:
-        say(line, err=err)
-    for warning in done.warnings:
-        say(f"warning: {warning}", err=True)

@@ -15,6 +15,11 @@ from bellhop.cli.output import count, say
 @click.command(
     "release",
     cls=Command,
+    usage=(
+        "CLUSTER EVENTSOURCE",
+        "--change ID",
+        "--all",
+    ),
     examples=(
         "bellhop release prod/eu-1 ingresses",
         "bellhop release --change 3f2a9c01",
@@ -24,15 +29,20 @@ from bellhop.cli.output import count, say
 @click.argument("cluster", required=False, default="", shell_complete=complete_cluster)
 @click.argument("eventsource", required=False, default="", shell_complete=complete_source)
 @click.option(
-    "--change", default="", metavar="ID", help="Removals caused by a change of manifests."
+    "--change",
+    default="",
+    metavar="ID",
+    help="The change to release, by the name that `bellhop get held` shows.",
 )
-@click.option("--all", "everything", is_flag=True, help="All that is held, in every cluster.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Everything that is held, in every cluster."
+)
 @state_option
 def command(cluster: str, eventsource: str, *, change: str, everything: bool) -> None:
-    """Confirm the removals that `bellhop get held` lists.
+    """Confirm removals that the deletion guard holds, as `bellhop get held` lists them.
 
-    Only removals that are held now are confirmed; later ones are counted separately. The command
-    is a request: `bellhop serve` or functions do the work.
+    Only removals that are held when the command runs are confirmed; later ones are counted
+    separately. `bellhop serve` or the functions do this; the command requests it.
     """
     asked = bool(cluster) + bool(change) + everything
     if asked != 1 or bool(cluster) != bool(eventsource):

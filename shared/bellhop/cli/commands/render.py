@@ -28,6 +28,10 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
 @click.command(
     "render",
     cls=Command,
+    usage=(
+        "TEMPLATE|- [--data FILE|-] [OPTIONS]",
+        "-f FILE|DIR --object FILE|- --cluster CLUSTER [OPTIONS]",
+    ),
     examples=(
         "bellhop render policy.yaml.tpl --data values.yaml",
         "bellhop render policy.yaml.j2 --data values.yaml --engine jinja2",
@@ -40,46 +44,50 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
     "--data",
     metavar="FILE|-",
     shell_complete=complete_file,
-    help="Variables of TEMPLATE: one mapping, YAML or JSON.",
+    help="The variables of TEMPLATE: one mapping, YAML or JSON; none if omitted.",
 )
 @click.option(
     "--engine",
     type=click.Choice(["go", "jinja2"]),
     default="go",
     show_default=True,
-    help="Language of TEMPLATE.",
+    help="The language of TEMPLATE.",
 )
 @click.option(
     "--missingkey",
     type=click.Choice(["error", "default", "zero"]),
     default="error",
     show_default=True,
-    help="How a Go template renders a missing key.",
+    help="The result of a missing key in a Go template: an `error` (as in the pipeline),"
+    " `<no value>` (`default`), or its type's `zero`.",
 )
 @files_options(
     "Manifests of the trigger, its source and its ConfigMaps and Secrets; may be repeated.",
     stdin=False,
 )
-@click.option("--trigger", default="", metavar="NAME", help="Which trigger, if there are several.")
+@click.option(
+    "--trigger", default="", metavar="NAME", help="Which trigger, if the files have several."
+)
 @click.option(
     "--object",
     "objects",
     multiple=True,
     metavar="FILE|-",
     shell_complete=complete_file,
-    help="Objects of the source cluster, or CloudEvents; may be repeated.",
+    help="A file with objects of the source cluster or CloudEvents, or - for standard"
+    " input; may be repeated.",
 )
 @click.option(
     "--cluster",
     metavar="NAMESPACE/NAME[,KEY=VALUE...]|FILE",
-    help="The source cluster, with its labels.",
+    help="The source cluster: its name and labels, or the file of a manifest with that metadata.",
 )
 @click.option(
     "--destination",
     "destinations",
     multiple=True,
     metavar="NAMESPACE/NAME[,KEY=VALUE...]|FILE",
-    help="Another cluster of the fleet; may be repeated.",
+    help="Another cluster that a destination selector may select; may be repeated.",
 )
 @click.option(
     "--chart",
@@ -87,26 +95,40 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
     multiple=True,
     metavar="FILE",
     shell_complete=complete_file,
-    help="The archive of a Helm chart that the trigger deploys; may be repeated.",
+    help="The archive (.tgz) of a Helm chart that the trigger deploys; it is found by the"
+    " chart's name and version. May be repeated.",
 )
 @click.option(
-    "--download", is_flag=True, help="Download the Helm charts that are in no archive of --chart."
+    "--download",
+    is_flag=True,
+    help="Download charts that are in no such archive from their repositories, with the"
+    " credentials in the files.",
+)
+@click.option(
+    "--show-secrets",
+    is_flag=True,
+    help="Quote values of Secrets in errors and results; they are hidden otherwise.",
+)
+@click.option(
+    "--force", is_flag=True, help="Every object matches: neither labels nor Lua are evaluated."
 )
 @click.option(
     "--files",
     "local",
     multiple=True,
     metavar="URL|KIND/NAMESPACE/NAME=PATH",
-    help="A folder, tar.gz or manifest with the files of a remoteURL or a Flux source.",
+    help="A local copy of the files of a remoteURL or a Flux source: a folder, a .tar.gz or one"
+    " manifest. May be repeated. Files of a Flux source are not rendered as templates, because"
+    " its annotations are unknown.",
 )
-@click.option("--show-secrets", is_flag=True, help="Let errors quote what stands in Secrets.")
-@click.option("--force", is_flag=True, help="Take all objects as matching: evaluate no source.")
 @click.option(
     "--show",
     type=click.Choice([ALL, PROFILES, CONFIGMAPS, MANIFESTS]),
     default=ALL,
     show_default=True,
-    help="Which generated objects to print; `configmaps` includes Secrets.",
+    help="`all`, or for each profile only the ClusterProfile (`profiles`), the"
+    " instantiated ConfigMaps and Secrets (`configmaps`), or the clusters' manifests"
+    " (`manifests`: for `kubectl apply -f -`).",
 )
 @click.option(
     "-o",
@@ -115,7 +137,7 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
     type=click.Choice([YAML, JSON]),
     default=YAML,
     show_default=True,
-    help="Form of what a trigger generates.",
+    help="Form of what a trigger generates; `json` has the objects, the reasons and the profiles.",
 )
 def command(  # noqa: PLR0913 - one parameter an option
     *,
@@ -139,11 +161,12 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Render a template, or everything that a trigger would generate, offline from files.
 
-    With TEMPLATE, its text is rendered with --data. With -f, --object and --cluster, the
-    trigger's source is evaluated on the objects, and what it generates is printed: each profile,
-    its instantiated ConfigMaps and Secrets, and for each destination what would be applied.
-    Helm renders charts, without a cluster and, unless --download is given, without a network.
-    Files at URLs and in sources of Flux are not downloaded: --files names a local copy of each.
+    With TEMPLATE, its text is rendered with --data and printed. With -f, --object and --cluster,
+    the trigger's source is evaluated on the objects, and everything that it would generate is
+    printed: each profile, its instantiated ConfigMaps and Secrets, and for each destination the
+    manifests. Helm renders charts, without a cluster and, unless --download is given, without a
+    network. Files at URLs and in sources of Flux are not downloaded: --files names a local copy
+    of each.
     """
     if (template is None) == (not paths):
         raise click.UsageError("name a TEMPLATE, or with -f the manifests of a trigger")

@@ -26,14 +26,19 @@ from bellhop.cli.session import chosen, installation
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--copy", is_flag=True, help="Restore a backup made without --leave: its installation is lost."
+    "--without-leave",
+    is_flag=True,
+    help="Accept a backup that was made without --leave, for an installation that is lost, or for a"
+    " test of the backup without `bellhop serve`.",
 )
 @passphrase_option
 @state_option
-def command(file: Path, *, copy: bool, passphrase_file: Path | None) -> None:
+def command(file: Path, *, without_leave: bool, passphrase_file: Path | None) -> None:
     """Fill a new installation from a backup, or reactivate the one that was left with it.
 
-    If it is interrupted, run it again with the same file.
+    All work that may have been in progress is requested again. If the command is interrupted, run
+    it again with the same file. A backup that was made without --leave is refused without
+    --without-leave: two active installations would undo each other's work.
     """
     from bellhop.cli.progress import Progress
     from bellhop.fleet.moving import restore
@@ -50,7 +55,7 @@ def command(file: Path, *, copy: bool, passphrase_file: Path | None) -> None:
                     here,
                     archive,
                     passphrase,
-                    copy=copy,
+                    without_leave=without_leave,
                     tell=lambda number: progress.count(number, "records are restored"),
                 )
     if moved.returned:

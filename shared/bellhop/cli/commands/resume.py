@@ -12,6 +12,11 @@ from bellhop.cli.pausing import mark, what_argument
 @click.command(
     "resume",
     cls=Command,
+    usage=(
+        "PROFILE",
+        "trigger NAME",
+        "cluster NAMESPACE/NAME",
+    ),
     examples=(
         "bellhop resume kyverno",
         "bellhop resume trigger welcome",
@@ -21,5 +26,5 @@ from bellhop.cli.pausing import mark, what_argument
 @what_argument
 @state_option
 def command(words: tuple[str, ...]) -> None:
-    """End a pause, and catch up on changes since it began."""
+    """End a pause; Bellhop then catches up."""
     mark(words, "resumed", None)

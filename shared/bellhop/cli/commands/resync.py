@@ -20,7 +20,7 @@ from bellhop.cli.output import count, say
 def command(key: str | None, *, full: bool) -> None:
     """Resync one cluster, or all of them, now.
 
-    It is a request: `bellhop serve` or functions do the work.
+    `bellhop serve` or the functions do this; the command requests it.
     """
     from bellhop.messages import Sweep
 

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 @click.command(
     "rollback",
     cls=Command,
+    usage=(
+        "PROFILE [--to REVISION]",
+        "PROFILE --undo",
+    ),
     examples=(
         "bellhop rollback kyverno",
         "bellhop rollback kyverno --to 3",
@@ -29,16 +33,23 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("profile", shell_complete=complete_profile)
-@click.option("--to", "number", type=click.IntRange(min=1), help="The revision, by its number.")
-@click.option("--undo", is_flag=True, help="Have it hold what is declared again.")
+@click.option(
+    "--to",
+    "number",
+    metavar="REVISION",
+    type=click.IntRange(min=1),
+    help="Number of the revision; by default the previous one.",
+)
+@click.option("--undo", is_flag=True, help="Deploy what is applied again.")
 @state_option
 def command(profile: str, number: int | None, *, undo: bool) -> None:
-    """Return a profile to an earlier revision in all its clusters, and keep it there.
+    """Deploy a former revision of a profile to all its clusters, and keep it there.
 
-    Without a number it is the previous revision. The profile stays at that revision, whatever is
-    applied and whatever happens, until `--undo`, or until it is removed. `bellhop history` lists
-    the revisions. A profile is a name, or ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or
-    Profile/NAMESPACE/NAME. The name of a trigger means all profiles that it generated.
+    Without --to it is the previous revision. It stays, whatever is applied and whatever happens,
+    until --undo, or until the profile is withdrawn. `bellhop history` lists the revisions. PROFILE
+    is the name of a ClusterProfile or ClusterProfile/NAME, NAMESPACE/NAME or
+    Profile/NAMESPACE/NAME, or RoleRequest/NAME. The name of a trigger means all profiles that it
+    generated. `bellhop serve` or the functions do this; the command requests it.
     """
     from bellhop.fleet.titled import Titled, made_by, meant
 

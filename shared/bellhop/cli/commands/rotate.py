@@ -17,17 +17,18 @@ from bellhop.cli.output import say, stamp
 @cluster_argument(required=True)
 @click.option(
     "--audit",
+    metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="Folder for the files of an API server that sends its audit log; it has to start again.",
+    help="Folder for the files of an API server that sends its audit log; it has to restart.",
 )
 @state_option
 def command(key: str, audit: Path | None) -> None:
-    """Rotate the token of a cluster's sender, without interruption.
+    """Give the sender of a cluster a new token, without interruption.
 
-    The new token is valid before its sender has it, and the old one for some minutes after that, so
-    that nothing is refused meanwhile; for a day if an API server sends its audit log, since it has
-    to restart. If the cluster has a forwarder, the certificate and the path that the webhook calls
-    are renewed too. Regular rotation is not needed: rotate a token that may have leaked.
+    The new token is valid before the sender has it, and the old one for five minutes after that;
+    for a day if the API server sends its audit log, since it has to restart. If the cluster has a
+    forwarder, the certificate and the path that the webhook calls are renewed, too. Neither token
+    is shown. Regular rotation is not needed: rotate a token that may have leaked.
     """
     from bellhop.fleet.renewal import rotate
 

@@ -38,8 +38,7 @@ _file_option = click.option(
     "path",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A new file for the secret, readable only by its owner; without it, the secret is"
-    " printed.",
+    help="Write the secret into a new file that only its owner may read, and do not print it.",
     shell_complete=complete_file,
 )
 
@@ -50,10 +49,10 @@ _file_option = click.option(
     examples=("bellhop sender add prod/eu-1 ci", "bellhop sender list"),
 )
 def command() -> None:
-    """Let a CI, an object store or a registry send CloudEvents for a cluster.
+    """Manage the external senders of a cluster: a CI system, an object store or a registry.
 
-    Each sender has its own name, URL and secret, and can only send CloudEvents for this cluster:
-    neither events of objects nor events of another cluster.
+    Each sender has a name, an address and a secret, with which it sends CloudEvents for one cluster
+    and does nothing else.
     """
 
 
@@ -68,13 +67,17 @@ def command() -> None:
     "--hmac",
     "signs",
     is_flag=True,
-    help="It signs its requests by Standard Webhooks; else it sends a token.",
+    help="The sender signs its requests by Standard Webhooks, with a key; otherwise it"
+    " sends a token.",
 )
 @_file_option
 @output_option
 @state_option
 def add(key: str, name: str, path: Path | None, form: str, *, signs: bool) -> None:
-    """Add a sender, and show its secret: this once, and never again."""
+    """Add a sender to a cluster, and print its address and its secret.
+
+    The secret is shown only once.
+    """
     from bellhop.fleet import senders
 
     here = session.installation()
@@ -100,13 +103,13 @@ def add(key: str, name: str, path: Path | None, form: str, *, signs: bool) -> No
 @click.option(
     "--at-once",
     is_flag=True,
-    help="End the former secret now, as of one that somebody has seen: who has it is refused.",
+    help="End the former secret now, for example because it leaked.",
 )
 @_file_option
 @output_option
 @state_option
 def rotate(key: str, name: str, path: Path | None, form: str, *, at_once: bool) -> None:
-    """Give a sender a new secret; the former one counts for a day beside it."""
+    """Give a sender a new secret; the former one is valid for another day."""
     from bellhop.fleet import senders
 
     here = session.installation()
@@ -127,7 +130,7 @@ def rotate(key: str, name: str, path: Path | None, form: str, *, at_once: bool) 
 @click.argument("name", shell_complete=complete_sender)
 @state_option
 def remove(key: str, name: str) -> None:
-    """Remove a sender: from its next request on it is refused."""
+    """Remove a sender: its next request is refused."""
     from bellhop.fleet import senders
 
     here = session.installation()
@@ -144,7 +147,7 @@ def remove(key: str, name: str) -> None:
 @output_option
 @state_option
 def list_senders(key: str | None, form: str, *, headers: bool) -> None:
-    """List the senders of a cluster, or of all; nobody's secret is shown."""
+    """List the senders of a cluster, or of all, without their secrets."""
     from bellhop.fleet import senders
 
     here = session.installation()

@@ -38,7 +38,7 @@ _OFTEN = (700, 10, 10)
     "--advertise",
     default="",
     metavar="URL",
-    help="How clusters reach it, where that is not the listener's own address.",
+    help="The address for clusters, if it is not the listener's own; required with 0.0.0.0.",
 )
 @click.option(
     "--metrics",
@@ -51,7 +51,9 @@ _OFTEN = (700, 10, 10)
 def command(listen: str, advertise: str, metrics: str) -> None:
     """Run every stage, over a state folder, until it is stopped.
 
-    On Ctrl-C and SIGTERM it finishes the work in flight. Logs go to standard output as JSON.
+    On Ctrl-C and SIGTERM it finishes the work in flight. Logs go to standard output as JSON. If the
+    state folder is deleted or replaced while it runs, it ends within a second with an error: writes
+    to the deleted files would be lost, and another `bellhop serve` could start beside it.
     """
     host, port = _address(listen, "127.0.0.1:8443")
     if host in _WILDCARDS and not advertise:

@@ -21,17 +21,24 @@ def command() -> None:
 @command.command(
     "maintenance-window",
     cls=Command,
+    usage=(
+        "NAMESPACE/NAME --from CRON --to CRON",
+        "NAMESPACE/NAME --clear",
+    ),
     examples=(_EXAMPLE, "bellhop set maintenance-window prod/eu-1 --clear"),
 )
 @cluster_argument(required=True)
-@click.option("--from", "opens", metavar="CRON", help="When it opens, in UTC.")
-@click.option("--to", "closes", metavar="CRON", help="When it closes, in UTC.")
-@click.option("--clear", is_flag=True, help="Remove the window: the cluster may always change.")
+@click.option("--from", "opens", metavar="CRON", help="When the window opens, in UTC.")
+@click.option("--to", "closes", metavar="CRON", help="When the window closes, in UTC.")
+@click.option(
+    "--clear", is_flag=True, help="Remove the window: the cluster may be changed at all times."
+)
 @state_option
 def maintenance_window(key: str, opens: str | None, closes: str | None, *, clear: bool) -> None:
     """Set the times at which a cluster may be changed; otherwise it is paused.
 
-    Times are cron expressions of five fields: minute, hour, day of month, month, day of week.
+    Times are cron expressions of five fields, in UTC: minute, hour, day of month, month and day of
+    week.
     """
     from bellhop.engine.pausing import standing
     from bellhop.fleet.pausing import open_always, open_in

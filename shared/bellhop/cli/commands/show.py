@@ -87,7 +87,7 @@ _ORPHANS = (
     examples=("bellhop show addons", "bellhop show events -f", "bellhop show failures"),
 )
 def command() -> None:
-    """Show add-ons, events and failures."""
+    """Show deployed objects, events and problems."""
 
 
 @command.command(
@@ -106,9 +106,9 @@ def command() -> None:
     default="",
     metavar="[KIND/]NAME",
     shell_complete=complete_profile,
-    help="Only add-ons of this profile.",
+    help="Only rows of this profile.",
 )
-@click.option("--resources", is_flag=True, help="Only resources.")
+@click.option("--resources", is_flag=True, help="Only objects that are not from Helm charts.")
 @click.option("--helm-charts", is_flag=True, help="Only Helm charts.")
 @verbose_option
 @headers_option
@@ -125,9 +125,9 @@ def addons(  # noqa: PLR0913 - one parameter an option
     form: str,
     headers: bool,
 ) -> None:
-    """Show what is deployed where, and by which profile.
+    """Show which objects are deployed where, and by which profile.
 
-    A Helm chart is one line; --verbose lists the objects that it consists of, too.
+    A Helm chart is one row; --verbose also lists its objects.
     """
     if resources and helm_charts:
         raise click.UsageError("--resources and --helm-charts leave nothing to show")
@@ -157,9 +157,13 @@ def addons(  # noqa: PLR0913 - one parameter an option
     default="",
     metavar="[KIND/]NAME",
     shell_complete=complete_profile,
-    help="Only changes of this profile.",
+    help="Only rows of this profile.",
 )
-@click.option("--raw-diff", is_flag=True, help="Each change line by line, instead of a table.")
+@click.option(
+    "--raw-diff",
+    is_flag=True,
+    help="Print a line for each object that would change, and its diff, instead of a table.",
+)
 @verbose_option
 @headers_option
 @output_option
@@ -174,10 +178,10 @@ def dryrun(
     form: str,
     headers: bool,
 ) -> None:
-    """Show what profiles whose syncMode is DryRun would change in clusters.
+    """Show the changes that profiles with the syncMode DryRun would make.
 
-    The result is of the last change of the profile or its inputs, or of the last resync; `bellhop
-    diff` asks the clusters now. Values of Secrets are hidden.
+    The result is from the last change of the profile or its inputs, or from the last resync;
+    `bellhop diff` calls the clusters now. Values of Secrets are hidden.
     """
     from bellhop.cli import previews
     from bellhop.cli.asking import profile_named
@@ -209,15 +213,22 @@ def dryrun(
     cls=Command,
     examples=("bellhop show usage", "bellhop show usage --kind ConfigMap --namespace default"),
 )
-@click.option("--kind", default="", help="ClusterProfile, Profile, ConfigMap or Secret.")
-@click.option("--namespace", default="", help="Namespace of the Profiles, ConfigMaps and Secrets.")
-@click.option("--name", default="", help="Name of one.")
+@click.option(
+    "--kind", metavar="KIND", default="", help="ClusterProfile, Profile, ConfigMap or Secret."
+)
+@click.option(
+    "--namespace",
+    metavar="NAMESPACE",
+    default="",
+    help="Namespace of the Profiles, ConfigMaps and Secrets.",
+)
+@click.option("--name", metavar="NAME", default="", help="Name of one.")
 @verbose_option
 @headers_option
 @output_option
 @state_option
 def usage(*, kind: str, namespace: str, name: str, verbose: bool, form: str, headers: bool) -> None:
-    """Show which profiles, ConfigMaps and Secrets are in use, and in which clusters."""
+    """Show profiles, ConfigMaps and Secrets with deployed objects, and the clusters of these."""
     from bellhop.cli.addons import usage as found
 
     rows = found(installation(), kind, namespace, name)
@@ -230,10 +241,12 @@ def usage(*, kind: str, namespace: str, name: str, verbose: bool, form: str, hea
     cls=Command,
     examples=("bellhop show resources --kind Service", "bellhop show resources --full -o yaml"),
 )
-@click.option("--group", default="", help="Group of the resources.")
-@click.option("--kind", default="", help="Kind of the resources.")
-@click.option("--namespace", default="", help="Namespace of the resources.")
-@click.option("--cluster-namespace", default="", help="Namespace of the cluster.")
+@click.option("--group", metavar="GROUP", default="", help="Group of the objects.")
+@click.option("--kind", metavar="KIND", default="", help="Kind of the objects.")
+@click.option("--namespace", metavar="NAMESPACE", default="", help="Namespace of the objects.")
+@click.option(
+    "--cluster-namespace", metavar="NAMESPACE", default="", help="Namespace of the cluster."
+)
 @click.option(
     "--cluster",
     default="",
@@ -241,7 +254,9 @@ def usage(*, kind: str, namespace: str, name: str, verbose: bool, form: str, hea
     shell_complete=complete_cluster,
     help="One cluster.",
 )
-@click.option("--full", is_flag=True, help="Whole resources, without what Secrets hold.")
+@click.option(
+    "--full", is_flag=True, help="Print the objects themselves, without values of Secrets."
+)
 @verbose_option
 @headers_option
 @output_option
@@ -258,10 +273,7 @@ def resources(  # noqa: PLR0913 - one parameter an option
     form: str,
     headers: bool,
 ) -> None:
-    """Show objects that match EventSources, and those that HealthChecks find unhealthy.
-
-    The scripts' messages are shown beside them.
-    """
+    """Show objects that EventSources match, and those that HealthChecks find unhealthy."""
     from bellhop.cli.resources import Wanted, manifests, rows
 
     here = installation()
@@ -295,10 +307,10 @@ def events(
     form: str,
     follow: bool,
 ) -> None:
-    """Show events, what they matched and rendered, and where that was applied.
+    """Show the event log: events, what they matched and rendered, and where that was applied.
 
-    One block for each event, oldest first; with --follow or -o wide, line by line. JSON is one
-    object a line.
+    It has one block for each event, oldest first; with --follow or -o wide it has single lines,
+    with -o json one object a line.
     """
     from bellhop.cli import telling
     from bellhop.fleet import timeline
@@ -355,10 +367,11 @@ def _told_of(here: Installation, cluster: str, namespace: str, begin: datetime) 
 @output_option
 @state_option
 def failures(form: str, *, headers: bool) -> None:
-    """Show all that is wrong now: clusters, triggers, evaluations, deployments, dead letters.
+    """Show all current problems, one sentence for each cause.
 
-    One line for each cause, with how many follow from it. Clusters that were not reached within
-    the last minute are called. It reads the state as it is, whether `bellhop serve` runs or not.
+    The effects of a cause are counted. Clusters that were not reached within the last minute are
+    called, in parallel and for four seconds at most. Nothing is changed, and `bellhop serve` need
+    not run.
     """
     from bellhop.fleet.calling import silent
     from bellhop.fleet.failures import failures as found
@@ -386,10 +399,10 @@ def failures(form: str, *, headers: bool) -> None:
 @output_option
 @state_option
 def helm_updates(*, namespace: str, cluster: str, verbose: bool, form: str, headers: bool) -> None:
-    """Show releases of Helm charts of which their repositories have newer versions now.
+    """Show the deployed Helm charts of which their repositories have newer versions.
 
-    Private ones are asked with the credentials that the profile has for them. A repository that
-    does not answer says why in place of a version.
+    The repositories are called from this machine, with the profile's credentials for them, in
+    parallel and for 30 seconds at most. If one does not answer, or refuses, its message says so.
     """
     from bellhop.fleet.helm_updates import updates
 
@@ -416,10 +429,10 @@ def helm_updates(*, namespace: str, cluster: str, verbose: bool, form: str, head
 @output_option
 @state_option
 def orphans(namespace: str, cluster: str, form: str, *, headers: bool) -> None:
-    """Show objects with Bellhop's labels that no profile owns.
+    """Show orphans: objects that Bellhop applied and that no profile owns.
 
-    A resync finds orphans of the kinds that profiles deploy, `bellhop resync --full` also of other
-    usual kinds. `bellhop delete orphans` deletes them.
+    Each resync checks the kinds that profiles own in a cluster, `bellhop resync --full` also the
+    other usual ones. `bellhop delete orphans` deletes them.
     """
     from bellhop.fleet.overview import object_name
     from bellhop.fleet.strays import strays as found

@@ -41,10 +41,11 @@ _CLUSTERS = (
 @output_option
 @state_option
 def command(form: str) -> None:
-    """Show the health of workers, clusters and queues, and every problem.
+    """Show the health of the installation on one screen: workers, clusters, queues and problems.
 
-    It reads records, changes nothing, and works without a running worker. It calls the clusters
-    that were not reached within the last minute. The exit code is 1 if anything is wrong.
+    Nothing is changed, and it works while `bellhop serve` is stopped and on a full disk. Clusters
+    that were not reached within the last minute are called. The exit code is 1 if there is a
+    problem or the state cannot be read.
     """
     from bellhop.fleet.status import status
 

@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write a report in JUnit's XML as well.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print only what fails, and the summary.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only failures and the summary.")
 @click.pass_context
 def command(ctx: click.Context, folder: str, junit: str | None, *, quiet: bool) -> None:
-    """Test each EventSource in DIR and below on the objects beside it.
+    """Test each EventSource in a folder and its subfolders on the objects next to it.
 
-    A folder has eventsource.yaml and, if you like, matching.yaml and non-matching.yaml with
-    objects that match the source and that do not. The exit code is 1 if anything fails.
+    A folder has eventsource.yaml with one source, and if present matching.yaml and
+    non-matching.yaml with objects that match it and that do not. A line for each object and a
+    summary are printed; the exit code is 1 if anything fails, or cannot be tested.
     """
     from bellhop.cli.reading import declarations, documents
     from bellhop.fleet.trial import Trial

@@ -20,6 +20,10 @@ _MEANT = {"cluster": READY, **dict.fromkeys((*_PROFILES, "eventtrigger"), PROVIS
 @click.command(
     "wait",
     cls=Command,
+    usage=(
+        "KIND [NAMESPACE/]NAME... --for=CONDITION [OPTIONS]",
+        "KIND -l SELECTOR | --all --for=CONDITION [OPTIONS]",
+    ),
     examples=(
         "bellhop wait cluster prod/eu-1 --for=ready --timeout 5m",
         "bellhop wait clusterprofile web --for=provisioned",
@@ -29,16 +33,25 @@ _MEANT = {"cluster": READY, **dict.fromkeys((*_PROFILES, "eventtrigger"), PROVIS
 @click.argument("kind", shell_complete=complete_kind)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @naming_options
-@click.option("--all", "every", is_flag=True, help="Wait for every object of the kind.")
+@click.option("--all", "every", is_flag=True, help="All objects of the kind.")
 @click.option(
     "--for",
     "condition",
     required=True,
     type=click.Choice([READY, PROVISIONED, DELETE]),
-    help="Wait for this: a cluster is ready, a profile or all profiles of a trigger are"
-    " provisioned, or the object is deleted, with all that it deployed.",
+    help="`ready`, of clusters: it answers, and its first resync has succeeded."
+    " `provisioned`, of ClusterProfiles, Profiles and RoleRequests: deployed in all"
+    " clusters, as it is stored now; of EventTriggers: so are all profiles that it"
+    " has generated, one at least. `delete`, of every kind: it does not exist any"
+    " more; a profile exists until its clusters have nothing of it.",
 )
-@click.option("--timeout", default="5m", show_default=True, help="How long, as in 90s or 10m.")
+@click.option(
+    "--timeout",
+    metavar="DURATION",
+    default="5m",
+    show_default=True,
+    help="How long to wait, as in 90s or 10m.",
+)
 @state_option
 def command(
     kind: str,
@@ -50,9 +63,10 @@ def command(
     *,
     every: bool,
 ) -> None:
-    """Wait until clusters are ready, profiles are provisioned, or objects are deleted.
+    """Wait until objects are as they are to be, and print a line for each once it is.
 
-    The exit code is 0 once all of them are, 1 if one does not exist, and 75 after the timeout.
+    The exit code is 0 once all are so, 1 if an object does not exist, and 75 after the timeout;
+    then an error says of each object what it lacks.
     """
     from bellhop.cli.waiting import Wait, wait
 

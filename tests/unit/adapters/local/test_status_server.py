@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from http import HTTPStatus
@@ -11,11 +14,8 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from bellhop.adapters.local.status_server import StatusServer
+from bellhop.adapters.local.status_server import MOST, StatusServer
 from bellhop.errors import InvalidError
-
-_IPV6 = Path("/proc/net/if_inet6")
-INTERFACES = _IPV6.read_text() if _IPV6.exists() else ""
 
 
 def _wakes() -> int:
@@ -38,9 +38,13 @@ def test_answers_and_ends() -> None:
         assert probe.connect_ex(("127.0.0.1", health.port)) != 0
 
 
-@pytest.mark.skipif(" lo\n" not in INTERFACES, reason="this machine has no IPv6")
 def test_listens_on_addresses_of_both_families() -> None:
     """IPv6's loopback is an address like any other."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        reason = "this machine has no IPv6"
+        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
     server = StatusServer(("::1", 0), {"/": lambda: (HTTPStatus.OK, "ok\n")}, "health")
     with urllib3.PoolManager(retries=False) as pool:
         answer = pool.request("GET", f"http://[::1]:{server.port}/")
@@ -66,3 +70,87 @@ def test_sleeps_while_nobody_asks() -> None:
     health.stop()
 
     assert woke == 0
+
+
+def _ok() -> tuple[HTTPStatus, str]:
+    return HTTPStatus.OK, "ok\n"
+
+
+def test_a_client_that_drips_is_disconnected() -> None:
+    """Each byte arrives in time, and the request never ends: a connection has a deadline."""
+    server = StatusServer(("127.0.0.1", 0), {"/": _ok}, "health", seconds=0.5)
+
+    def drip(client: socket.socket) -> None:
+        client.sendall(b"GET / HTTP/1.1\r\nX: ")
+        for _ in range(200):
+            time.sleep(0.05)
+            client.sendall(b"x")
+
+    with (
+        socket.create_connection(("127.0.0.1", server.port)) as client,
+        pytest.raises(ConnectionError),
+    ):
+        drip(client)
+    server.stop()
+
+
+def test_connections_are_few() -> None:
+    """One too many is closed unanswered; when another ends, there is space again."""
+    server = StatusServer(("127.0.0.1", 0), {"/": _ok}, "health", seconds=20)
+    request = b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"
+
+    def answer() -> bytes:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+            try:
+                client.sendall(request)
+                return client.recv(100)
+            except ConnectionError:
+                return b""
+
+    idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(MOST)]
+    refused = answer()
+    for each in idle:
+        each.close()
+    deadline = time.monotonic() + 20
+    while not (served := answer()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    server.stop()
+
+    assert refused == b""
+    assert served.startswith(b"HTTP/1.1 200")
+
+
+_EXHAUSTED = """
+import os, resource, socket, time
+from http import HTTPStatus
+from bellhop.adapters.local.status_server import StatusServer
+
+server = StatusServer(("127.0.0.1", 0), {"/": lambda: (HTTPStatus.OK, "ok")}, "health")
+client = socket.socket()
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+taken = []
+try:
+    while True:
+        taken.append(os.dup(0))
+except OSError:
+    pass
+client.connect(("127.0.0.1", server.port))
+client.sendall(b"GET / HTTP/1.1\\r\\n\\r\\n")
+before = time.process_time()
+time.sleep(1)
+used = time.process_time() - before
+for each in taken:
+    os.close(each)
+client.settimeout(20)
+print(used < 0.1, client.recv(12))
+"""
+
+
+@pytest.mark.timed
+def test_pauses_where_there_are_no_files_left() -> None:
+    """A connection that cannot be accepted waits in the queue: asking at once would spin."""
+    done = subprocess.run(
+        [sys.executable, "-c", _EXHAUSTED], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.stdout == "True b'HTTP/1.1 200'\n", done.stderr

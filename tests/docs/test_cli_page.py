@@ -1,0 +1,10 @@
+"""The reference of the command line has what the commands say of themselves."""
+
+from __future__ import annotations
+
+from infra.cli_page import PAGE, written
+
+
+def test_the_page_has_what_the_commands_say() -> None:
+    """`make reference` writes it; a command without a block, or a block without one, fails, too."""
+    assert PAGE.read_text() == written(), "the page is stale: run `make reference`"

@@ -1,0 +1,54 @@
+"""A TCP proxy that lets nothing through until something has happened."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+_PATIENCE = 20.0
+
+
+@contextmanager
+def gate(server: str, opens: Callable[[], bool]) -> Iterator[str]:
+    """Yield an address whose connections wait until `opens`; after 20 seconds they are closed."""
+    loop, ready, address = asyncio.new_event_loop(), threading.Event(), []
+    deadline = time.monotonic() + _PATIENCE
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Another thread or process makes it open, so there is no event to await.
+        while not opens() and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        if not opens():
+            writer.close()
+            return
+        host, _, port = server.rpartition(":")
+        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+        await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+
+    async def serve(stopped: asyncio.Event) -> None:
+        async with await asyncio.start_server(connected, "127.0.0.1", 0) as listener:
+            address.append("127.0.0.1:{1}".format(*listener.sockets[0].getsockname()))
+            ready.set()
+            await stopped.wait()
+
+    stopped = asyncio.Event()
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(stopped),))
+    thread.start()
+    ready.wait()
+    try:
+        yield address[0]
+    finally:
+        loop.call_soon_threadsafe(stopped.set)
+        thread.join()
+        loop.close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while read := await reader.read(65536):
+            writer.write(read)
+            await writer.drain()
+    writer.close()
