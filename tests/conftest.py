@@ -65,6 +65,7 @@ _NOT_TRACED = (
     *("stages/test_ingest_hostile", "stages/test_loops"),
     *("stages/test_deaths", "wherever_it_dies", "whichever_write_was_the_last"),
     *("a_restore_that_was_killed", "functions/test_gcp_pages", "functions/test_imports"),
+    *("functions/test_gcp_rights",),
 )
 """Among it, what mostly waits for a cloud's queues, runs functions where nothing is traced, goes
 through the same lines thousands of times, or does again what others do, by other rights or in the

@@ -1,7 +1,7 @@
-"""Hold people to their roles: what Google's emulators are asked for, only who has the right to may.
+"""Check what people and functions may request of Google's emulators, by their permissions.
 
     with Access({"FIRESTORE_EMULATOR_HOST": …, "STORAGE_EMULATOR_HOST": …}) as access:
-        access.may({"datastore.entities.get": ""})
+        access.may({"datastore.entities.get": ("",)})   # on resources with any of these prefixes
         run(access.environment)       # is denied all else
         access.asked()                # the rights that were asked for
 
@@ -29,10 +29,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Self
+from typing import Any, Self
 
 from google.cloud.firestore_v1.types import CommitRequest
 from google.cloud.secretmanager_v1 import types as secrets
+from google.pubsub_v1 import types as pubsub
 
 from infra.lab.google_front import Front
 from infra.lab.http_server import HttpServer, Request, Response
@@ -67,13 +68,13 @@ def _commit(body: bytes) -> Rights:
             yield Asked("datastore.entities.update")
 
 
-def _of_secret(name: str, right: str) -> Callable[[bytes], Rights]:
-    """Return what names the right for a method of Secret Manager's, on its secret."""
-    kind = getattr(secrets, f"{name}Request")
+def _of(kind: Any, right: str, *places: str) -> Callable[[bytes], Rights]:
+    """Return what names the right for a kind of request, on the resource in one of its fields."""
 
     def rights(body: bytes) -> Rights:
         request = kind.deserialize(body)
-        yield Asked(right, getattr(request, "name", "") or request.parent)
+        named = (getattr(request, each, "") for each in places)
+        yield Asked(right, next(filter(None, named), ""))
 
     return rights
 
@@ -88,11 +89,19 @@ BY_METHOD: Mapping[str, Callable[[bytes], Rights]] = {
         "datastore.entities.get", "datastore.entities.list"
     ),
     "/google.firestore.v1.Firestore/Commit": _commit,
-    "/google.pubsub.v1.Publisher/Publish": _plain("pubsub.topics.publish"),
-    "/google.pubsub.v1.Subscriber/Pull": _plain("pubsub.subscriptions.consume"),
-    "/google.pubsub.v1.Subscriber/Acknowledge": _plain("pubsub.subscriptions.consume"),
+    "/google.pubsub.v1.Publisher/Publish": _of(
+        pubsub.PublishRequest, "pubsub.topics.publish", "topic"
+    ),
     **{
-        f"/{_SECRETS}/{name}": _of_secret(name, f"secretmanager.{right}")
+        f"/google.pubsub.v1.Subscriber/{name}": _of(
+            getattr(pubsub, f"{name}Request"), "pubsub.subscriptions.consume", "subscription"
+        )
+        for name in ("Acknowledge", "Pull")
+    },
+    **{
+        f"/{_SECRETS}/{name}": _of(
+            getattr(secrets, f"{name}Request"), f"secretmanager.{right}", "name", "parent"
+        )
         for name, right in {
             "CreateSecret": "secrets.create",
             "DeleteSecret": "secrets.delete",
@@ -129,18 +138,25 @@ def _by_http(method: str, path: str, body: bytes) -> Rights:
         return
     for verb, pattern, rights in BY_ADDRESS:
         if verb == method and re.fullmatch(pattern, path):
-            yield from map(Asked, rights)
+            yield from (Asked(each, _bucket(path)) for each in rights)
             return
     yield Asked(f"unknown: {method} {path}")
 
 
+def _bucket(path: str) -> str:
+    """Return the name of the bucket that a request to Cloud Storage is about, as IAM writes it."""
+    found = re.search(r"/storage/v1/b/([^/]+)/o", path)
+    return f"projects/_/buckets/{found[1]}/" if found else ""
+
+
 class Access:
-    """Doors before Google's emulators; behind them one person's rights are judged."""
+    """Doors before Google's emulators, which check the rights of one person or function."""
 
     def __init__(self, behind: Mapping[str, str]) -> None:
         self._behind = behind
         self._lock = threading.Lock()
         self._asked: set[str] = set()
+        self._denied: set[Asked] = set()
         self._rights: Mapping[str, tuple[str, ...]] | None = None
         self._end = ExitStack()
         self.environment: dict[str, str] = {}
@@ -154,6 +170,12 @@ class Access:
         """Return the rights that were asked for since this was called last."""
         with self._lock:
             found, self._asked = self._asked, set()
+            return found
+
+    def denied(self) -> set[Asked]:
+        """Return what was not allowed since this was called last."""
+        with self._lock:
+            found, self._denied = self._denied, set()
             return found
 
     def __enter__(self) -> Self:
@@ -177,12 +199,15 @@ class Access:
         wanted = list(rights)
         with self._lock:
             self._asked |= {each.right for each in wanted}
-            given = self._rights
-        if given is None:
-            return not any(each.right.startswith("unknown") for each in wanted)
-        return all(
-            each.right in given and each.resource.startswith(given[each.right]) for each in wanted
-        )
+            denied = {each for each in wanted if not _allowed(each, self._rights)}
+            self._denied |= denied
+        return not denied
+
+
+def _allowed(asked: Asked, rights: Mapping[str, tuple[str, ...]] | None) -> bool:
+    if rights is None:
+        return not asked.right.startswith("unknown")
+    return asked.resource.startswith(rights.get(asked.right, ()))
 
 
 class _Door(HttpServer):
@@ -210,6 +235,6 @@ class _Door(HttpServer):
         except urllib.error.HTTPError as error:
             absent = error.code == HTTPStatus.NOT_FOUND and "/storage/" in path and method == "GET"
             # Who may not list is not told what is not there.
-            if absent and not self._judge(iter([Asked("storage.objects.list")])):
+            if absent and not self._judge(iter([Asked("storage.objects.list", _bucket(path))])):
                 return Response(HTTPStatus.FORBIDDEN, b"{}")
             return Response(error.code, error.read())

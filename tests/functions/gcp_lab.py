@@ -190,9 +190,16 @@ class Project:
 
 
 class Stand:
-    """A project and its functions, at work."""
+    """A project and its functions, at work; a stage may have emulators of its own in `doors`."""
 
-    def __init__(self, project: Project, sources: Path, installed: Path, folder: Path) -> None:
+    def __init__(
+        self,
+        project: Project,
+        sources: Path,
+        installed: Path,
+        folder: Path,
+        doors: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
         self.project = project
         self.functions = Functions(folder)
         environment = {**project.environment, **project.emulators}
@@ -203,14 +210,15 @@ class Stand:
         own = {
             "BELLHOP_KEY_SECRET": environment["BELLHOP_INGEST_KEY_SECRET"],
             "BELLHOP_INGEST_KEY_SECRET": "",
+            **(doors or {}).get("ingest", {}),
         }
         self._ingest = Function(*places, STAGES["ingest"], {**environment, **own})
         self._hears = False
-        self.functions.add("ingest", self._ingest)
+        environment["BELLHOP_INGEST_URL"] = self.functions.add("ingest", self._ingest).url
         for stage in stages - {"ingest"}:
             places = sources / stage, installed / stage
-            self.functions.add(stage, Function(*places, STAGES[stage], environment))
-        environment["BELLHOP_INGEST_URL"] = self.functions["ingest"].url
+            own = (doors or {}).get(stage, {})
+            self.functions.add(stage, Function(*places, STAGES[stage], {**environment, **own}))
         self.functions.start()
         project.subscribe(self.functions)
 

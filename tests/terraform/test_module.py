@@ -22,6 +22,7 @@ from tests.functions.lab import SHARED
 AWS = ROOT / "modules" / "aws"
 EXAMPLES = sorted((ROOT / "examples").glob("aws-*"))
 FOLDERS = [AWS, *EXAMPLES]
+LOCK = ".terraform.lock.hcl"
 
 
 def named(path: Path) -> str:
@@ -163,13 +164,31 @@ def test_is_formatted() -> None:
 @pytest.mark.usefixtures("_terraform")
 @pytest.mark.parametrize("example", EXAMPLES, ids=named)
 def test_is_valid(example: Path, tmp_path: Path) -> None:
-    """Terraform and the provider take it as it is written.
+    """Terraform and the provider take it as it is written, and warn of nothing deprecated.
 
     It takes seconds: Terraform reads the schemas of a large provider.
     """
     stack = Stack(tmp_path / "stack", example.name, "http://127.0.0.1:9", {})
 
-    assert "Success!" in stack.run("validate")
+    assert stack.run("validate").strip() == "Success! The configuration is valid."
+
+
+@pytest.mark.usefixtures("_terraform")
+@pytest.mark.parametrize("example", EXAMPLES, ids=named)
+def test_locks_a_provider_that_the_example_takes_on_all_platforms(
+    example: Path, tmp_path: Path
+) -> None:
+    """Init changes nothing in the lock, which lists the archives of 14 platforms and the manifest.
+
+    It takes seconds: Terraform computes the checksum of a large provider.
+    """
+    lock = (example / LOCK).read_text()
+    stack = Stack(tmp_path / "stack", example.name, "http://127.0.0.1:9", {})
+    (stack.place / LOCK).write_text(lock)
+
+    assert "successfully initialized" in stack.run("init", "-lockfile=readonly")
+    assert (stack.place / LOCK).read_text() == lock
+    assert len(set(re.findall(r'"zh:[0-9a-f]{64}"', lock))) == 15
 
 
 @pytest.mark.timeout(600)

@@ -119,7 +119,7 @@ data "aws_iam_policy_document" "stage" {
   statement {
     sid       = "SealingKeys"
     actions   = ["secretsmanager:GetSecretValue"]
-    resources = concat([aws_secretsmanager_secret.ingest_key.arn], each.key == "ingest" ? [] : [aws_secretsmanager_secret.sealing_key.arn])
+    resources = concat([aws_secretsmanager_secret.key["ingest"].arn], each.key == "ingest" ? [] : [aws_secretsmanager_secret.key["sealing"].arn])
   }
 
   statement {

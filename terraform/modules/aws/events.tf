@@ -9,7 +9,7 @@ resource "aws_sqs_queue" "events_dead" {
   count = length(var.event_rules) > 0 ? 1 : 0
 
   name                      = "${var.name}-events-dead"
-  message_retention_seconds = 1209600
+  message_retention_seconds = local.retention
   sqs_managed_sse_enabled   = true
   tags                      = local.labels
 }
@@ -20,7 +20,7 @@ resource "aws_sqs_queue" "events" {
   count = length(var.event_rules) > 0 ? 1 : 0
 
   name                       = "${var.name}-events"
-  message_retention_seconds  = 1209600
+  message_retention_seconds  = local.retention
   visibility_timeout_seconds = 6 * local.functions.ingest.timeout
   sqs_managed_sse_enabled    = true
   tags                       = local.labels

@@ -23,7 +23,17 @@ locals {
   # Those that judge objects by rules, of sources and of checks.
   judging = toset(concat(["deploy", "evaluate"], local.charts))
 
-  cel_architectures = toset(var.cel ? [for stage in local.judging : local.architectures[stage]] : [])
+  # CEL's runtime is half as large as all functions, so only the stages that need it have it.
+  layers_of = {
+    for stage in keys(local.stages) : stage => [
+      for layer in concat(
+        var.cel && contains(local.judging, stage) ? ["cel"] : [],
+        contains(local.charts, stage) ? ["helm"] : [],
+      ) : "${layer}-${local.architectures[stage]}"
+    ]
+  }
+
+  layers = toset(flatten(values(local.layers_of)))
 
   # Instances that each queue may feed at once, within what the function may have.
   concurrency_of = {
@@ -52,14 +62,14 @@ locals {
       BELLHOP_BUCKET            = aws_s3_bucket.blobs.bucket
       BELLHOP_QUEUES            = jsonencode(local.queue_urls)
       BELLHOP_SECRETS           = local.secrets
-      BELLHOP_KEY_SECRET        = aws_secretsmanager_secret.sealing_key.name
-      BELLHOP_INGEST_KEY_SECRET = aws_secretsmanager_secret.ingest_key.name
+      BELLHOP_KEY_SECRET        = aws_secretsmanager_secret.key["sealing"].name
+      BELLHOP_INGEST_KEY_SECRET = aws_secretsmanager_secret.key["ingest"].name
     },
   )
 
   # Only a stage that needs it knows more.
   environments = {
-    ingest   = merge({ BELLHOP_KEY_SECRET = aws_secretsmanager_secret.ingest_key.name, BELLHOP_INGEST_KEY_SECRET = "" }, length(var.ingest_allow) > 0 ? { BELLHOP_INGEST_ALLOW = join(",", var.ingest_allow) } : {})
+    ingest   = merge({ BELLHOP_KEY_SECRET = aws_secretsmanager_secret.key["ingest"].name, BELLHOP_INGEST_KEY_SECRET = "" }, length(var.ingest_allow) > 0 ? { BELLHOP_INGEST_ALLOW = join(",", var.ingest_allow) } : {})
     evaluate = {}
     deploy   = {}
     charts   = { BELLHOP_HELM = "/opt/helm/helm", BELLHOP_KUBECTL = "/opt/kubectl/kubectl" }
@@ -68,47 +78,31 @@ locals {
   }
 }
 
-# CEL's runtime weighs half as much as all functions: it is beside those that want it.
-resource "aws_lambda_layer_version" "cel" {
-  for_each = local.cel_architectures
+resource "aws_lambda_layer_version" "this" {
+  for_each = local.layers
 
-  layer_name               = "${var.name}-cel"
-  description              = "Bellhop ${var.name}: CEL's runtime"
-  compatible_architectures = [each.key]
+  layer_name               = "${var.name}-${split("-", each.key)[0]}"
+  description              = "Bellhop ${var.name}: ${startswith(each.key, "cel") ? "CEL's runtime" : "Helm and kubectl"}"
+  compatible_architectures = [split("-", each.key)[1]]
   compatible_runtimes      = [local.runtime]
-  filename                 = local.packages["layer-cel-${each.key}"].filename
-  s3_bucket                = local.packages["layer-cel-${each.key}"].s3_bucket
-  s3_key                   = local.packages["layer-cel-${each.key}"].s3_key
-}
-
-resource "aws_lambda_layer_version" "helm" {
-  for_each = toset(local.charts)
-
-  layer_name               = "${var.name}-helm"
-  description              = "Bellhop ${var.name}: Helm and kubectl"
-  compatible_architectures = [local.architectures[each.key]]
-  compatible_runtimes      = [local.runtime]
-  filename                 = local.packages["layer-helm-${local.architectures[each.key]}"].filename
-  s3_bucket                = local.packages["layer-helm-${local.architectures[each.key]}"].s3_bucket
-  s3_key                   = local.packages["layer-helm-${local.architectures[each.key]}"].s3_key
+  filename                 = local.packages["layer-${each.key}"].filename
+  s3_bucket                = local.packages["layer-${each.key}"].s3_bucket
+  s3_key                   = local.packages["layer-${each.key}"].s3_key
 }
 
 resource "aws_lambda_function" "stage" {
   for_each = local.functions
 
-  function_name = "${var.name}-${each.key}"
-  description   = "Bellhop ${var.name}: ${each.key}"
-  role          = aws_iam_role.stage[each.key].arn
-  runtime       = local.runtime
-  architectures = [local.architectures[each.key]]
-  handler       = "functions.${each.key}.aws.handle"
-  filename      = local.packages["functions-${local.architectures[each.key]}"].filename
-  s3_bucket     = local.packages["functions-${local.architectures[each.key]}"].s3_bucket
-  s3_key        = local.packages["functions-${local.architectures[each.key]}"].s3_key
-  layers = concat(
-    var.cel && contains(local.judging, each.key) ? [aws_lambda_layer_version.cel[local.architectures[each.key]].arn] : [],
-    contains(local.charts, each.key) ? [aws_lambda_layer_version.helm[each.key].arn] : [],
-  )
+  function_name                  = "${var.name}-${each.key}"
+  description                    = "Bellhop ${var.name}: ${each.key}"
+  role                           = aws_iam_role.stage[each.key].arn
+  runtime                        = local.runtime
+  architectures                  = [local.architectures[each.key]]
+  handler                        = "functions.${each.key}.aws.handle"
+  filename                       = local.packages["functions-${local.architectures[each.key]}"].filename
+  s3_bucket                      = local.packages["functions-${local.architectures[each.key]}"].s3_bucket
+  s3_key                         = local.packages["functions-${local.architectures[each.key]}"].s3_key
+  layers                         = [for layer in local.layers_of[each.key] : aws_lambda_layer_version.this[layer].arn]
   memory_size                    = each.value.memory
   timeout                        = each.value.timeout
   reserved_concurrent_executions = each.value.concurrency
@@ -155,8 +149,7 @@ resource "aws_lambda_function" "stage" {
   depends_on = [
     aws_cloudwatch_log_group.stage,
     aws_iam_role_policy.stage,
-    aws_secretsmanager_secret_version.ingest_key,
-    aws_secretsmanager_secret_version.sealing_key,
+    aws_secretsmanager_secret_version.key,
   ]
 }
 

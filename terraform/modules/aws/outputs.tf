@@ -8,8 +8,8 @@ output "bellhop" {
     bucket            = aws_s3_bucket.blobs.bucket
     queues            = local.queue_urls
     secrets           = local.secrets
-    key_secret        = aws_secretsmanager_secret.sealing_key.name
-    ingest_key_secret = aws_secretsmanager_secret.ingest_key.name
+    key_secret        = aws_secretsmanager_secret.key["sealing"].name
+    ingest_key_secret = aws_secretsmanager_secret.key["ingest"].name
     kms_key           = local.kms_key
     ingest_url        = local.ingest_url
     log_groups        = { for stage, group in aws_cloudwatch_log_group.stage : stage => group.name }

@@ -19,8 +19,7 @@ locals {
   package_names = {
     for each in setunion(
       [for architecture in values(local.architectures) : "functions-${architecture}"],
-      [for architecture in local.cel_architectures : "layer-cel-${architecture}"],
-      [for stage in local.charts : "layer-helm-${local.architectures[stage]}"],
+      [for layer in local.layers : "layer-${layer}"],
     ) : each => "${each}-${local.build_ids[split("-", each)[0]]}.zip"
   }
 

@@ -8,8 +8,8 @@ locals {
         jsondecode(templatefile("${path.module}/policies/${file}.json.tftpl", {
           table        = aws_dynamodb_table.records.arn
           bucket       = aws_s3_bucket.blobs.arn
-          sealing_key  = aws_secretsmanager_secret.sealing_key.arn
-          ingest_key   = aws_secretsmanager_secret.ingest_key.arn
+          sealing_key  = aws_secretsmanager_secret.key["sealing"].arn
+          ingest_key   = aws_secretsmanager_secret.key["ingest"].arn
           secrets      = "arn:${local.partition}:secretsmanager:${local.region}:${local.account}:secret:${local.secrets}/*"
           eks_clusters = "arn:${local.partition}:eks:*:${local.account}:cluster/*"
           queues       = jsonencode(concat(local.inbox_arns, local.dead_arns))

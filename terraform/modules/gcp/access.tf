@@ -75,8 +75,10 @@ resource "google_project_iam_custom_role" "this" {
   permissions = each.value
 }
 
-resource "google_service_account" "stage" {
-  for_each = local.rights
+# The accounts beside those of the stages build functions, push messages, call the schedule function,
+# and receive Google's events.
+resource "google_service_account" "this" {
+  for_each = toset(concat(keys(local.rights), ["build", "push", "tick"], tolist(local.hearing)))
 
   project      = local.with.iam
   account_id   = "${var.name}-${each.key}"
@@ -88,7 +90,7 @@ resource "google_project_iam_member" "records" {
 
   project = local.project
   role    = google_project_iam_custom_role.this["records"].name
-  member  = google_service_account.stage[each.key].member
+  member  = google_service_account.this[each.key].member
 
   condition {
     title      = "${var.name}-records"
@@ -101,7 +103,7 @@ resource "google_storage_bucket_iam_member" "blobs" {
 
   bucket = google_storage_bucket.blobs.name
   role   = google_project_iam_custom_role.this["blobs"].name
-  member = google_service_account.stage[each.key].member
+  member = google_service_account.this[each.key].member
 }
 
 resource "google_secret_manager_secret_iam_member" "key" {
@@ -110,7 +112,7 @@ resource "google_secret_manager_secret_iam_member" "key" {
   project   = local.project
   secret_id = google_secret_manager_secret.key[each.value.key].secret_id
   role      = google_project_iam_custom_role.this["read_secrets"].name
-  member    = google_service_account.stage[each.value.stage].member
+  member    = google_service_account.this[each.value.stage].member
 }
 
 # No installation's name has a `_`, so that this prefix matches only names of this one.
@@ -119,7 +121,7 @@ resource "google_project_iam_member" "secrets" {
 
   project = local.project
   role    = google_project_iam_custom_role.this[each.value.role].name
-  member  = google_service_account.stage[each.key].member
+  member  = google_service_account.this[each.key].member
 
   condition {
     title      = "${var.name}-secrets"
@@ -130,7 +132,7 @@ resource "google_project_iam_member" "secrets" {
 resource "google_project_iam_member" "new_secrets" {
   project = local.project
   role    = google_project_iam_custom_role.this["make_secrets"].name
-  member  = google_service_account.stage["sweep"].member
+  member  = google_service_account.this["sweep"].member
 }
 
 resource "google_pubsub_topic_iam_member" "publish" {
@@ -139,7 +141,7 @@ resource "google_pubsub_topic_iam_member" "publish" {
   project = local.project
   topic   = google_pubsub_topic.inbox[each.value.inbox].name
   role    = "roles/pubsub.publisher"
-  member  = google_service_account.stage[each.value.stage].member
+  member  = google_service_account.this[each.value.stage].member
 }
 
 resource "google_pubsub_subscription_iam_member" "dead" {
@@ -148,7 +150,7 @@ resource "google_pubsub_subscription_iam_member" "dead" {
   project      = local.project
   subscription = each.value.name
   role         = "roles/pubsub.subscriber"
-  member       = google_service_account.stage["schedule"].member
+  member       = google_service_account.this["schedule"].member
 }
 
 # GKE is asked only for a cluster's address; the cluster's own RBAC grants rights in it.
@@ -157,7 +159,7 @@ resource "google_project_iam_member" "clusters" {
 
   project = split("/", each.value.cluster)[1]
   role    = "roles/container.clusterViewer"
-  member  = google_service_account.stage[each.value.stage].member
+  member  = google_service_account.this[each.value.stage].member
 
   condition {
     title      = "${var.name}-clusters"

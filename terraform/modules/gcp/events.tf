@@ -5,21 +5,12 @@ locals {
   hearing = toset(length(var.event_rules) > 0 ? ["events"] : [])
 }
 
-# Who a trigger is: it receives events, and calls this function.
-resource "google_service_account" "events" {
-  for_each = local.hearing
-
-  project      = local.with.iam
-  account_id   = "${var.name}-${each.key}"
-  display_name = "Bellhop ${var.name}: ${each.key}"
-}
-
 resource "google_project_iam_member" "events" {
   for_each = local.hearing
 
   project = local.project
   role    = "roles/eventarc.eventReceiver"
-  member  = google_service_account.events[each.key].member
+  member  = google_service_account.this[each.key].member
 }
 
 resource "google_cloud_run_v2_service_iam_member" "events" {
@@ -29,7 +20,7 @@ resource "google_cloud_run_v2_service_iam_member" "events" {
   location = local.region
   name     = google_cloudfunctions2_function.stage[each.key].name
   role     = "roles/run.invoker"
-  member   = google_service_account.events[each.key].member
+  member   = google_service_account.this[each.key].member
 }
 
 # The path says for which cluster an event counts.
@@ -39,7 +30,7 @@ resource "google_eventarc_trigger" "this" {
   project         = local.with.eventarc
   location        = coalesce(each.value.location, local.region)
   name            = "${var.name}-${each.key}"
-  service_account = google_service_account.events["events"].email
+  service_account = google_service_account.this["events"].email
   labels          = local.labels
 
   dynamic "matching_criteria" {

@@ -115,7 +115,7 @@ resource "google_cloudfunctions2_function" "stage" {
   build_config {
     runtime           = "python313"
     entry_point       = contains(local.hearing, each.key) ? "hear" : "handle"
-    service_account   = google_service_account.build.id
+    service_account   = google_service_account.this["build"].id
     docker_repository = google_artifact_registry_repository.images.id
 
     source {
@@ -127,7 +127,7 @@ resource "google_cloudfunctions2_function" "stage" {
   }
 
   service_config {
-    service_account_email            = google_service_account.stage[local.stage_of[each.key]].email
+    service_account_email            = google_service_account.this[local.stage_of[each.key]].email
     available_cpu                    = "1"
     available_memory                 = "${each.value.memory}Mi"
     timeout_seconds                  = each.value.timeout
@@ -194,32 +194,26 @@ resource "google_artifact_registry_repository" "images" {
   }
 }
 
-# The account that builds them has only the rights that a build needs. It reads the sources in our
-# bucket, and in the one that Google copies them to.
-resource "google_service_account" "build" {
-  project      = local.with.iam
-  account_id   = "${var.name}-build"
-  display_name = "Bellhop ${var.name}: build"
-}
-
+# The account that builds functions has only the permissions that a build needs. It reads the sources
+# in our bucket, and in the one that Google copies them to.
 resource "google_artifact_registry_repository_iam_member" "build" {
   project    = local.project
   location   = local.region
   repository = google_artifact_registry_repository.images.repository_id
   role       = "roles/artifactregistry.writer"
-  member     = google_service_account.build.member
+  member     = google_service_account.this["build"].member
 }
 
 resource "google_project_iam_member" "build" {
   project = local.project
   role    = "roles/logging.logWriter"
-  member  = google_service_account.build.member
+  member  = google_service_account.this["build"].member
 }
 
 resource "google_project_iam_member" "sources" {
   project = local.project
   role    = "roles/storage.objectViewer"
-  member  = google_service_account.build.member
+  member  = google_service_account.this["build"].member
 
   condition {
     title      = "${var.name}-sources"

@@ -47,7 +47,7 @@ resource "google_storage_bucket" "guard" {
 resource "google_project_iam_member" "guard" {
   project = local.project
   role    = google_project_iam_custom_role.this["blobs"].name
-  member  = google_service_account.stage["schedule"].member
+  member  = google_service_account.this["schedule"].member
 
   condition {
     title      = local.guard

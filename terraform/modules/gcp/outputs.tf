@@ -15,7 +15,7 @@ output "bellhop" {
     ingest_key_secret = google_secret_manager_secret.key["ingest"].secret_id
     ingest_url        = local.ingest_url
     services          = { for stage, function in google_cloudfunctions2_function.stage : stage => function.name }
-    accounts          = { for stage, account in google_service_account.stage : stage => account.email }
+    accounts          = { for stage in keys(local.rights) : stage => google_service_account.this[stage].email }
     logs              = local.own_bucket == 0 ? "projects/${local.project}" : "${google_logging_project_bucket_config.own[0].id}/views/_AllLogs"
   }
 }

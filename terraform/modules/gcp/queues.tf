@@ -55,7 +55,7 @@ resource "google_pubsub_subscription" "inbox" {
     push_endpoint = "${local.addresses[each.value]}/projects/${local.project}/topics/${google_pubsub_topic.inbox[each.key].name}"
 
     oidc_token {
-      service_account_email = google_service_account.push.email
+      service_account_email = google_service_account.this["push"].email
       audience              = local.addresses[each.value]
     }
   }
@@ -113,20 +113,14 @@ resource "google_pubsub_subscription_iam_member" "postman" {
   member       = local.postman
 }
 
-# The account of pushes: only it may invoke the functions that queues feed.
-resource "google_service_account" "push" {
-  project      = local.with.iam
-  account_id   = "${var.name}-push"
-  display_name = "Bellhop ${var.name}: push"
-}
-
 # Pub/Sub writes the tokens that a push shows.
 resource "google_service_account_iam_member" "postman" {
-  service_account_id = google_service_account.push.name
+  service_account_id = google_service_account.this["push"].name
   role               = "roles/iam.serviceAccountTokenCreator"
   member             = local.postman
 }
 
+# Only the account of pushes may invoke the functions that queues feed.
 resource "google_cloud_run_v2_service_iam_member" "push" {
   for_each = toset(values(local.inboxes))
 
@@ -134,5 +128,5 @@ resource "google_cloud_run_v2_service_iam_member" "push" {
   location = local.region
   name     = google_cloudfunctions2_function.stage[each.key].name
   role     = "roles/run.invoker"
-  member   = google_service_account.push.member
+  member   = google_service_account.this["push"].member
 }

@@ -1,15 +1,9 @@
-resource "google_service_account" "tick" {
-  project      = local.with.iam
-  account_id   = "${var.name}-tick"
-  display_name = "Bellhop ${var.name}: tick"
-}
-
 resource "google_cloud_run_v2_service_iam_member" "tick" {
   project  = local.project
   location = local.region
   name     = google_cloudfunctions2_function.stage["schedule"].name
   role     = "roles/run.invoker"
-  member   = google_service_account.tick.member
+  member   = google_service_account.this["tick"].member
 }
 
 # A failed or lost tick is not repeated: the next one catches up.
@@ -31,7 +25,7 @@ resource "google_cloud_scheduler_job" "tick" {
     uri         = "${local.addresses.schedule}/"
 
     oidc_token {
-      service_account_email = google_service_account.tick.email
+      service_account_email = google_service_account.this["tick"].email
       audience              = local.addresses.schedule
     }
   }

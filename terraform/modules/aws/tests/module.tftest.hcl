@@ -159,7 +159,7 @@ run "takes_packages_from_a_bucket" {
   command = plan
 
   override_resource {
-    target          = aws_lambda_layer_version.cel
+    target          = aws_lambda_layer_version.this
     override_during = plan
     values          = { arn = "arn:aws:lambda:eu-west-1:123456789012:layer:bellhop-cel:1" }
   }
@@ -177,7 +177,7 @@ run "takes_packages_from_a_bucket" {
   }
 
   assert {
-    condition     = aws_lambda_layer_version.cel["arm64"].s3_key == "bellhop/layer-cel-arm64-${local.build_ids.layer}.zip"
+    condition     = aws_lambda_layer_version.this["cel-arm64"].s3_key == "bellhop/layer-cel-arm64-${local.build_ids.layer}.zip"
     error_message = "Layers are beside it."
   }
 }
@@ -196,7 +196,7 @@ run "has_no_layer_unless_asked" {
   command = plan
 
   assert {
-    condition     = length(aws_lambda_layer_version.cel) + length(aws_lambda_layer_version.helm) == 0 && alltrue([for each in aws_lambda_function.stage : length(coalesce(each.layers, [])) == 0])
+    condition     = length(aws_lambda_layer_version.this) == 0 && alltrue([for each in aws_lambda_function.stage : length(coalesce(each.layers, [])) == 0])
     error_message = "Who writes no rules has no layer."
   }
 }
@@ -205,7 +205,7 @@ run "brings_cel_to_who_judges" {
   command = plan
 
   override_resource {
-    target          = aws_lambda_layer_version.cel
+    target          = aws_lambda_layer_version.this
     override_during = plan
     values          = { arn = "arn:aws:lambda:eu-west-1:123456789012:layer:bellhop-cel:1" }
   }
@@ -216,7 +216,7 @@ run "brings_cel_to_who_judges" {
   }
 
   assert {
-    condition     = aws_lambda_layer_version.cel["x86_64"].filename == "./tests/packages/layer-cel-x86_64-${local.build_ids.layer}.zip" && aws_lambda_layer_version.cel["x86_64"].compatible_architectures == toset(["x86_64"])
+    condition     = aws_lambda_layer_version.this["cel-x86_64"].filename == "./tests/packages/layer-cel-x86_64-${local.build_ids.layer}.zip" && aws_lambda_layer_version.this["cel-x86_64"].compatible_architectures == toset(["x86_64"])
     error_message = "The layer is of the functions' architecture."
   }
 
@@ -244,13 +244,7 @@ run "deploys_charts_by_a_function_of_their_own" {
   command = plan
 
   override_resource {
-    target          = aws_lambda_layer_version.helm
-    override_during = plan
-    values          = { arn = "arn:aws:lambda:eu-west-1:123456789012:layer:bellhop-helm:1" }
-  }
-
-  override_resource {
-    target          = aws_lambda_layer_version.cel
+    target          = aws_lambda_layer_version.this
     override_during = plan
     values          = { arn = "arn:aws:lambda:eu-west-1:123456789012:layer:bellhop-cel:1" }
   }
@@ -268,7 +262,7 @@ run "deploys_charts_by_a_function_of_their_own" {
   }
 
   assert {
-    condition     = aws_lambda_layer_version.helm["charts"].filename == "./tests/packages/layer-helm-x86_64-${local.build_ids.layer}.zip" && local.environments.charts.BELLHOP_HELM == "/opt/helm/helm" && local.environments.charts.BELLHOP_KUBECTL == "/opt/kubectl/kubectl"
+    condition     = aws_lambda_layer_version.this["helm-x86_64"].filename == "./tests/packages/layer-helm-x86_64-${local.build_ids.layer}.zip" && local.environments.charts.BELLHOP_HELM == "/opt/helm/helm" && local.environments.charts.BELLHOP_KUBECTL == "/opt/kubectl/kubectl"
     error_message = "Helm and kubectl are in a layer, where BELLHOP_HELM and BELLHOP_KUBECTL say."
   }
 
@@ -278,7 +272,7 @@ run "deploys_charts_by_a_function_of_their_own" {
   }
 
   assert {
-    condition     = keys(aws_lambda_layer_version.cel) == ["arm64", "x86_64"]
+    condition     = keys(aws_lambda_layer_version.this) == ["cel-arm64", "cel-x86_64", "helm-x86_64"]
     error_message = "CEL's layer is there for both architectures."
   }
 
@@ -316,7 +310,7 @@ run "leaves_instances_to_ingest_in_a_new_account" {
   command = plan
 
   override_resource {
-    target          = aws_lambda_layer_version.helm
+    target          = aws_lambda_layer_version.this
     override_during = plan
     values          = { arn = "arn:aws:lambda:eu-west-1:123456789012:layer:bellhop-helm:1" }
   }
@@ -512,13 +506,13 @@ run "prints_policies_for_people" {
   }
 
   override_resource {
-    target          = aws_secretsmanager_secret.sealing_key
+    target          = aws_secretsmanager_secret.key["sealing"]
     override_during = plan
     values          = { arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:bellhop-sealing-key-1f2e3d4c-abcdef" }
   }
 
   override_resource {
-    target          = aws_secretsmanager_secret.ingest_key
+    target          = aws_secretsmanager_secret.key["ingest"]
     override_during = plan
     values          = { arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:bellhop-ingest-key-1f2e3d4c-abcdef" }
   }
@@ -604,7 +598,7 @@ run "seals_with_a_key_of_yours" {
   }
 
   assert {
-    condition     = aws_dynamodb_table.records.server_side_encryption[0].kms_key_arn == var.kms_key_arn && aws_secretsmanager_secret.sealing_key.kms_key_id == var.kms_key_arn && alltrue([for group in aws_cloudwatch_log_group.stage : group.kms_key_id == var.kms_key_arn])
+    condition     = aws_dynamodb_table.records.server_side_encryption[0].kms_key_arn == var.kms_key_arn && aws_secretsmanager_secret.key["sealing"].kms_key_id == var.kms_key_arn && alltrue([for group in aws_cloudwatch_log_group.stage : group.kms_key_id == var.kms_key_arn])
     error_message = "It seals all that there is."
   }
 

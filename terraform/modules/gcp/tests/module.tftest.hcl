@@ -17,42 +17,42 @@ mock_provider "google" {
   }
 
   override_resource {
-    target = google_service_account.stage["ingest"]
+    target = google_service_account.this["ingest"]
     values = { member = "ingest" }
   }
 
   override_resource {
-    target = google_service_account.stage["evaluate"]
+    target = google_service_account.this["evaluate"]
     values = { member = "evaluate" }
   }
 
   override_resource {
-    target = google_service_account.stage["deploy"]
+    target = google_service_account.this["deploy"]
     values = { member = "deploy" }
   }
 
   override_resource {
-    target = google_service_account.stage["sweep"]
+    target = google_service_account.this["sweep"]
     values = { member = "sweep" }
   }
 
   override_resource {
-    target = google_service_account.stage["schedule"]
+    target = google_service_account.this["schedule"]
     values = { member = "schedule" }
   }
 
   override_resource {
-    target = google_service_account.build
+    target = google_service_account.this["build"]
     values = { member = "build" }
   }
 
   override_resource {
-    target = google_service_account.push
+    target = google_service_account.this["push"]
     values = { member = "push", name = "push", email = "bellhop-push@acme.iam.gserviceaccount.com" }
   }
 
   override_resource {
-    target = google_service_account.tick
+    target = google_service_account.this["tick"]
     values = { member = "tick", email = "bellhop-tick@acme.iam.gserviceaccount.com" }
   }
 }
@@ -230,7 +230,7 @@ run "hears_no_events_unless_asked" {
   command = plan
 
   assert {
-    condition     = length(google_eventarc_trigger.this) + length(google_service_account.events) + length(google_project_iam_member.events) + length(google_cloud_run_v2_service_iam_member.events) == 0
+    condition     = length(google_eventarc_trigger.this) + length([for each in keys(google_service_account.this) : each if each == "events"]) + length(google_project_iam_member.events) + length(google_cloud_run_v2_service_iam_member.events) == 0
     error_message = "Who names no rules has neither a trigger nor an account for it."
   }
 
@@ -244,7 +244,7 @@ run "hears_what_rules_name" {
   command = plan
 
   override_resource {
-    target          = google_service_account.events["events"]
+    target          = google_service_account.this["events"]
     override_during = plan
     values          = { member = "events", email = "bellhop-events@acme.iam.gserviceaccount.com" }
   }
@@ -292,7 +292,7 @@ run "hears_what_rules_name" {
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.stage["events"].service_config[0].ingress_settings == "ALLOW_INTERNAL_ONLY" && google_cloudfunctions2_function.stage["events"].service_config[0].service_account_email == google_service_account.stage["ingest"].email
+    condition     = google_cloudfunctions2_function.stage["events"].service_config[0].ingress_settings == "ALLOW_INTERNAL_ONLY" && google_cloudfunctions2_function.stage["events"].service_config[0].service_account_email == google_service_account.this["ingest"].email
     error_message = "It cannot be called from outside, and may do what ingest may."
   }
 }

@@ -1,0 +1,283 @@
+"""Functions on Google do their work with the permissions of their accounts, and need all of them.
+
+Emulators check no permissions. Each stage calls them through `infra/lab/google_access.py`, which
+allows what google_rights.json lists for the stage's account; tests of the module compare that list
+with what Terraform grants.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from bellhop.adapters.gcp.blobs import CloudBlobs
+from bellhop.errors import MissingError
+from bellhop.fleet.registration import Registration, register
+from bellhop.messages import INBOXES, Keep, Renew, Sweep
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
+from bellhop.model.record import WatchedKind
+from bellhop.records.trash import Trash
+from infra.lab.cluster import Cluster
+from infra.lab.google_access import Access, Asked
+from infra.lab.google_storage import Storage
+from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
+from tests.functions.conftest import SETTINGS
+from tests.functions.gcp_lab import NAME, PATIENCE, Flow, Project, Stand
+from tests.functions.roles import noise
+from tests.functions.writes import Writes
+
+ACCOUNTS = json.loads((Path(__file__).parents[1] / "terraform/google_rights.json").read_text())
+STAGES = {*INBOXES.values(), "ingest", "schedule"}
+ROLES = {
+    "roles/pubsub.publisher": "pubsub.topics.publish",
+    "roles/pubsub.subscriber": "pubsub.subscriptions.consume",
+}
+"""The permission that functions use of a role of Google's own."""
+
+PLACES = {
+    "pubsub topic ": "projects/{project}/topics/",
+    "pubsub subscription ": "projects/{project}/subscriptions/",
+    "secret manager secret ": "projects/{project}/secrets/",
+    "storage bucket ": "projects/_/buckets/",
+}
+"""How a request names the resource of a permission, by how google_rights.json names it."""
+
+LOST = {"storage.objects.list"}
+"""Needed only for a blob that is lost; without it Cloud Storage answers 403 instead of 404."""
+
+LONG, LARGE = 8_000, 300_000
+"""Characters of noise whose payload is a record of its own, and a blob."""
+
+ENDED = timedelta(days=2)
+SOURCE, NORTH = "fleet/source", "fleet/north"
+BIG = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "big")
+COPY = ObjectKey(BIG.gvk, "default", "for-big")
+RULES = join(
+    source("ConfigMap", name="large", more=", labelFilters: [{key: large, operation: Has}]"),
+    trigger("copies", origin="large"),
+    holder(
+        "copies",
+        config(FOR_EACH, "words: '{{ .Resource.data.words }}'"),
+        annotations=INSTANTIATE,
+    ),
+)
+
+
+def granted(stage: str, project: str) -> dict[str, tuple[str, ...]]:
+    """Return the permissions of a stage's account, each with the prefixes of its resources."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for place, permissions in ACCOUNTS[stage].items():
+        for each in permissions:
+            found[ROLES.get(each, each)].append(prefix(place, project))
+    return {permission: tuple(prefixes) for permission, prefixes in found.items()}
+
+
+def prefix(place: str, project: str) -> str:
+    """Return the prefix of the resources of an entry; requests to Firestore name none."""
+    told = place.replace("NAME-acme", f"{NAME}-{project}").replace("NAME", NAME)
+    if condition := re.fullmatch(r'resource\.name\.startsWith\("(.*)"\)', told):
+        return condition[1].replace("NUMBER", project)
+    for kind, start in PLACES.items():
+        if told.startswith(kind):
+            end = "/" if kind == "storage bucket " else ""
+            return start.format(project=project) + told.removeprefix(kind) + end
+    return ""
+
+
+class Guarded:
+    """A flow whose functions have the permissions of their accounts, and no others."""
+
+    def __init__(self, flow: Flow, doors: Mapping[str, Access]) -> None:
+        self.flow = flow
+        self.doors = doors
+        self._asked: dict[str, set[str]] = {stage: set() for stage in doors}
+        self._versions = itertools.count()
+
+    def asked(self, stage: str) -> set[str]:
+        """Return the permissions that a stage has needed until now."""
+        self._asked[stage] |= self.doors[stage].asked()
+        return self._asked[stage]
+
+    def until(self, stage: str, permission: str, act: Callable[[], object]) -> None:
+        """Repeat an action until a stage needs a permission: another stage may be faster."""
+        deadline = time.monotonic() + PATIENCE
+        while permission not in self.asked(stage):
+            assert time.monotonic() < deadline, f"{stage} never needed {permission}"
+            act()
+            time.sleep(0.5)
+
+    def changes(self) -> None:
+        """Change the small object, and send it."""
+        words = {"words": f"version {next(self._versions)}"}
+        assert self.flow.ring(self.flow.source.patch(BIG, {"data": words})).status in {200, 503}
+
+
+@pytest.fixture(scope="class")
+def guarded(
+    shared_place: str,
+    _storage: Storage,
+    google_sources: Path,
+    google_installed: Path,
+    both_clusters: tuple[Cluster, Cluster],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Guarded]:
+    """Functions behind a door for each stage.
+
+    The first test that wants it waits until they have started.
+    """
+    with ExitStack() as end:
+        project = Project(shared_place, _storage, **SETTINGS)
+        end.callback(project.close)
+        writes = end.enter_context(Writes(project.emulators))
+        behind = {**project.emulators, **writes.emulators}
+        doors = {stage: end.enter_context(Access(behind)) for stage in sorted(STAGES)}
+        for stage, each in doors.items():
+            each.may(granted(stage, project.name))
+        own = {stage: each.environment for stage, each in doors.items()}
+        folder = tmp_path_factory.mktemp("functions")
+        stand = Stand(project, google_sources, google_installed, folder, own)
+        end.callback(stand.close)
+        flow = Flow(stand, *both_clusters, writes)
+        end.callback(flow.close)
+        yield Guarded(flow, doors)
+
+
+@pytest.mark.timeout(600)
+class TestPermissions:
+    """One installation, whose functions all tests share."""
+
+    def test_functions_need_the_permissions_of_their_accounts_and_no_others(
+        self, guarded: Guarded, source_cluster: Cluster
+    ) -> None:
+        """No request is denied, and each permission is needed: none of them could be removed.
+
+        It takes long: functions deploy, prune, resync and renew, one after the other.
+        """
+        copies_an_object(guarded)
+        for permission, left in (("secrets.create", False), ("versions.destroy", True)):
+            renews = partial(renews_a_registration, guarded.flow, source_cluster, left=left)
+            guarded.until("sweep", f"secretmanager.{permission}", renews)
+        collects_a_blob(guarded.flow)
+
+        given = {stage: granted(stage, guarded.flow.stand.project.name) for stage in guarded.doors}
+        assert {stage: door.denied() for stage, door in guarded.doors.items()} == {
+            stage: set() for stage in given
+        }
+        assert {stage: guarded.asked(stage) | LOST for stage in given} == {
+            stage: each.keys() | LOST for stage, each in given.items()
+        }
+
+    def test_a_permission_that_is_missing_is_missed(self, guarded: Guarded) -> None:
+        """Evaluate's door denies what its account is not granted, and nothing is deployed."""
+        flow, door = guarded.flow, guarded.doors["evaluate"]
+        given = granted("evaluate", flow.stand.project.name)
+        door.may({**given, "pubsub.topics.publish": ("projects/none",)})
+        flow.declare("service-discovery")
+        flow.make(60000)
+        denied: set[Asked] = set()
+        flow.stand.wait(lambda: denied.update(door.denied()) or denied)
+        assert {each.right for each in denied} == {"pubsub.topics.publish"}
+        assert not flow.there(60000)
+
+        door.may(given)
+        flow.stand.wait(lambda: flow.there(60000))
+        door.denied()
+
+
+def copies_an_object(guarded: Guarded) -> None:
+    """Its payload, the rules and the ingest policy are blobs for a while."""
+    flow, records = guarded.flow, guarded.flow.owner.here.records
+    flow.owner.apply(RULES)
+    about = {"name": BIG.name, "namespace": BIG.namespace, "labels": {"large": "yes"}}
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about}
+    flow.source.create({**made, "data": {"words": ""}})
+    for size in (LARGE, LONG, LONG + 2):
+        words = noise(size)
+        stored = flow.source.patch(BIG, {"data": {"words": words}})
+        assert flow.ring(stored).status == 200
+        flow.stand.wait(lambda words=words: copied(flow) == words)
+
+    def rules_change() -> None:
+        records.catalog.change("declared")
+        guarded.changes()
+
+    guarded.until("evaluate", "storage.objects.create", rules_change)
+    resync = Sweep(SOURCE, full=True)
+    guarded.until(
+        "sweep", "storage.objects.get", lambda: flow.owner.here.publisher.publish([resync])
+    )
+    guarded.until("ingest", "storage.objects.get", lambda: knows_many_kinds(guarded))
+    flow.remove(BIG)
+    flow.settle(lambda: flow.source.get(COPY) is None)
+
+
+def copied(flow: Flow) -> str:
+    """Return the contents of the copy; nothing if there is none."""
+    found = flow.source.get(COPY)
+    return str(found["data"]["words"]) if found else ""
+
+
+def knows_many_kinds(guarded: Guarded) -> None:
+    """So many kinds count in the cluster that for a while their list is a blob."""
+    gates, text = guarded.flow.owner.here.records.gates, noise(LARGE)
+    kept = gates.get(SOURCE)
+    assert kept
+    many = [GVK(text[place : place + 60], "v1", "Kind") for place in range(0, LARGE, 60)]
+    gates.put(SOURCE, replace(kept.value, kinds=(*kept.value.kinds, *map(WatchedKind, many))))
+    guarded.changes()
+    gates.put(SOURCE, kept.value)
+
+
+def renews_a_registration(flow: Flow, cluster: Cluster, *, left: bool) -> None:
+    """Another cluster has the address: its credentials are kept apart, over some that were left."""
+    here, kubeconfig = flow.owner.here, sanitise(cluster.kubeconfig(), reach=HERE)
+    if here.records.clusters.get(NORTH) is None:
+        spec = Registration("fleet", "north", kubeconfig, {}, here.inbound, twice=True)
+        register(here, spec, pause=lambda _: None)
+    if left:
+        here.secrets.put(f"abandoned/{NORTH}", b"x")
+    here.secrets.put(f"kubeconfig/{NORTH}", json.dumps(kubeconfig.to_dict(), indent=1).encode())
+    kept = here.records.clusters.get(NORTH)
+    assert kept
+    forwarder = {**kept.value.forwarder, "begun": (datetime.now(UTC) - ENDED).isoformat()}
+    here.records.clusters.put(replace(kept.value, forwarder=forwarder, uid="another"))
+    here.publisher.publish([Renew(NORTH)])
+
+    def renewed() -> bool:
+        found = here.records.clusters.get(NORTH)
+        return bool(found) and "begun" not in found.value.forwarder
+
+    flow.stand.wait(renewed)
+    flow.stand.wait(lambda: list(here.secrets.names("abandoned")) == [])
+
+
+def collects_a_blob(flow: Flow) -> None:
+    """A blob that no record names is deleted a day later."""
+    project = flow.stand.project
+    kept = CloudBlobs(project.services, project.environment["BELLHOP_BUCKET"])
+    kept.put("left", b"x")
+    trash = Trash(flow.owner.here.records.store, kept)
+    trash.put("left", "catalog", "revision", datetime.now(UTC) - ENDED)
+    flow.owner.here.publisher.publish([Keep()])
+    flow.stand.wait(lambda: lost(kept, "left"))
+
+
+def lost(blobs: CloudBlobs, name: str) -> bool:
+    """Say whether there is no such blob."""
+    try:
+        return not blobs.get(name)
+    except MissingError:
+        return True
