@@ -223,6 +223,60 @@ def test_a_hook_that_never_ends_costs_its_time(
     assert made.status == "deployed"
 
 
+TEST = """apiVersion: v1
+kind: Pod
+metadata: {name: demo-test, annotations: {helm.sh/hook: test}}
+spec: {restartPolicy: Never, containers: [{name: a, image: a}]}
+"""
+POD = GVK("", "v1", "Pod")
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_runs_the_tests_of_a_chart(
+    helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path, phase: str
+) -> None:
+    """There is nobody to run a Pod here: it ends as we say. The release stays in any case."""
+    files = {
+        "templates/test.yaml": TEST,
+        "templates/c.yaml": CONFIG_MAP,
+        "values.yaml": "greeting: a\n",
+    }
+    archive = packed(tmp_path, files=files)
+    wanted = Wanted("demo", "web", archive, options=Options(run_tests=True, timeout_seconds=20))
+    ending = threading.Thread(target=_end, args=(kube, phase))
+    ending.start()
+    try:
+        if phase == "Failed":
+            with pytest.raises(TemporaryError, match=r"tests of the release 'web/demo'.*Failed"):
+                helm.deploy(access, wanted)
+        else:
+            assert helm.deploy(access, wanted).status == "deployed"
+    finally:
+        ending.join()
+    release = helm.release(access, "web", "demo")
+    assert release
+    assert release.status == "deployed"
+
+
+def _end(kube: KubeClient, phase: str) -> None:
+    """Let the Pod of a test end as soon as it is there."""
+    deadline = time.monotonic() + 20
+    while (pod := kube.get(POD, "web", "demo-test")) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    kube.merge_status({**pod, "status": {"phase": phase}}, uid=pod["metadata"]["uid"])
+
+
+def test_a_test_that_never_ends_costs_its_time(
+    helm: HelmCharts, access: bytes, tmp_path: Path
+) -> None:
+    """It is tried again; without tests the chart is deployed."""
+    archive = packed(tmp_path, files={"templates/test.yaml": TEST, "values.yaml": ""})
+    wanted = Wanted("demo", "web", archive, options=Options(run_tests=True, timeout_seconds=1))
+    with pytest.raises(TemporaryError, match="cannot run the tests"):
+        helm.deploy(access, wanted)
+
+
 def test_who_does_not_answer_is_said_to(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:
     config = json.loads(access)
     config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{free_port()}"

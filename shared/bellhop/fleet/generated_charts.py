@@ -16,6 +16,7 @@ _SHARED = {
     "disable_openapi_validation": "disableOpenAPIValidation",
     "wait": "wait",
     "wait_for_jobs": "waitForJobs",
+    "run_tests": "runTests",
     "atomic": "atomic",
     "labels": "labels",
     "description": "description",

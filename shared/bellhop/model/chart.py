@@ -54,7 +54,10 @@ class Place(Struct, frozen=True):
 
 
 class Options(Struct, frozen=True):
-    """How a chart is installed or upgraded; each is Helm's option of that name."""
+    """How a chart is installed or upgraded; each is Helm's option of that name.
+
+    By `run_tests` its tests follow, and the release counts as deployed when they have passed.
+    """
 
     create_namespace: bool = True
     skip_crds: bool = False
@@ -64,6 +67,7 @@ class Options(Struct, frozen=True):
     take_ownership: bool = False
     wait: bool = False
     wait_for_jobs: bool = False
+    run_tests: bool = False
     atomic: bool = False
     cleanup_on_fail: bool = False
     force: bool = False

@@ -153,6 +153,7 @@ class HelmOptions(Model):
             "disable_openapi_validation": self.disable_open_api_validation,
             "wait": self.wait,
             "wait_for_jobs": self.wait_for_jobs,
+            "run_tests": self.run_tests,
             "atomic": self.atomic,
             "timeout_seconds": self.seconds,
             "labels": self.labels,

@@ -13,7 +13,6 @@ _CHARTS = {
     "signatureVerification": _SIGNED,
     "provenanceVerification": _SIGNED,
     "options.dependencyUpdate": "a chart has the subcharts of its archive; leave the field out",
-    "options.runTests": "tests of charts are not run; write a check in validateHealths",
     "options.upgradeOptions.recreate": "Helm 4 has no such option; use force",
     "options.postRenderStrategy=separate": _HOOKS,
     "options.postRenderStrategy=nohooks": _HOOKS,

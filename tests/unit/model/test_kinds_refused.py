@@ -396,11 +396,12 @@ def problems(text: str) -> list[str]:
         pytest.param(
             TRIGGER
             + "  helmCharts: [{repositoryURL: 'https://a.example', repositoryName: a, chartName: a,"
-            + " releaseName: a, releaseNamespace: a, options: {runTests: true}, nonsense: 1}]\n",
+            + " releaseName: a, releaseNamespace: a, options: {dependencyUpdate: true},"
+            + " nonsense: 1}]\n",
             [
                 (
-                    "line 8, spec.helmCharts[0].options.runTests: tests of charts are not run;"
-                    " write a check in validateHealths"
+                    "line 8, spec.helmCharts[0].options.dependencyUpdate: a chart has the subcharts"
+                    " of its archive; leave the field out"
                 ),
                 "line 8, spec.helmCharts[0].nonsense: unknown field 'nonsense'",
             ],

@@ -67,7 +67,7 @@ class HelmCharts:
         )
 
     def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
-        """Install or upgrade a release."""
+        """Install or upgrade a release, and run its tests if that is asked."""
         doing, more = f"deploy the release '{_place(wanted)}'", ["--output=json"]
         try:
             told = self._upgrade(kubeconfig, wanted, doing, more, there=wanted.there)
@@ -76,7 +76,16 @@ class HelmCharts:
                 raise
             there = self._recover(kubeconfig, wanted)
             told = self._upgrade(kubeconfig, wanted, doing, more, there=there)
+        if wanted.options.run_tests:
+            self._test(kubeconfig, wanted)
         return _deployed(wanted, json.loads(told))
+
+    def _test(self, kubeconfig: bytes, wanted: Wanted) -> None:
+        """Run the tests of a release that was deployed; each may take as long as Helm may wait."""
+        seconds = wanted.options.timeout_seconds
+        doing = f"run the tests of the release '{_place(wanted)}', which is deployed"
+        arguments = ["test", wanted.name, f"--timeout={seconds}s"]
+        self._ask(kubeconfig, wanted.namespace, arguments, doing, seconds=seconds)
 
     def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
         """Return the objects that `deploy` would make as YAML; change nothing."""

@@ -207,7 +207,8 @@ class Releases:
         return replace(wanted, patches=(*wanted.patches, *patches))
 
     def _bounded(self, how: T) -> T:
-        return replace(how, timeout_seconds=min(how.timeout_seconds, self._patience))
+        waits = 2 if isinstance(how, Options) and how.run_tests else 1
+        return replace(how, timeout_seconds=min(how.timeout_seconds, self._patience // waits))
 
     def _deploy(self, work: Work, step: Deploy) -> Upshot:
         """Claim a release, and have Helm install or upgrade it."""
