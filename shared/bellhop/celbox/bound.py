@@ -174,7 +174,7 @@ def _matching(call: Call, args: list[Amount]) -> _Use:
     if call.function != "findAll":
         return _Use(Amount(text.size, 1.0), work, text.size)
     made = Amount(text.size, text.size + 1)
-    return _Use(made, work + 10_000 * made.nodes, 256 * made.nodes)
+    return _Use(made, work + 15_000 * made.nodes, 256 * made.nodes)
 
 
 @lru_cache(maxsize=1024)
@@ -200,7 +200,7 @@ _REGEX = frozenset(("matches", "find", "findAll"))
 
 def _verdict(work: float = 0.0) -> Callable[[list[Amount], Amount], _Use]:
     """Make the use of what looks at its arguments and gives a number or a bool."""
-    return lambda _, all_: _Use(SCALAR, work + 150 * all_.nodes + 3 * all_.size)
+    return lambda _, all_: _Use(SCALAR, work + 300 * all_.nodes + 3 * all_.size)
 
 
 def _rewritten(factor: float) -> Callable[[list[Amount], Amount], _Use]:
@@ -232,7 +232,9 @@ def _item(args: list[Amount], all_: Amount) -> _Use:
 
 def _replaced(args: list[Amount], _: Amount) -> _Use:
     size = args[0].size + (args[0].size + 1) * args[2].size
-    return _Use(Amount(size, 1.0), 20 * (size + args[1].size), 2 * size)
+    # Each place that is replaced costs more than a byte that is copied.
+    work = 20 * (size + args[1].size) + 100 * args[0].size
+    return _Use(Amount(size, 1.0), work, 2 * size)
 
 
 def _joined(args: list[Amount], _: Amount) -> _Use:
