@@ -29,7 +29,7 @@ from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from bellhop.model.record import PatchText, Target
 from bellhop.ports.charts import Options, Release, Wanted
-from bellhop.programs.box import Limits
+from bellhop.programs.box import USUAL, Limits
 from bellhop.programs.layer import download
 from infra.lab.cluster import Cluster
 from infra.lab.port import free_port
@@ -275,6 +275,15 @@ def test_a_test_that_never_ends_costs_its_time(
     wanted = Wanted("demo", "web", archive, options=Options(run_tests=True, timeout_seconds=1))
     with pytest.raises(TemporaryError, match="cannot run the tests"):
         helm.deploy(access, wanted)
+
+
+def test_tests_have_the_time_that_their_call_has_left(access: bytes, tmp_path: Path) -> None:
+    """Helm's timeout is for each of them, and a worker's time is for all."""
+    archive = packed(tmp_path, files={"templates/test.yaml": TEST, "values.yaml": ""})
+    wanted = Wanted("demo", "web", archive, options=Options(run_tests=True, timeout_seconds=60))
+    short = HelmCharts(download() / "helm", replace(USUAL, seconds=5))
+    with pytest.raises(TemporaryError, match=r"cannot run the tests .* they took longer"):
+        short.deploy(access, wanted)
 
 
 def test_who_does_not_answer_is_said_to(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:

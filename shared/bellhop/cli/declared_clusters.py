@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from bellhop.cli.holding import say_held
 from bellhop.cli.output import count, say
 from bellhop.cli.reading import documents, files
-from bellhop.errors import BellhopError, InvalidError
+from bellhop.errors import BellhopError, ConflictError, InvalidError
 from bellhop.fleet.declared_clusters import DeclaredCluster, Settled, Specify, settle
 from bellhop.fleet.installation import Installation
 from bellhop.model.core import without_server_fields
@@ -66,7 +66,8 @@ def settle_all(
     """Register clusters as declared, several at once, and return how many failed.
 
     Results are printed in the order of the clusters, each as soon as those before it are done.
-    After an exception such as Ctrl-C no further cluster is begun.
+    Those in conflict are attempted again at the end, one by one: of two names of one cluster both
+    may have stepped back. After an exception such as Ctrl-C no further cluster is begun.
     """
 
     def attempt(cluster: DeclaredCluster) -> tuple[Settled | BellhopError, Sequence[HeldRemoval]]:
@@ -78,14 +79,21 @@ def settle_all(
             return error, ()
         return done, declare.held
 
-    failed = 0
+    failed, conflicting = 0, []
     pool = ThreadPoolExecutor(_AT_ONCE, "bellhop-register")
     try:
         for cluster, (done, held) in zip(clusters, pool.map(attempt, clusters), strict=True):
+            if isinstance(done, ConflictError):
+                conflicting.append(cluster)
+                continue
             _report(cluster.manifest, done, held)
             failed += isinstance(done, BellhopError)
     finally:
         pool.shutdown(cancel_futures=True)
+    for cluster in conflicting:
+        done, held = attempt(cluster)
+        _report(cluster.manifest, done, held)
+        failed += isinstance(done, BellhopError)
     if failed:
         say(f"error: {failed} of {count(len(clusters), 'cluster')} failed", err=True)
     return failed

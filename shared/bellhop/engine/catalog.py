@@ -401,6 +401,13 @@ class Catalog:
         there = (each for each in found if each.sync != "DryRun" and self.selects(each, cluster))
         return tuple(sorted(each.rule for each in there))
 
+    def exchanged(self, place: str) -> tuple[str, ...]:
+        """Return the places of users' own profiles that replace one, or that it replaces."""
+        declared = self.profiles.get(place)
+        former = declared.replaces if declared else ()
+        found = (*self._replacing.get(place, ()), *(x for x in former if x in self.profiles))
+        return tuple(dict.fromkeys(found))
+
     @cached_property
     def _replacing(self) -> Mapping[str, list[str]]:
         """Users' own profiles that replace each."""

@@ -59,6 +59,20 @@ def refuse_cycle(place: str, after: After) -> None:
         )
 
 
+def refuse_exchange(place: str, replaces: Iterable[str], after: After) -> None:
+    """See that a profile replaces none that it comes after: each would wait for the other.
+
+    Raises:
+        InvalidError: it does.
+    """
+    both = sorted(reached([place], after).intersection(replaces))
+    if both:
+        raise InvalidError(
+            f"cannot deploy '{place}' in order: by dependsOn it comes after '{both[0]}', and by"
+            " transitionFrom it replaces that; take one of them out"
+        )
+
+
 def _cycle(place: str, after: After) -> list[str]:
     """Return the shortest way from a profile back to itself, both ends included."""
     ways: list[list[str]] = [[place]]

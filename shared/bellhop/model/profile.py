@@ -1,9 +1,9 @@
 """ClusterProfile and Profile: which add-ons belong on which clusters."""
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from bellhop.model.addon import (
     AddonSpec,
@@ -13,7 +13,7 @@ from bellhop.model.addon import (
     KustomizationSource,
     NearReference,
 )
-from bellhop.model.base import Many
+from bellhop.model.base import Many, mistake
 from bellhop.model.check import Check
 from bellhop.model.core import Declaration
 from bellhop.model.marks import PROFILE_PAUSED
@@ -24,6 +24,12 @@ from bellhop.model.rollout import Rollout
 from bellhop.model.selector import Selector
 
 
+def _own_name(name: str) -> str:
+    if "/" in name or ":" in name:
+        raise mistake("a profile of the same kind is named, without a namespace")
+    return name
+
+
 class ClusterProfileSpec(AddonSpec):
     """The spec as written."""
 
@@ -32,7 +38,7 @@ class ClusterProfileSpec(AddonSpec):
     set_refs: Many[Text] = ()
     continue_on_error: bool = False
     max_consecutive_failures: int | None = Field(default=None, ge=1, le=2**31 - 1)
-    transition_from: Many[Text] = ()
+    transition_from: Many[Annotated[Text, AfterValidator(_own_name)]] = ()
 
 
 class ClusterProfile(Declaration):

@@ -86,7 +86,7 @@ class Claims:
                     self._put(cluster, key, replace(owner, waiting=_with(owner.waiting, me)), token)
             except StaleError:
                 continue
-            raise _refused(cluster, key, profile, owner)
+            raise self._refused(cluster, key, profile, owner)
         raise StaleError(f"cannot claim '{key}' in '{cluster}': other writers keep winning")
 
     def tell_owner(self, cluster: str, key: Identity) -> None:
@@ -106,7 +106,7 @@ class Claims:
         if not found or not taken_from(profile.name, found):
             return
         if not self._wins(cluster, profile, found.value):
-            raise _refused(cluster, key, profile, found.value)
+            raise self._refused(cluster, key, profile, found.value)
 
     def owner(self, cluster: str, key: Identity) -> Kept[Owner] | None:
         """Read who has an object."""
@@ -160,12 +160,30 @@ class Claims:
 
         Not from one that replaces it: both would take the object back without end.
         """
-        if owner.profile not in profile.rollout.replaces and profile.tier >= owner.tier:
+        replaces = not owner.trigger and owner.profile in profile.rollout.replaces
+        if not replaces and profile.tier >= owner.tier:
             return False
+        return not self._is_replaced(cluster, profile, owner)
+
+    def _is_replaced(self, cluster: str, profile: Profile, owner: Owner) -> bool:
+        """Return whether the owner of an object, which stays in the cluster, replaces a profile."""
         head = self._records.profiles.head(owner.trigger, owner.source, owner.profile)
         there = head is not None and cluster in head.value.destinations
         # An owner that leaves the cluster keeps nothing: two may replace each other in turns.
-        return not (head and there and profile.name in head.value.rollout.replaces)
+        return bool(head and there and profile.name in head.value.rollout.replaces)
+
+    def _refused(
+        self, cluster: str, key: Identity, profile: Profile, owner: Owner
+    ) -> ConflictError:
+        why = f"profile '{owner.profile}' of tier {owner.tier} has it"
+        cure = f"give '{profile.shown}' a lower tier than {owner.tier}, or remove one of the two"
+        if self._is_replaced(cluster, profile, owner):
+            why = f"profile '{owner.profile}' has it, and replaces '{profile.shown}'"
+            why += " by transitionFrom"
+            cure = "have only one of the two select the cluster"
+        return ConflictError(
+            f"cannot apply {key.kind} '{key.namespace}/{key.name}' to '{cluster}': {why}; {cure}"
+        )
 
     def _put(self, cluster: str, key: Identity, owner: Owner, token: str) -> None:
         """Write who owns an object, tell whom it concerns, and strike out that it was told.
@@ -189,17 +207,6 @@ class Claims:
 def taken_from(profile: str, owner: Kept[Owner] | None) -> bool:
     """Say whether another than a profile has an object."""
     return owner is not None and owner.value.profile not in ("", profile)
-
-
-def _refused(cluster: str, key: Identity, profile: Profile, owner: Owner) -> ConflictError:
-    why = f"profile '{owner.profile}' of tier {owner.tier} has it"
-    cure = f"give '{profile.shown}' a lower tier than {owner.tier}, or remove one of the two"
-    if profile.tier < owner.tier:
-        why = f"profile '{owner.profile}' has it, and replaces '{profile.shown}' by transitionFrom"
-        cure = "have only one of the two select the cluster"
-    return ConflictError(
-        f"cannot apply {key.kind} '{key.namespace}/{key.name}' to '{cluster}': {why}; {cure}"
-    )
 
 
 def _owned(profile: Profile, before: Owner | None) -> Owner:

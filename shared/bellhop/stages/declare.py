@@ -18,7 +18,7 @@ from bellhop.engine.catalog import Catalog
 from bellhop.engine.choosing import choose
 from bellhop.engine.difference import PROFILES, SETS, TRIGGERS, Key
 from bellhop.engine.digest import same
-from bellhop.engine.order import refuse_cycle
+from bellhop.engine.order import refuse_cycle, refuse_exchange
 from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.messages import Publisher
 from bellhop.model.kinds import ClusterProfile, Declaration, DeclarationKey, EventTrigger, of
@@ -201,7 +201,9 @@ class Declare:
                 )
 
     def _refuse_cycles(self, declarations: Iterable[Declaration]) -> None:
-        """See that no profile comes after itself; of two who declare at once both are told later.
+        """See that no profile comes after itself, or after one that it replaces.
+
+        Of two who declare at once both are told later.
 
         Raises:
             InvalidError: one does.
@@ -212,6 +214,7 @@ class Declare:
         after = {**self._catalogs.known().after, **{each.rule: each.after for each in profiles}}
         for each in profiles:
             refuse_cycle(each.rule, after)
+            refuse_exchange(each.rule, each.replaces, after)
 
     # Clusters -----------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ A trigger or profile may be given `LeavePolicies`, or tried dry, and be deleted 
 worked on that. Then its profiles still say what was declared before, and their add-ons would be
 removed. So the profiles are written before the manifest is deleted. Workers read a profile before
 the catalog: one that has read an older catalog loses its write, since the profile is another one.
+A profile that is made for the first time at that moment has nothing that others rely on.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _note(records: Records, declared: ClusterProfile | EventTrigger, which: Plac
         noted = replace(
             kept.value,
             leaves_policies=declared.leaves_policies,
-            sync=declared.sync if declared.sync == "DryRun" else kept.value.sync,
+            sync=declared.sync,
             # If the deletion dies here, its clusters are still to hear of that.
             told=False,
         )
@@ -71,6 +72,5 @@ def _note(records: Records, declared: ClusterProfile | EventTrigger, which: Plac
 
 def _differs(declared: ClusterProfile | EventTrigger, profile: Profile) -> bool:
     """Say whether a profile would end in another way; one that is tried dry removes nothing."""
-    if declared.sync == "DryRun" != profile.sync:
-        return True
-    return profile.leaves_policies != declared.leaves_policies
+    dry = declared.sync == "DryRun", profile.sync == "DryRun"
+    return dry[0] != dry[1] or profile.leaves_policies != declared.leaves_policies

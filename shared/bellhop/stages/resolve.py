@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
@@ -45,12 +46,16 @@ class Resolution:
         """Make one profile what was declared last, and ask its clusters to follow.
 
         Those that it comes after are made so before it: of what changes together with them its
-        clusters are to have theirs first.
+        clusters are to have theirs first. So are those that it exchanges objects with: none of
+        them is to leave a cluster before the others are known to come.
 
         Raises:
             StaleError: other writers keep winning.
         """
-        for place in line(message.profile, self._catalogs.current().after):
+        catalog = self._catalogs.current()
+        places = (*catalog.exchanged(message.profile), message.profile)
+        lines = chain.from_iterable(line(each, catalog.after) for each in places)
+        for place in dict.fromkeys(lines):
             self._resolve(replace(message, profile=place))
 
     def _resolve(self, message: Resolve) -> None:

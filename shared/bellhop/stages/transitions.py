@@ -63,8 +63,6 @@ class Transitions:
         Of two profiles that replace each other one takes nothing until the other one leaves.
         """
         cluster = work.cluster.key
-        if work.outcome and work.outcome.value.reason == WaitingError.code:
-            return
         outcomes = [(each, self._records.outcomes.get(cluster, each)) for each in successors]
         self._publisher.publish(
             Apply("", "", each, cluster)

@@ -7,8 +7,8 @@ from tests.mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         "stages/claim.py",
-        "profile.rollout.replaces and profile.tier >= owner.tier:",
-        "profile.rollout.replaces and profile.tier > owner.tier:",
+        "if not replaces and profile.tier >= owner.tier:",
+        "if not replaces and profile.tier > owner.tier:",
         "An owner of the same tier loses what it has.",
     ),
     Mutant(
@@ -101,7 +101,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/claim.py",
-        "return not (head and there and profile.name in head.value.rollout.replaces)",
+        "return not self._is_replaced(cluster, profile, owner)",
         "return True",
         "A profile takes an object back from the one that replaces it, without end.",
     ),

@@ -202,11 +202,17 @@ MUTANTS = [
     Mutant(
         "stages/resolve.py",
         (
-            "        for place in line(message.profile, self._catalogs.current().after):\n"
+            "        for place in dict.fromkeys(lines):\n"
             "            self._resolve(replace(message, profile=place))\n"
         ),
         "        self._resolve(message)\n",
         "Of two that change at once the later one is brought first.",
+    ),
+    Mutant(
+        "stages/resolve.py",
+        "(*catalog.exchanged(message.profile), message.profile)",
+        "(message.profile,)",
+        "A profile leaves a cluster before its successor is known to have its objects.",
     ),
     Mutant(
         "stages/resolve.py",

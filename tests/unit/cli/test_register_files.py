@@ -257,3 +257,19 @@ def test_refuses_options_that_make_no_sense(
     done = bellhop("register", "cluster", *arguments)
 
     assert (done.exit_code, said in done.stderr) == (2, True)
+
+
+def test_of_two_names_of_one_cluster_one_is_registered(
+    bellhop: Bellhop, here: Installation, kubeconfig: Path
+) -> None:
+    """Both may have stepped back: they are attempted again, one by one, and the other is named."""
+    text = kubeconfig.read_text()
+    names = ("first", "last")
+    files = "".join(declared(each) + secret(text, f"{each}-sveltos-kubeconfig") for each in names)
+
+    done = bellhop("register", "cluster", "-f", "-", "--no-forwarder", stdin=files)
+
+    assert done.exit_code == 1
+    [one] = here.records.clusters.all()
+    assert f"it is cluster '{one.key}' already" in done.stderr
+    assert "error: 1 of 2 clusters failed" in done.stderr

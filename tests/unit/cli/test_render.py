@@ -673,6 +673,8 @@ def test_a_local_copy_is_rendered_for_a_flux_source(
         pytest.param("ConfigMap/a/b=x", "with Bucket, GitRepository, OCIRepository", id="a kind"),
         pytest.param("https://a/b=none", "cannot read 'none': No such file", id="no file"),
         pytest.param("https://a/b=", "write URL=PATH", id="no path"),
+        pytest.param("https://u:hidden@a/b=", "'https://a/b='", id="credentials"),
+        pytest.param("https://a/b=/dev/zero", "it is no file and no folder", id="a device"),
     ],
 )
 def test_a_local_copy_that_cannot_be_read_is_told(

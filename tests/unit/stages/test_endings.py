@@ -77,13 +77,16 @@ def test_a_deletion_overtakes_what_keeps_the_add_ons(
     assert list(fleet.records.profiles.of("")) == list(fleet.records.profiles.of("made")) == []
 
 
+@pytest.mark.parametrize("more", STAYING)
 @pytest.mark.parametrize("name", DECLARED)
 def test_a_deletion_overtakes_what_gives_the_add_ons_up(
-    fleet: Fleet, east: FakeKube, name: str
+    fleet: Fleet, east: FakeKube, name: str, more: str
 ) -> None:
     """They go, as it was declared last."""
     declare, key = DECLARED[name]
-    deployed(fleet, east, declare(STAYING[0]))
+    deployed(fleet, east, declare(""))
+    fleet.apply(declare(more))
+    fleet.pump()
 
     fleet.apply(declare(""))
     fleet.declare.delete([key])

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import InvalidError
-from bellhop.messages import Apply
+from bellhop.messages import Apply, Resolve
 from bellhop.model.gvk import GVK
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -266,3 +266,75 @@ def test_a_profile_of_a_namespace_replaces_those_of_its_own(fleet: Fleet, east: 
     fleet.pump()
     assert data(east) == {"shared": "new"}
     assert uid(east) == before
+
+
+def test_one_change_moves_objects_from_the_former_profile_to_its_successor(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Though the former profile is processed first, and its successor is deployed as it was."""
+    former, later = "a-old", "b-new"
+    replaces = f"transitionFrom: [{former}]"
+    fleet.apply(written(former, "one"))
+    fleet.apply(written(later, "one", more=replaces).replace("shared", "other"))
+    fleet.pump()
+    before = uid(east)
+
+    fleet.apply(written(later, "one", more=replaces), written(former, "nowhere"))
+    fleet.stages["deploy"].handle(Resolve(former))
+    fleet.stages["deploy"].handle(Apply("", "", former, EAST))
+    fleet.pump()
+
+    assert data(east) == {"shared": later}
+    assert uid(east) == before
+
+
+@pytest.mark.parametrize("first", ["old", "new"])
+def test_a_label_that_is_corrected_gives_a_transition_up(
+    fleet: Fleet, east: FakeKube, first: str
+) -> None:
+    """Common objects go back with their uid, whichever profile is processed first."""
+    fleet.apply(written("old", "one", "old-own"), new())
+    fleet.pump()
+    before = uid(east)
+    end = refuse(east, "new-own", InvalidError("no"))
+    move(fleet)
+    fleet.pump()
+    end()
+
+    move(fleet, "one")
+    fleet.stages["deploy"].handle(Resolve(first))
+    fleet.stages["deploy"].handle(Apply("", "", first, EAST))
+    fleet.pump()
+    # What failed waits before it is tried again.
+    fleet.clock.advance(fleet.settings.retry_longest)
+    fleet.pump()
+
+    assert data(east) == {"shared": "old", "old-own": "old"}
+    assert uid(east) == before
+
+
+def test_a_profile_comes_after_none_that_it_replaces(fleet: Fleet) -> None:
+    """Each would wait for the other; so would one that comes after it by way of others."""
+    both = "transitionFrom: [old]\n  dependsOn: [between]"
+    with pytest.raises(InvalidError, match="it comes after 'old', and by transitionFrom"):
+        fleet.apply(
+            written("new", "two", more=both),
+            written("between", "two", more="dependsOn: [old]").replace("shared", "other"),
+        )
+
+
+@pytest.mark.parametrize("name", ["fleet/old", "RoleRequest:old"])
+def test_a_profile_of_another_kind_is_not_replaced(fleet: Fleet, name: str) -> None:
+    with pytest.raises(InvalidError, match="a profile of the same kind is named"):
+        fleet.apply(written("new", "two", more=f"transitionFrom: ['{name}']"))
+
+
+def test_a_former_profile_learns_who_has_its_objects(fleet: Fleet, east: FakeKube) -> None:
+    """A lower tier would not help it where both select the cluster."""
+    fleet.apply(written("old", "one"), new("one"))
+    fleet.pump()
+
+    reason, message = outcome(fleet, "old")
+    assert reason == "Conflict"
+    assert "replaces 'old' by transitionFrom; have only one of the two select" in message
+    assert data(east)["shared"] == "new"

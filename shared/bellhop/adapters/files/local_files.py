@@ -29,13 +29,18 @@ def local_files(given: Iterable[str]) -> dict[str, Folder]:
         ref = _ref(name)
         if not ref or not path:
             raise InvalidError(
-                f"cannot read --files '{each}': write URL=PATH, or KIND/NAMESPACE/NAME=PATH with"
-                f" {', '.join(sorted(FLUX_KINDS))} as KIND"
+                f"cannot read --files '{_shown(each)}': write URL=PATH, or KIND/NAMESPACE/NAME=PATH"
+                f" with {', '.join(sorted(FLUX_KINDS))} as KIND"
             )
         if ref in found:
-            raise InvalidError(f"cannot read --files '{each}': '{name}' is given twice")
+            raise InvalidError(f"cannot read --files '{_shown(each)}': it is given twice")
         found[ref] = _read(Path(path))
     return found
+
+
+def _shown(given: str) -> str:
+    """Return an entry without what a URL may have of credentials."""
+    return shown_url(given) if "://" in given else given
 
 
 def _ref(name: str) -> str:
@@ -51,6 +56,11 @@ def _read(path: Path) -> Folder:
     try:
         if path.is_dir():
             return _folder(path)
+        size = path.stat().st_size
+        if not path.is_file():
+            raise InvalidError(f"cannot read '{path}': it is no file and no folder")
+        if size > USUAL.unpacked:
+            raise TooLargeError(f"cannot read '{path}': it has more than {USUAL.unpacked:,} bytes")
         content = path.read_bytes()
     except OSError as error:
         raise InvalidError(f"cannot read '{path}': {error.strerror}") from error
@@ -62,11 +72,15 @@ def _read(path: Path) -> Folder:
 def _folder(top: Path) -> Folder:
     """Return the files below a folder, without those of Git, as Flux does."""
     files: dict[str, bytes] = {}
-    left = USUAL.unpacked
+    left, whole = USUAL.unpacked, top.resolve()
     for path in sorted(top.rglob("*")):
         place = path.relative_to(top)
         if ".git" in place.parts or not path.is_file():
             continue
+        if not path.resolve().is_relative_to(whole):
+            raise InvalidError(
+                f"cannot read '{path}': it is a link to a file outside of the folder"
+            )
         left -= path.stat().st_size
         if left < 0 or len(files) == USUAL.members:
             raise TooLargeError(

@@ -8,6 +8,7 @@ pending-install, failed and never deployed ─► uninstall ─► upgrade --ins
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from bellhop.errors import (
 )
 from bellhop.model.chart import AS_USUAL, Options, Removal
 from bellhop.ports.charts import DEPLOYED, Release, Wanted
-from bellhop.programs.box import USUAL, Ended, Limits, run
+from bellhop.programs.box import USUAL, Ended, Limits, OvertimeError, run
 from bellhop.programs.program import HELM
 
 _LABEL, _OURS = "bellhop.dev/deployed-by", "bellhop"
@@ -69,6 +70,7 @@ class HelmCharts:
     def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
         """Install or upgrade a release, and run its tests if that is asked."""
         doing, more = f"deploy the release '{_place(wanted)}'", ["--output=json"]
+        begun = time.monotonic()
         try:
             told = self._upgrade(kubeconfig, wanted, doing, more, there=wanted.there)
         except (InvalidError, TemporaryError) as error:
@@ -77,15 +79,21 @@ class HelmCharts:
             there = self._recover(kubeconfig, wanted)
             told = self._upgrade(kubeconfig, wanted, doing, more, there=there)
         if wanted.options.run_tests:
-            self._test(kubeconfig, wanted)
+            self._test(kubeconfig, wanted, self._limits.seconds - (time.monotonic() - begun))
         return _deployed(wanted, json.loads(told))
 
-    def _test(self, kubeconfig: bytes, wanted: Wanted) -> None:
-        """Run the tests of a release that was deployed; each may take as long as Helm may wait."""
-        seconds = wanted.options.timeout_seconds
+    def _test(self, kubeconfig: bytes, wanted: Wanted, left: float) -> None:
+        """Run the tests of a release that was deployed, in the seconds that its call has left.
+
+        Helm's own timeout is for each test.
+        """
         doing = f"run the tests of the release '{_place(wanted)}', which is deployed"
-        arguments = ["test", wanted.name, f"--timeout={seconds}s"]
-        self._ask(kubeconfig, wanted.namespace, arguments, doing, seconds=seconds)
+        arguments = ["test", wanted.name, f"--timeout={wanted.options.timeout_seconds}s"]
+        try:
+            self._ask(kubeconfig, wanted.namespace, arguments, doing, most=max(1.0, left))
+        except OvertimeError as error:
+            # The tests take long, not the cluster.
+            raise TemporaryError(f"cannot {doing}: they took longer than {left:.0f} s") from error
 
     def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
         """Return the objects that `deploy` would make as YAML; change nothing."""
@@ -205,8 +213,10 @@ class HelmCharts:
         *,
         files: dict[str, bytes] | None = None,
         seconds: int = 0,
+        most: float = 0,
     ) -> str:
-        ended = self._call(kubeconfig, namespace, arguments, doing, files=files, seconds=seconds)
+        given = kubeconfig, namespace, arguments, doing
+        ended = self._call(*given, files=files, seconds=seconds, most=most)
         if ended.code:
             raise _failure(ended, doing)
         return ended.output.decode(errors="replace")
@@ -220,11 +230,11 @@ class HelmCharts:
         *,
         files: dict[str, bytes] | None = None,
         seconds: int = 0,
+        most: float = 0,
     ) -> Ended:
         where = ["--kubeconfig", _KUBECONFIG, "--namespace", namespace]
-        whole = Limits(
-            max(self._limits.seconds, seconds + _SLACK), self._limits.memory, self._limits.output
-        )
+        longest = most or max(self._limits.seconds, seconds + _SLACK)
+        whole = Limits(longest, self._limits.memory, self._limits.output)
         speed = ["--qps=1000", "--burst-limit=2000"]
         held = {"kubeconfig": kubeconfig, **(files or {})}
         return self._run([*arguments, *where, *speed], held, whole, doing)
@@ -246,7 +256,7 @@ class HelmCharts:
         except TooLargeError as error:
             raise TooLargeError(f"cannot {doing}: {error}") from error
         except UnreachableError as error:
-            raise UnreachableError(f"cannot {doing}: {error}") from error
+            raise type(error)(f"cannot {doing}: {error}") from error
 
 
 def _deployed(wanted: Wanted, told: dict[str, Any]) -> Release:

@@ -19,7 +19,7 @@ from typing import Any
 from bellhop.errors import InvalidError
 
 MOST = 32
-"""Connections at once; more are closed unanswered."""
+"""Connections at once; for one more the oldest is closed, so that probes always get through."""
 
 SECONDS = 10.0
 """How long a connection may last, whatever its client sends."""
@@ -87,7 +87,8 @@ class _Server(ThreadingHTTPServer):
         self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], seconds: float
     ) -> None:
         self._seconds = seconds
-        self._free = threading.BoundedSemaphore(MOST)
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, None] = {}
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, handler)
 
@@ -101,14 +102,17 @@ class _Server(ThreadingHTTPServer):
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread, or close it if there are too many."""
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+        """Serve a connection in a thread; if there are too many, end the oldest one."""
+        with self._lock:
+            if len(self._open) >= MOST:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                _end(oldest)
+            self._open[request] = None
         try:
             super().process_request(request, client_address)
         except BaseException:
-            self._free.release()
+            self._forget(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -120,7 +124,11 @@ class _Server(ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             end.cancel()
-            self._free.release()
+            self._forget(request)
+
+    def _forget(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: a probe's client may go away at any point."""
