@@ -76,7 +76,7 @@ def test_ctrl_c_leaves_no_process_and_no_file(
             stderr=subprocess.STDOUT,
         )
     try:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 150
         while said not in output.read_text() or not list(temporary.iterdir()):
             assert process.poll() is None, output.read_text()
             assert time.monotonic() < deadline, output.read_text()

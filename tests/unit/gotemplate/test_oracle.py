@@ -77,6 +77,7 @@ def agree(oracle: Path, batch: list[Case]) -> None:
         assert "error" not in mine or not column or placed(mine, theirs["error"])
 
 
+@pytest.mark.timeout(600)  # It took 130 s beside ten other processes.
 @settings(
     max_examples=150,
     deadline=None,
