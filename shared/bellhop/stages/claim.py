@@ -50,9 +50,9 @@ class Claims:
     def take(self, cluster: str, key: Identity, profile: Profile, *, free: bool = False) -> Taken:
         """Own an object from now on, and tell who loses it.
 
-        An owner of the same tier keeps what it has, as in Sveltos, unless it is replaced; whoever
-        does not get the object is remembered and told when it is given up. Where it is probably
-        `free`, a write finds out, and not a read before it.
+        An owner of the same tier keeps what it has, as in Sveltos, unless it is replaced; a profile
+        that does not get the object is remembered, and notified when it is given up. Where it is
+        probably `free`, a write finds out, and not a read before it.
 
         Raises:
             ConflictError: a profile of the same or a lower tier has it.

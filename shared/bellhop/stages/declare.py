@@ -203,7 +203,7 @@ class Declare:
     def _refuse_cycles(self, declarations: Iterable[Declaration]) -> None:
         """See that no profile comes after itself, or after one that it replaces.
 
-        Of two who declare at once both are told later.
+        Of two that are declared at once, both have the error later.
 
         Raises:
             InvalidError: one does.

@@ -1,6 +1,6 @@
 """A profile that others replace stays in a cluster until they are deployed there.
 
-    cluster labelled anew ─► the former profile waits ─► its successors take its objects over
+    cluster gets a label  ─► the former profile waits ─► its successors take its objects over
                                                       ─► all are deployed: it removes the rest
 
 The catalog decides which successors select the cluster: the former profile may be processed before

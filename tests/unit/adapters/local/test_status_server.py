@@ -96,7 +96,7 @@ def test_a_client_that_drips_is_disconnected() -> None:
 
 
 def test_connections_are_few() -> None:
-    """For one more the oldest is closed: whoever holds connections keeps no probe out."""
+    """For one more the oldest is closed: held connections keep no probe out."""
     server = StatusServer(("127.0.0.1", 0), {"/": _ok}, "health", seconds=20)
     request = b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"
 
