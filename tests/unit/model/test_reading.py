@@ -289,13 +289,13 @@ def test_says_where_without_a_file() -> None:
 
 @pytest.mark.timed
 def test_reads_two_hundred_documents_quickly() -> None:
-    """A file of two hundred ConfigMaps is read in well under a second."""
+    """A file of two hundred ConfigMaps takes seconds on a slow machine, and not half a minute."""
     body = "    some text\n" * 20 + "".join(f"  key{n}: value{n}\n" for n in range(10))
     one = f"---\nkind: ConfigMap\nmetadata:\n  name: x\ndata:\n  text: |\n{body}"
     began = time.process_time()
 
     assert len(read(one * 200)) == 200
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(

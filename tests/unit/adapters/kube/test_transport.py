@@ -191,7 +191,7 @@ def test_gives_up_on_a_server_that_says_nothing(
         Transport("a/b", api.kubeconfig, reach=HERE).send(GET, CALL)
     wake.set()
 
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 5
 
 
 def test_gives_up_on_a_server_that_takes_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
