@@ -91,25 +91,12 @@ class Stack:
         self.root = folder
         _check_out(folder)
         self.place = folder / "terraform" / "examples" / example
-        (self.place / "provider_override.tf").write_text(_provider(endpoint, region))
-        if settings:
-            module = {"module": {"bellhop": {"settings": dict(settings)}}}
-            (self.place / "settings_override.tf.json").write_text(json.dumps(module))
+        module = {"settings": dict(settings)} if settings else {}
+        redirect(self.place, endpoint, region=region, module=module)
         values = self.place / "stack.auto.tfvars.json"
         values.write_text(json.dumps(dict(variables)))
-        self._settings = folder / "terraform.rc"
-        self._settings.write_text(_installation(self._terraform.mirror))
+        self._environment = _environment(folder, self._terraform)
         self.run("init")
-
-    @property
-    def terminal(self) -> dict[str, str]:
-        """Return the environment of somebody who types, and says yes whenever he is asked."""
-        agreed = f"-auto-approve {_AT_ONCE}"
-        return {
-            **self._environment(),
-            "TF_CLI_ARGS_apply": agreed,
-            "TF_CLI_ARGS_destroy": agreed,
-        }
 
     def test(self, module: str, endpoint: str) -> str:
         """Run a module's own tests against the AWS of an endpoint; return what they said."""
@@ -136,7 +123,7 @@ class Stack:
         done = subprocess.run(  # noqa: S603 - the program that was found, without a shell
             [self._terraform.program, command, "-no-color", *at_once, *rest],
             cwd=place or self.place,
-            env={**self._environment(), **(more or {})},
+            env={**self._environment, **(more or {})},
             check=False,
             capture_output=True,
             text=True,
@@ -151,17 +138,47 @@ class Stack:
         told: dict[str, Any] = json.loads(self.run("output", "-json"))
         return {name: each["value"] for name, each in told.items()}
 
-    def _environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("HOME", "PATH", "TMPDIR") if name in os.environ}
-        return {
-            **kept,
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "CHECKPOINT_DISABLE": "1",
-            "GOGC": _GARBAGE,
-            "TF_CLI_CONFIG_FILE": str(self._settings),
-            "TF_INPUT": "0",
-            "TF_IN_AUTOMATION": "1",
-        }
+
+def redirect(
+    place: Path,
+    endpoint: str,
+    *,
+    region: str = REGION,
+    module: Mapping[str, object] | None = None,
+) -> None:
+    """Lay files beside an example: AWS is at an endpoint, and the module has other arguments."""
+    (place / "provider_override.tf").write_text(_provider(endpoint, region))
+    if module:
+        content = {"module": {"bellhop": dict(module)}}
+        (place / "arguments_override.tf.json").write_text(json.dumps(content))
+
+
+def agreeing(folder: Path) -> dict[str, str]:
+    """Return the environment of a person who types, and says yes whenever Terraform asks.
+
+    Terraform's settings are written into a folder.
+
+    Raises:
+        MissingError: Terraform or its provider is not there; the message says how to have it.
+    """
+    agreed = f"-auto-approve {_AT_ONCE}"
+    environment = _environment(folder, find_terraform())
+    return {**environment, "TF_CLI_ARGS_apply": agreed, "TF_CLI_ARGS_destroy": agreed}
+
+
+def _environment(folder: Path, terraform: Terraform) -> dict[str, str]:
+    settings = folder / "terraform.rc"
+    settings.write_text(_installation(terraform.mirror))
+    kept = {name: os.environ[name] for name in ("HOME", "PATH", "TMPDIR") if name in os.environ}
+    return {
+        **kept,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "CHECKPOINT_DISABLE": "1",
+        "GOGC": _GARBAGE,
+        "TF_CLI_CONFIG_FILE": str(settings),
+        "TF_INPUT": "0",
+        "TF_IN_AUTOMATION": "1",
+    }
 
 
 def _check_out(folder: Path) -> None:

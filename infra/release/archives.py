@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from infra.package.files import SOURCES
 from infra.release.checkout import Checkout
 
-_MODULES = ("LICENSE", "terraform/**", *sorted({each for of in SOURCES.values() for each in of}))
+_BUILT_OF = sorted({each for of in SOURCES.values() for each in of})
+_MODULES = ("LICENSE", "docs/examples/**", "terraform/**", *_BUILT_OF)
 
 
 def modules(checkout: Checkout) -> bytes:
-    """Pack the Terraform modules, their examples and the sources, as tar.gz."""
+    """Pack the Terraform modules, the sources, and all examples, as tar.gz."""
     return checkout.archive([f":(glob){each}" for each in _MODULES])
 
 

@@ -1,7 +1,7 @@
 """Build all files of a release into `dist/release`; SHA256SUMS comes last and lists them all.
 
 bellhop_fleet-VERSION-….whl, .tar.gz   what pip installs
-bellhop-VERSION-terraform.tar.gz       the modules, their examples, and the packages' sources
+bellhop-VERSION-terraform.tar.gz       the modules, the packages' sources, and all examples
 bellhop-VERSION-aws.tar, -gcp.tar      the packages of functions, as `make package` builds them
 bellhop-forwarder-VERSION-….oci.tar    the forwarder's image
 bellhop-VERSION.cdx.json               the dependencies, in CycloneDX

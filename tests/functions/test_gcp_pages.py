@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import threading
 import time
@@ -31,8 +30,9 @@ from tests.cli.conftest import google_outputs
 from tests.docs.terminal import Terminal, Typed, typed
 from tests.fakes.pod import Pod
 from tests.functions.gcp_lab import Project, Stand
+from tests.infra.release_files import install_dependencies, put_release
+from tests.missing import find_program
 from tests.terraform.door import Door
-from tests.terraform.google_workplace import Workplace
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -71,16 +71,6 @@ def test_every_line_is_typed_or_told_why_not() -> None:
     for page in PAGES:
         languages = [line[3:] for line in page.read_text().splitlines() if line.startswith("```")]
         assert set(languages[::2]) <= {"bash", "filter", "hcl", "json"}
-
-
-@pytest.fixture
-def terraform() -> str:
-    """Terraform; without it a test is skipped locally and fails in CI."""
-    found = shutil.which("terraform")
-    if found is None:
-        assert os.environ.get("CI") != "true", "Terraform is not on PATH"
-        pytest.skip("Terraform is not on PATH")
-    return found
 
 
 class Ingest:
@@ -131,67 +121,55 @@ def type_of(value: Any) -> Any:
     return "string"
 
 
-def programs(folder: Path) -> Path:
-    """Write the programs of a virtual environment in which the packages are built already."""
-    folder.mkdir()
-    (folder / "bellhop").write_text(
-        f'#!/bin/sh\nexec {sys.executable} -c "from bellhop.cli.main import cli; cli()" "$@"\n'
-    )
-    (folder / "python").write_text('#!/bin/sh\ntest "$*" = "-m infra.package gcp"\n')
-    for program in folder.iterdir():
-        program.chmod(0o755)
-    return folder
-
-
 @pytest.mark.timeout(900)
 def test_the_pages_run_as_they_are_written(
     stand: Stand,
-    terraform: str,
+    google_sources: Path,
     source_cluster: Cluster,
     control_plane_binaries: Binaries,
     tmp_path: Path,
 ) -> None:
-    """One shell, from the packages to the last look at the logs; the page's own leave comes last.
+    """One shell, in a folder with the page's three files, from unpacking to the last look at logs.
 
-    Packages are built already, and what an apply would leave is there. No node runs the forwarder:
-    its pod is played. What functions write comes to Cloud Logging when somebody asks.
+    The page's own leave comes last. What an apply would leave is put there. No node runs the
+    forwarder: its pod is played. What functions write comes to Cloud Logging when somebody asks.
     It takes long: every command of the page starts a process of its own.
     """
     kubectl = control_plane_binaries.kubectl
     assert kubectl, "the page needs kubectl"
-    project, kubeconfig = stand.project, tmp_path / "eu-1.kubeconfig"
-    source_cluster.kubeconfig(kubeconfig)
+    project, reader = stand.project, tmp_path / "reader"
+    put_release(reader, "gcp", google_sources, tmp_path / "checkout")
+    source_cluster.kubeconfig(reader / "eu-1.kubeconfig")
     with ExitStack() as end:
         provider = end.enter_context(SchemaProvider(PLACE))
-        workplace = Workplace(tmp_path / "terraform", terraform, provider)
-        example = workplace.examples / "gcp-minimal"
-        applied(example, project)
         (tmp_path / "door").mkdir()
         door = end.enter_context(Door(tmp_path / "door", Ingest(stand)))  # type: ignore[arg-type]
         logging, monitoring = end.enter_context(Logging()), end.enter_context(Monitoring())
         logging.places.add(f"projects/{project.name}")
-        bin_folder = programs(tmp_path / "bin")
-        reader = {
+        path = [kubectl.parent, find_program("terraform").parent, Path(sys.base_prefix) / "bin"]
+        environment = {
             **project.emulators,
             **provider.environment,
             "CHECKPOINT_DISABLE": "1",
             "HOME": str(tmp_path),
-            "KUBECONFIG": str(kubeconfig),
+            "KUBECONFIG": str(reader / "eu-1.kubeconfig"),
             "LOGGING_EMULATOR_HOST": logging.address,
-            "MAKEFLAGS": f"BIN={bin_folder} READY={bin_folder / 'python'}",
             "MONITORING_EMULATOR_HOST": monitoring.address,
-            "PATH": os.pathsep.join([str(bin_folder), str(kubectl.parent), os.environ["PATH"]]),
-            "PYTHONPATH": str(ROOT / "shared"),
+            "PATH": os.pathsep.join([*map(str, path), "/usr/bin", "/bin"]),
         }
         pod = Pod(source_cluster, tmp_path, end.enter_context(Nursery()))
         end.callback(pod.close)
         end.enter_context(ticking(stand))
-        shell = end.enter_context(Terminal(reader, ROOT))
+        shell = end.enter_context(Terminal(environment, reader))
         wanted = [line for line in lines() if not untyped(line)]
         leave = [line for line in wanted if line.command.startswith("bellhop deregister")]
         for line in [*(each for each in wanted if each not in leave), *leave]:
-            told = line.command.replace(EXAMPLE, f"-chdir={example}")
-            told = told.replace("eu-1.kubeconfig", str(kubeconfig))
+            told = line.command
+            if "/pip install" in told:
+                (wheel,) = reader.glob("*.whl")
+                install_dependencies(reader / "venv", wheel, "[gcp]")
+            if told.endswith(" output -json | bellhop context add prod --gcp -"):
+                applied(reader / "bellhop-0.1.0/terraform/examples/gcp-minimal", project)
             if "register cluster " in told and line not in leave:
                 told += f" --ingest-url {door.address} --ingest-ca {door.ca}"
             if told.startswith("bellhop logs"):

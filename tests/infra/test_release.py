@@ -37,6 +37,7 @@ from infra.release.notes import notes
 from tests.docs.terminal import Terminal, typed
 from tests.infra.base_image import build_base_image, buildah
 from tests.infra.image import Dockerfile
+from tests.infra.release_files import clean_checkout, git, install_dependencies
 
 pytestmark = pytest.mark.timeout(300)  # Whichever test comes first builds and installs.
 
@@ -59,26 +60,10 @@ print(sorted(name for name in lacking if not {"aws", "gcp"} & set(name.split("."
 NAMESPACE = "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: web}}}"
 
 
-def git(folder: Path, *arguments: str) -> str:
-    author = ("-c", "user.name=Tester", "-c", "user.email=tester@example.com")
-    return subprocess.run(
-        ["git", *author, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout
-
-
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clean checkout of the files as they are here, committed or not."""
-    folder = tmp_path_factory.mktemp("release") / "checkout"
-    listed = git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
-    git(folder, "init", "--quiet")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", "one")
-    return folder
+    return clean_checkout(tmp_path_factory.mktemp("release") / "checkout")
 
 
 def build(checkout: Path, base: str) -> Path:
@@ -313,14 +298,12 @@ def test_the_page_installs_what_is_released(
 
     uv installs the dependencies: pip takes a minute for them, each time.
     """
-    uv = [sys.executable, "-m", "uv", "--quiet", "pip"]
-    place = ["--python", tmp_path / "home" / "bellhop"]
+    (wheel,) = released.glob("*.whl")
     given = {**elsewhere, "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin"}
     with Terminal(given, released.parents[1]) as terminal:
         for line in typed(ROOT / "docs/how-to/install.md"):
             if "/pip install " in line.command:
-                subprocess.run([*uv, "install", *place, *released.glob("*.whl")], check=True)
-                subprocess.run([*uv, "uninstall", *place, "bellhop-fleet"], check=True)
+                install_dependencies(tmp_path / "home" / "bellhop", wheel)
             terminal.follow(line)
     shutil.rmtree(tmp_path / "home")
 

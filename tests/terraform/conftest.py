@@ -7,7 +7,6 @@ the last one destroys it.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -17,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.errors import MissingError
 from infra.demo.stand import Registered, Stand
 from infra.demo.user import User as Someone
 from infra.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
 from infra.lab.processes import Nursery
 from infra.lab.terraform import Stack, find_terraform
 from infra.package.interpreter import machine_architecture
+from tests.missing import required
 from tests.terraform.cloud import Cloud
 from tests.terraform.door import Door
 
@@ -43,13 +42,9 @@ HURRIED = {
 
 @pytest.fixture(scope="session")
 def _terraform() -> None:
-    """Terraform with its provider; without them a test is skipped locally and fails in CI."""
-    try:
+    """Terraform with its provider."""
+    with required():
         find_terraform()
-    except MissingError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -8,29 +8,19 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bellhop.engine.wiring import NAME
-from bellhop.fleet import ringing
 from bellhop.model.gvk import GVK, ObjectKey
-from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto
-from infra.lab.processes import Nursery
 from infra.lab.terraform import Stack
-from tests.docs.terminal import Terminal, Typed, typed
-from tests.fakes.pod import Pod
 from tests.functions.lab import event
 from tests.terraform.cloud import TICK, Cloud
 from tests.terraform.conftest import Fleet, open_fleet
@@ -40,8 +30,6 @@ from tests.terraform.siege import Siege
 
 pytestmark = pytest.mark.timeout(900)
 
-ROOT = Path(__file__).parents[2]
-WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
 KILLED = "Runtime.ExitError"
 SERVICE = GVK("", "v1", "Service")
 ENDPOINTS = GVK("", "v1", "Endpoints")
@@ -361,73 +349,11 @@ def test_is_not_destroyed_while_a_cluster_is_registered(
     assert stack.outputs()["bellhop"] == fleet.cloud.bellhop
 
 
-def test_the_page_runs_as_it_is_written_and_leaves_nothing(
-    tmp_path: Path,
-    account: Moto,
-    stack: Stack,
-    cloud: Cloud,
-    source_cluster: Cluster,
-    control_plane_binaries: Binaries,
-) -> None:
-    """It is the last test here, since the page ends with a destroy.
+def test_a_destroy_leaves_nothing(stack: Stack, cloud: Cloud) -> None:
+    """It is the last test here, since there is nothing after it.
 
-    What is typed in one shell is the page's; packages are built already, and what is not AWS' or
-    this machine's is put in its place. No node runs the forwarder: its pod is played.
-    It takes over a minute: Terraform applies and destroys the example, resource by resource.
+    It takes long: Terraform destroys the example, resource by resource.
     """
-    kubectl = control_plane_binaries.kubectl
-    assert kubectl, "the page needs kubectl"
-    with open_fleet(tmp_path, account, cloud) as fleet, Nursery() as nursery:
-        kubeconfig = tmp_path / "eu-1.kubeconfig"
-        source_cluster.kubeconfig(kubeconfig)
-        path = [str(built(tmp_path / "bin")), str(kubectl.parent), os.environ["PATH"]]
-        reader = {
-            **fleet.stand.environment,
-            **stack.terminal,
-            "KUBECONFIG": str(kubeconfig),
-            "MAKEFLAGS": f"BIN={tmp_path / 'bin'} READY={tmp_path / 'bin' / 'python'}",
-            "PATH": os.pathsep.join(path),
-        }
-        pod = Pod(source_cluster, tmp_path, nursery)
-        *lines, last = typed(ROOT / "docs/how-to/run-on-aws.md")
-        assert last.command.endswith("destroy")
-        with Terminal(reader, ROOT) as terminal:
-            with cloud.running():
-                for line in lines:
-                    if "cluster-eks" in line.command:  # There is no EKS; tests/cli registers one.
-                        continue
-                    terminal.follow(here(line, stack, fleet, kubeconfig), patience=90)
-                    if "--image" in line.command:
-                        pod.run()
-                    if line.command.startswith("bellhop apply"):
-                        rings(fleet, pod)
-            terminal.follow(here(last, stack, fleet, kubeconfig))
-        pod.close()
+    stack.run("destroy", "-auto-approve")
 
     assert cloud.left() == {}
-
-
-def built(folder: Path) -> Path:
-    """Write the programs of a virtual environment in which the packages are built already."""
-    folder.mkdir()
-    for name in ("bellhop", "python"):
-        program = folder / name
-        program.write_text(f'#!/bin/sh\nexec {Path(sys.executable).parent}/{name} "$@"\n')
-        program.chmod(0o755)
-    (folder / "python").write_text('#!/bin/sh\ntest "$*" = "-m infra.package"\n')
-    return folder
-
-
-def here(line: Typed, stack: Stack, fleet: Fleet, kubeconfig: Path) -> Typed:
-    """Say in a line of the page where things are on this machine."""
-    told = line.command.replace("-chdir=terraform/examples/aws-minimal", f"-chdir={stack.place}")
-    told = told.replace("eu-1.kubeconfig", str(kubeconfig))
-    told += f" --endpoint {fleet.endpoint}" * ("context add" in told)
-    told += f" {' '.join(fleet.more)}" * ("register cluster " in told and "deregister" not in told)
-    return replace(line, command=told)
-
-
-def rings(fleet: Fleet, pod: Pod) -> None:
-    """Wait until the API server rings for what was declared; a reader is slower than that."""
-    fleet.until("it rings", lambda: (pod.admin.get(WEBHOOK, "", NAME) or {}).get("webhooks"))
-    time.sleep(ringing.SPREAD_SECONDS)
