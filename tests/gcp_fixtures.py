@@ -8,7 +8,6 @@ whatever needs the lab's servers themselves is skipped.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -16,7 +15,6 @@ import pytest
 
 from bellhop.adapters.gcp.secrets import COLLECTION
 from bellhop.adapters.gcp.store import DATABASE, ITEMS
-from bellhop.errors import MissingError
 from infra.lab.cluster import Cluster
 from infra.lab.control_plane import ControlPlane
 from infra.lab.google import FIRESTORE, PUBSUB, Emulator, Program
@@ -26,6 +24,7 @@ from infra.lab.google_secrets import SecretManager
 from infra.lab.google_storage import Storage
 from tests import live_google
 from tests.kube_fixtures import as_after_boot
+from tests.missing import required
 
 
 @pytest.fixture(scope="session")
@@ -42,14 +41,9 @@ def lab_alone(live_project: live_google.Project | None) -> None:
 
 
 def _started(program: Program, folders: pytest.TempPathFactory) -> Iterator[Emulator]:
-    """Start an emulator; without it a test is skipped locally and fails in CI."""
     emulator = Emulator(program, folders.mktemp(program.name))
-    try:
+    with required():
         emulator.start()
-    except MissingError as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
     yield emulator
     emulator.close()
 

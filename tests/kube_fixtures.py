@@ -7,26 +7,21 @@ leaves stopped is up again for the next.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
-from bellhop.errors import MissingError
 from infra.lab.binaries import Binaries, find
 from infra.lab.cluster import Cluster
 from infra.lab.control_plane import ControlPlane
+from tests.missing import required
 
 
 @pytest.fixture(scope="session")
 def control_plane_binaries() -> Binaries:
-    """The binaries; without them a test is skipped locally and fails in CI."""
-    try:
+    """The binaries."""
+    with required():
         return find()
-    except MissingError as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from bellhop.errors import MissingError
 from infra.lab.lambdas import Lambdas
 from infra.package.build import STAGES, build
 from infra.package.interpreter import find_interpreter, machine_architecture
 from infra.package.programs import ARCHITECTURE
+from tests.missing import missing, required
 
 
 @pytest.fixture(scope="session")
 def interpreter() -> Path:
-    """Lambda's Python; without it a test is skipped locally and fails in CI."""
-    try:
+    """Lambda's Python."""
+    with required():
         return find_interpreter()
-    except MissingError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
@@ -52,10 +47,7 @@ def helm_layer(built: Mapping[str, Path]) -> Path:
     """The zip of the layer that brings Helm; there is none for another architecture."""
     here = machine_architecture()
     if here != ARCHITECTURE:
-        reason = f"there is no Helm for {here}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        missing(f"there is no Helm for {here}")
     return built[f"layer-helm-{here}"]
 
 

@@ -9,7 +9,6 @@ import gzip
 import hashlib
 import http.client
 import json
-import os
 import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
@@ -31,7 +30,6 @@ from bellhop.model.reach import ABROAD, HERE
 from bellhop.model.remote import Remote
 from bellhop.ports.charts import Wanted
 from bellhop.programs.layer import download
-from infra.lab.binaries import look_up
 from infra.lab.processes import Nursery
 from infra.lab.registry import PROGRAM, Registry
 from tests.fakes.chart import packed
@@ -39,21 +37,11 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.site import Site, basic
 from tests.fakes.tarballs import tarball
 from tests.fakes.tars import raw
+from tests.missing import find_program
 
 ADA = ("ada", "hunter2")
 PLAIN = Login(plain=True)
 VERSIONS = ("1.0.0", "1.1.0+build.5", "2.0.0-rc.1")
-
-
-def server() -> Path:
-    """Find docker-registry; without it a test is skipped on a laptop and fails in CI."""
-    found = look_up(PROGRAM)
-    if found is None:
-        reason = f"there is no {PROGRAM}; on Debian: apt-get install {PROGRAM}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +80,7 @@ def account(request: pytest.FixtureRequest) -> tuple[str, str] | None:
 def registry(account: tuple[str, str] | None, tmp_path: Path, run: Run) -> Iterator[Registry]:
     """A registry that has some versions of a chart."""
     with Nursery() as nursery:
-        one = Registry(server(), tmp_path, nursery, account)
+        one = Registry(find_program(PROGRAM), tmp_path, nursery, account)
         one.start()
         if account:
             name, password = account

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import urllib3
 import yaml
 
 from infra.lab.port import free_port
+from tests.missing import find_program
 
 pytestmark = pytest.mark.rest
 
@@ -153,18 +153,7 @@ FIRING = {
 
 @pytest.fixture(scope="module")
 def promtool() -> str:
-    return program("promtool")
-
-
-def program(name: str) -> str:
-    """Find a program of Prometheus; without it a test is skipped on a laptop and fails in CI."""
-    found = shutil.which(name)
-    if found is None:
-        reason = f"there is no {name}; on Debian: apt-get install prometheus"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
+    return str(find_program("promtool", "prometheus"))
 
 
 def test_each_rule_fires_when_its_cause_is_there(promtool: str, tmp_path: Path) -> None:
@@ -223,7 +212,7 @@ def _check(promtool: str, folder: Path, tests: Sequence[dict[str, Any]]) -> None
 @pytest.fixture
 def prometheus(tmp_path: Path) -> Iterator[str]:
     """A Prometheus with the page's own configuration, of a `serve` on another port."""
-    binary, port = program("prometheus"), free_port()
+    binary, port = find_program("prometheus"), free_port()
     arguments = ("--listen", "127.0.0.1:0", "--state", str(tmp_path / "state"))
     command = [sys.executable, "-m", "bellhop.cli.main", "serve", *arguments]
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}

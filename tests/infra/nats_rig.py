@@ -6,7 +6,6 @@ import asyncio
 import base64
 import io
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import nats
-import pytest
 from nats.js.api import StreamConfig
 
 from bellhop.adapters.local.server import Server as HttpServer
@@ -26,12 +24,12 @@ from bellhop.forwarder.messaging.messaging import Messaging
 from bellhop.forwarder.uplink import Uplink
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK
-from infra.lab.binaries import look_up
 from infra.lab.nats import PROGRAM, Nats, beside
 from infra.lab.processes import Nursery
 from tests.fakes.kube import FakeKube
 from tests.infra.forwarder_rig import failures
 from tests.infra.sender_rig import counted
+from tests.missing import find_program
 
 SECRET = GVK("", "v1", "Secret")
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MESSAGING_NAMESPACE}}
@@ -46,14 +44,8 @@ def until(what: str, done: Callable[[], Any], *, patience: float = 30.0) -> Any:
 
 
 def program() -> Path:
-    """Find nats-server; without it a test is skipped on a laptop and fails in CI."""
-    found = look_up(PROGRAM) or beside()
-    if found is None:
-        reason = "there is no nats-server; on Debian: apt-get install nats-server"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
+    """Find nats-server."""
+    return beside() or find_program(PROGRAM)
 
 
 def happened(number: int | str, **more: Any) -> bytes:

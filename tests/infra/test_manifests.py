@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -19,10 +18,11 @@ from bellhop.engine.pods import MOUNTED, forwarder_manifests
 from bellhop.errors import InvalidError
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
-from infra.lab.binaries import KUBECTL, look_up, release
+from infra.lab.binaries import KUBECTL, release
 from infra.lab.cluster import Cluster
 from tests.infra.forwarder_rig import EXAMPLE
 from tests.infra.nats_rig import NAMESPACE
+from tests.missing import find_program, missing
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -41,14 +41,9 @@ def documents(path: Path) -> list[dict[str, Any]]:
 @cache
 def built(folder: str) -> tuple[dict[str, Any], ...]:
     """Build a kustomization with kubectl."""
-    kubectl = look_up(KUBECTL)
-    if kubectl is None:
-        reason = "kustomizations are built by kubectl, which is not here"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+    kubectl = find_program(KUBECTL)
     if folder != "base" and release(kubectl) < OVERLAYS_NEED:
-        pytest.skip("the overlays need kubectl 1.21, as docs/explanation/forwarder.md says")
+        missing("the overlays need kubectl 1.21, as docs/explanation/forwarder.md says")
     done = subprocess.run(
         [kubectl, "kustomize", str(INFRA / folder)], capture_output=True, text=True, check=False
     )

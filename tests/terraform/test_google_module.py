@@ -8,9 +8,7 @@ published, and from `terraform test`, where answers are mocked.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from infra.lab.google_schema_provider import SchemaProvider
 from infra.lab.terraform import ROOT
 from infra.package.files import SOURCES
 from infra.terraform_tables import written
+from tests.missing import find_program
 from tests.terraform import test_module as aws
 from tests.terraform.google_workplace import MODULE, Made, Workplace, first_state, plan_of
 
@@ -65,12 +64,8 @@ HERE = {
 
 @pytest.fixture(scope="session")
 def program() -> str:
-    """Terraform; without it a test is skipped locally and fails in CI."""
-    found = shutil.which("terraform")
-    if found is None:
-        assert os.environ.get("CI") != "true", "Terraform is not on PATH"
-        pytest.skip("Terraform is not on PATH")
-    return found
+    """Terraform."""
+    return str(find_program("terraform"))
 
 
 @pytest.fixture(scope="session")

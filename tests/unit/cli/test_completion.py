@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from bellhop.cli import completing
 from bellhop.cli.main import cli
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Sender, WatchedKind
+from tests.missing import find_program
 from tests.unit.cli import fleet
 
 Bellhop = Callable[..., Result]
@@ -129,22 +129,13 @@ class Terminal:
         os.close(self._ours)
 
 
-def shell(name: str) -> str:
-    """Find a shell; a machine without it does not drive it, but for those that judge a change."""
-    found = shutil.which(name)
-    if found is None:
-        reason = f"there is no {name} here"
-        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
-    return found
-
-
 def completed_in_terminal(name: str, line: str, desk: dict[str, str]) -> str:
     """Type a line and a tab; return what the shell then has on its line."""
     if name == "bash":
-        argv = [shell("bash"), "--norc", "--noprofile", "-i"]
+        argv = [str(find_program("bash")), "--norc", "--noprofile", "-i"]
         setup = "source <(bellhop completion bash)"
     else:
-        argv = [shell("zsh"), "-d", "-i"]
+        argv = [str(find_program("zsh")), "-d", "-i"]
         setup = (
             "PROMPT='$ '; unsetopt prompt_cr zle_bracketed_paste; bindkey -e;"
             " autoload -Uz compinit; compinit -u -D; source <(bellhop completion zsh)"
@@ -166,7 +157,7 @@ def completed_in_fish(line: str, desk: dict[str, str]) -> str:
     """Ask fish what a tab would complete; the only candidate takes the last word's place."""
     asked = f"bellhop completion fish | source; complete -C {shlex.quote(line)}"
     done = subprocess.run(
-        [shell("fish"), "--no-config", "-c", asked],
+        [str(find_program("fish")), "--no-config", "-c", asked],
         env=desk,
         cwd=Path(desk["HOME"]) / "desk",
         capture_output=True,

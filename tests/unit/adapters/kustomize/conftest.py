@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 from collections.abc import Iterator
@@ -10,19 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.errors import MissingError
 from bellhop.programs.program import KUBECTL
+from tests.missing import required
 
 
 @pytest.fixture(scope="session")
 def kubectl() -> Path:
-    """The program; without it a test is skipped locally and fails in CI."""
-    try:
+    """The program."""
+    with required():
         return KUBECTL.find()
-    except MissingError as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
 
 
 class Uncalled:
