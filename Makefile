@@ -62,12 +62,13 @@ reference: install ## Write the generated parts of docs/reference: commands and 
 	@$(BIN)/python -m infra.cli_page
 	@$(BIN)/python -m infra.settings_page
 
-# Some tests wait for servers while others compute: three files at once keep two cores busy. They
-# begin in the order of tests/conftest.py, which also says which tests need only `make check`.
-WORKERS ?= 3
+# Some tests wait for servers while others compute, so there is one worker more than cores; each needs
+# up to 2 GB. Files begin in the order of tests/conftest.py, which also says which tests need only
+# `make check`.
+WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 7 ? cores + 1 : 8)))
 PYTEST = $(BIN)/$(if $(TRACED),coverage run,python) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test: install control-plane ## Run the tests that a change needs, on real API servers; WORKERS=8 on many cores
+test: install control-plane ## Run the tests that a change needs, on real API servers; WORKERS=2 for less memory
 	@$(if $(TRACED),$(BIN)/coverage erase)
 	$(PYTEST) --part test
 

@@ -41,8 +41,9 @@ _LONG = ("tests/terraform/test_deployed.py", "tests/terraform/test_regions.py")
 _REST = re.compile(
     r"tests/(benchmarks|cli|fakes|functions|golden|package|terraform)/"
     r"|tests/infra/test_(demo|forwarder_(flood|image|nats|outages)|lab_|release|site)"
-    r"|tests/contract/test_(live|(?!kube)\w+_api_server)"
-    r"|tests/flow/test_(checks|isolation|nats|operating|outages|processes|renewing|steps)"
+    r"|tests/contract/test_(helm|live|registries|(?!kube)\w+_api_server)"
+    r"|tests/flow/test_(checks|elsewhere|health|isolation|local|loops|modes|nats|operating|outages)"
+    r"|tests/flow/test_(processes|renewing|steps|templated)"
     r"|tests/unit/gotemplate/test_oracle"
 )
 """What only `make check` runs, beside what is marked so: clouds from Terraform to zips, our tools,

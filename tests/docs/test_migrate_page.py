@@ -119,6 +119,7 @@ def owners(east: KubeClient) -> list[str]:
     return [each["metadata"].get("annotations", {}).get(OWNED[1], "") for each in found]
 
 
+@pytest.mark.rest
 def test_every_object_stays_from_sveltos_to_bellhop_and_back(
     sveltos: Sveltos, east: KubeClient, folder: Path
 ) -> None:

@@ -19,7 +19,8 @@ from bellhop.adapters.kube.access import pinned_kubeconfig
 from bellhop.adapters.kube.transport import user_of
 from bellhop.adapters.kustomize.kustomizations import KubectlKustomizations
 from bellhop.adapters.local.blobs import FileBlobs
-from bellhop.adapters.local.queue import SqliteQueue
+from bellhop.adapters.local.database import Database
+from bellhop.adapters.local.queue import SCHEMA, SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.adapters.metrics import Prometheus
 from bellhop.engine.cloud_events import BATCH
@@ -152,9 +153,11 @@ class Fleet:
         self.settings = settings or Settings()
         self.hands = hands
         self.store = CountingStore(SqliteStore(folder / "store.db", clock=self.clock))
+        # One for all, as in the embedded mode: opening one for each takes longer than most tests.
+        self._inboxes = Database(folder / "queue.db", SCHEMA)
         self.queues = {
             name: SqliteQueue(
-                folder / "queue.db", name, clock=self.clock, attempts=self.settings.attempts
+                self._inboxes, name, clock=self.clock, attempts=self.settings.attempts
             )
             for name in (*INBOXES, CHARTS)
         }
@@ -333,8 +336,7 @@ class Fleet:
 
     def close(self) -> None:
         """Close the files."""
-        for queue in self.queues.values():
-            queue.close()
+        self._inboxes.close()
         self.store._store.close()
 
 

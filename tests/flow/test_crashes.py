@@ -9,7 +9,9 @@ from tests.flow.conftest import Flow, until
 from tests.flow.test_examples import POLICY, SERVICE, TWIN, WEB, balanced, ports, service
 
 
-@pytest.mark.parametrize("moment", [0.0, 0.008, 0.03])
+@pytest.mark.parametrize(
+    "moment", [0.008, *(pytest.param(n, marks=pytest.mark.rest) for n in (0.0, 0.03))]
+)
 def test_ends_the_same_when_bellhop_is_killed(flow: Flow, moment: float) -> None:
     """Kill -9 at any moment of an event, then a restart: the same end, and nothing twice.
 
@@ -63,6 +65,7 @@ def test_heals_by_sweep_what_the_push_missed(flow: Flow) -> None:
     assert flow.stand.records().health.get("fleet/source").value.missed >= 2
 
 
+@pytest.mark.rest
 def test_serves_one_destination_while_another_is_down(flow: Flow) -> None:
     """The healthy destination is served at once, the other one when it is back.
 

@@ -57,6 +57,7 @@ def rows(text: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.rest
 @pytest.mark.usefixtures("served")
 def test_examines_many_at_once_however_slow(
     bellhop: Bellhop, opened: Embedded, slow: Silent, dead: Silent

@@ -384,6 +384,7 @@ def until(done: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.rest
 def test_an_api_server_sends_its_audit_log(
     house: House, audited: Audited, clock: FakeClock
 ) -> None:

@@ -207,6 +207,7 @@ class Mortal:
         return done
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("first", [True, False], ids=["first", "again"])
 @pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
 def test_ends_well_whichever_write_was_the_last(

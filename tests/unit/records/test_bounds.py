@@ -207,6 +207,7 @@ def test_what_a_cluster_was_judged_by_heals(rig: Rig, records: Records) -> None:
     assert records.health.get(EAST).value == health
 
 
+@pytest.mark.rest
 def test_any_number_of_kinds_count_in_a_cluster(rig: Rig, records: Records) -> None:
     """A gate comes back whole; a lost one sends senders away for now, until it is written anew.
 

@@ -50,6 +50,7 @@ def sweep(fleet: Fleet) -> int:
     return told
 
 
+@pytest.mark.rest
 def test_a_cluster_judged_by_hundreds_of_sources_is_swept_in_peace(fleet: Fleet) -> None:
     """What it was judged by is known to the next sweep; where that is lost, all is judged anew.
 

@@ -546,6 +546,7 @@ def test_a_death_before_it_is_noted_is_made_good(fleet: Fleet, east: FakeKube) -
     assert hold(fleet)
 
 
+@pytest.mark.rest
 def test_costs_the_same_however_much_matches(tmp_path: Path) -> None:
     """An object that ends costs as many operations and rows in a report five times as large.
 

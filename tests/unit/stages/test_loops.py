@@ -120,6 +120,7 @@ def test_others_go_on_at_once(fleet: Fleet, east: FakeKube) -> None:
         assert number(east, "copy-two") == n + 1
 
 
+@pytest.mark.rest
 def test_a_chain_is_not_slowed(fleet: Fleet, east: FakeKube) -> None:
     """Ten links, of which the first changes thirty times within a moment.
 

@@ -215,6 +215,7 @@ def test_finishes_what_a_killed_stage_left(fleet: Fleet, stage: str, told: str) 
     assert names(fleet, "west", SERVICE) == ["external-web"]
 
 
+@pytest.mark.rest
 def test_costs_the_same_at_ten_and_at_ten_thousand_matches(fleet: Fleet) -> None:
     """An event's store operations do not grow with how much matches.
 

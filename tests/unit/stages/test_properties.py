@@ -29,6 +29,7 @@ _QUICK = settings(
 )
 
 
+@pytest.mark.rest
 @settings(_QUICK, max_examples=12 * max(_FUZZ, 1))
 @given(declared=STARTS, steps=HISTORIES, lively=st.booleans())
 def test_ends_as_the_model_says(
@@ -43,6 +44,7 @@ def test_ends_as_the_model_says(
     run(declared, steps, lively=lively)
 
 
+@pytest.mark.rest
 @settings(_QUICK, max_examples=5 * max(_FUZZ, 1))
 @given(declared=STARTS, steps=GUARDED)
 def test_ends_so_where_what_ends_is_held(declared: dict[Key, int], steps: list[Step]) -> None:

@@ -57,6 +57,7 @@ def bodies(fleet: Fleet, stage: str) -> list[str]:
     return [str(each.message.body["do"]) for each in taken if queue.settle(each, Done())]
 
 
+@pytest.mark.rest
 def test_a_failure_has_one_next_try_and_no_end_to_patience(fleet: Fleet, east: FakeKube) -> None:
     """In a day a kind that never appears is tried with growing pauses, and nothing piles up.
 

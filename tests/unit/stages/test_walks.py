@@ -125,7 +125,14 @@ def test_a_large_cluster_is_swept_in_turns(fleet: Fleet, east: FakeKube) -> None
     assert max(sizes) < 1000
 
 
-@pytest.mark.parametrize("left", [(0, 39), (39, 40), ()], ids=["between", "before", "all"])
+@pytest.mark.parametrize(
+    "left",
+    [
+        pytest.param((0, 39), marks=pytest.mark.rest, id="between"),
+        pytest.param((39, 40), marks=pytest.mark.rest, id="before"),
+        pytest.param((), id="all"),
+    ],
+)
 def test_very_many_that_are_gone_at_once_are_taken_in_turns(
     fleet: Fleet, east: FakeKube, left: tuple[int, ...]
 ) -> None:

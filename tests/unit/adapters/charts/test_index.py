@@ -76,6 +76,7 @@ def test_odd_entries_are_passed_over() -> None:
     assert [each.version for each in entries_of(text, "demo")] == ["['1']", "", "1.0.0"]
 
 
+@pytest.mark.rest
 def test_a_large_index_takes_little_memory() -> None:
     one = '{version: "1.0.%d", urls: [a.tgz], description: "%s", keywords: [a, b, c]}'
     others = "\n".join(

@@ -701,6 +701,7 @@ def answers(services: Counted) -> bool:
     return True
 
 
+@pytest.mark.rest
 def test_an_emulator_that_went_away_comes_back_empty(
     tmp_path: Path, google_project: str, store: SqliteStore, clock: FakeClock
 ) -> None:
