@@ -29,7 +29,7 @@ class Settings(Struct, frozen=True):
     """How large the list of one kind in one cluster may be as JSON; a larger one is not read on."""
 
     sweep_interval: timedelta = timedelta(minutes=5)
-    """How long what the push missed may stay unnoticed."""
+    """Time between two resyncs of a cluster, which find the changes that no event reported."""
 
     attempts: int = 12
     """How often a message is tried before it becomes a dead letter."""

@@ -181,6 +181,13 @@ def test_the_page_names_every_right() -> None:
     assert [each for each in rights if f"`{each}`" not in PAGE] == []
 
 
+def test_the_page_names_every_command_that_changes_something() -> None:
+    """Among those that send messages: all of these may."""
+    [row] = re.findall(r"^\| `sqs:SendMessage` .*$", PAGE, re.MULTILINE)
+
+    assert [line for line, _ in CHANGING if f"`{line.split()[0]}" not in row] == []
+
+
 @pytest.mark.parametrize("name", ["read-only", "operator"])
 def test_commands_work_under_the_policy(crowded: House, name: str) -> None:
     """Where AWS holds callers to it, resource by resource: nobody is denied anything.

@@ -240,6 +240,13 @@ def test_the_roles_are_for_a_project() -> None:
     assert KEY in operator
 
 
+def test_the_page_names_every_command_that_changes_something() -> None:
+    """Among those that publish messages: all of these may."""
+    [row] = re.findall(r"^\| `pubsub.topics.publish` .*$", PAGE, re.MULTILINE)
+
+    assert [line for line, _ in CHANGING if f"`{line.split()[0]}" not in row] == []
+
+
 def test_the_page_names_every_right() -> None:
     """And none that is not granted, but those of the roles that Google has."""
     named = set(re.findall(r"`([a-z]+\.[a-zA-Z]+\.[a-zA-Z]+)`", PAGE.partition("## What")[0]))

@@ -32,9 +32,34 @@ def figures(page: str, pattern: str) -> tuple[str, ...]:
             r"compared with the same calls made bare \| `latency` \| quiet: p50 (\d+ ms)",
             "[{}]",
         ),
-        ("forwarder.md", r"\| memory \| (\d+ MiB) ", "a forwarder ({} of memory),"),
+        ("forwarder.md", r"\| memory \| (\d+ MiB) ", "(two pods of [{}]"),
+        (
+            "performance.md",
+            r"that loops on 300 [^\n]*p50 (\d+ ms) later",
+            "hardly delays the others:** [{}]",
+        ),
+        (
+            "performance.md",
+            r"\| \| (\d+) \| (\d+) \| \d+ \| 0.2 of 1",
+            "serves {} clusters with {} ev",
+        ),
+        ("costs.md", r"a single one in a quiet installation ([\d.]+):", "[on AWS {} s]"),
+        ("costs.md", r"An event took ([\d.]+) seconds", "and {} s with 1,000 clusters"),
+        (
+            "costs.md",
+            r"a NAT gateway in one zone \| (\$[\d.]+) (?s:.*?)eks \| (\$[\d.]+) ",
+            "with private API servers {} or {} more",
+        ),
     ],
 )
 def test_is_what_the_page_says(page: str, pattern: str, words: str) -> None:
     """A figure that is measured again changes in both places."""
     assert words.format(*figures(page, pattern)) in README
+
+
+def test_the_costs_of_a_fleet_are_their_sum() -> None:
+    """Those of the installation, and of each of its clusters."""
+    both = r"\*\*together\*\* \| \*\*\$([\d.]+)\*\* \| \*\*\$([\d.]+)\*\* "
+    installation, cluster = map(float, figures("costs.md", both))
+
+    assert f"${installation + 80 * cluster:.2f} for 80;" in README

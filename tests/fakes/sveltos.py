@@ -18,6 +18,7 @@ from bellhop.adapters.kube.transport import Request
 from bellhop.model.gvk import GVK
 
 LIB, CONFIG = "lib.projectsveltos.io", "config.projectsveltos.io"
+CLUSTER_API = "cluster.x-k8s.io"
 PROFILE = GVK(CONFIG, "v1beta1", "ClusterProfile")
 TRIGGER = GVK(LIB, "v1beta1", "EventTrigger")
 SUMMARY = GVK(CONFIG, "v1beta1", "ClusterSummary")
@@ -33,6 +34,7 @@ _PATIENCE_SECONDS = 60.0
 
 KINDS = {
     "SveltosCluster": (LIB, True),
+    "Cluster": (CLUSTER_API, True),
     "ClusterSet": (LIB, False),
     "Set": (LIB, True),
     "Classifier": (LIB, False),
@@ -49,7 +51,7 @@ KINDS = {
 
 
 def definition(kind: str) -> dict[str, Any]:
-    """Return the definition of one of Sveltos' kinds, whose objects may have any fields."""
+    """Return the definition of one of the kinds, whose objects may have any fields."""
     group, namespaced = KINDS[kind]
     plural = "clustersummaries" if kind == "ClusterSummary" else f"{kind.lower()}s"
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -95,7 +97,7 @@ class Sveltos:
         self._deployed: dict[str, list[dict[str, Any]]] = {}
 
     def install(self) -> None:
-        """Define Sveltos' kinds, and wait until they are served."""
+        """Define the kinds, and wait until they are served."""
         for kind in KINDS:
             self._hub.apply(definition(kind))
         for kind in KINDS:

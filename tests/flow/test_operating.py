@@ -75,9 +75,9 @@ def end(flow: Flow, name: str) -> None:
     flow.source.delete(ObjectKey(SERVICE, "default", name))
 
 
-def manifests(flow: Flow) -> Path:
+def manifests(flow: Flow, folder: str) -> Path:
     """Copy the example to where the operator keeps it."""
-    return Path(shutil.copytree(EXAMPLES / "network-policy", flow.stand.folder / "manifests"))
+    return Path(shutil.copytree(EXAMPLES / "network-policy", flow.stand.folder / folder))
 
 
 def change(folder: Path, old: str, new: str) -> None:
@@ -114,7 +114,7 @@ def test_a_lost_machine_is_restored_with_nothing_lost(flow: Flow, terminal: Term
     It takes seconds: two installations are served in turn, and an operator types a page.
     """
     (flow.stand.folder / "passphrase").write_text(PASSPHRASE)
-    folder = manifests(flow)
+    folder = manifests(flow, "fleet")
     page = Reader("back-up-and-restore.md", terminal)
     flow.apply("network-policy")
     create(flow, "kept", "ended", "lost")
@@ -208,7 +208,6 @@ def test_serve_is_replaced_while_the_cluster_changes(flow: Flow, terminal: Termi
     (flow.stand.folder / "passphrase").write_text(PASSPHRASE)
     page = Reader("upgrade.md", terminal)
     flow.apply("network-policy")
-    page.type("bellhop backup")
     page.type("bellhop status")
     second = flow.stand.bellhop("serve", "--listen", "127.0.0.1:0")
     shown = (
@@ -218,9 +217,11 @@ def test_serve_is_replaced_while_the_cluster_changes(flow: Flow, terminal: Termi
     )
     assert (second.returncode, second.stderr.removeprefix("error: ") in shown) == (75, True)
     with Writer(flow) as writer:
-        for _ in range(2):
+        for time in range(2):
             writer.wait_for(10)
             assert flow.stand.stop("serve") == 0
+            if time == 0:
+                page.type("bellhop backup")
             writer.wait_for(20)
             flow.stand.serve()
         writer.wait_for(10)
@@ -240,14 +241,14 @@ def test_nothing_of_bellhop_is_left_in_a_cluster(flow: Flow, terminal: Terminal)
 
     It takes seconds: every command of the page starts a process of its own.
     """
-    manifests(flow)
+    manifests(flow, "manifests")
     page = Reader("uninstall.md", terminal)
     flow.apply("network-policy")
     create(flow, "one", "two")
     until("both are there", lambda: len(policies(flow)) == 2)
 
     assert flow.source_cluster.remember().mentions("bellhop")
-    for command in ("delete", "delete", "wait", "show addons", "deregister"):
+    for command in ("delete", "delete", *["wait"] * 3, "show addons", "deregister"):
         page.type(f"bellhop {command}")
     assert not page.rest()
     # No controller of the lab's cluster ends a namespace that was deleted.
@@ -275,7 +276,8 @@ def test_keys_and_tokens_are_replaced(flow: Flow, terminal: Terminal) -> None:
     kubeconfig = f"{folder}/source.kubeconfig --forwarder-url {url}"
     page = Reader("rotate-credentials.md", terminal, **{"eu-1.kubeconfig": kubeconfig})
     flow.apply("network-policy")
-    for command in ("register", "doctor", "rotate", *["sender"] * 3):
+    flow.stand.do("sender", "add", SOURCE, "ci")
+    for command in ("register", "doctor", "rotate", *["sender"] * 2):
         page.type(f"bellhop {command}")
     create(flow, "one")
     until("the first is there", lambda: policies(flow).keys() == {"front-one"})

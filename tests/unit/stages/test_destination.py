@@ -135,6 +135,25 @@ def test_a_selector_beside_it_counts_too(fleet: Fleet, clusters: dict[str, FakeK
     assert there(clusters) == {"west": ["for-shop"], "north": ["for-shop"]}
 
 
+@pytest.mark.parametrize(
+    ("behavior", "stays"), [("WithdrawPolicies", {}), ("LeavePolicies", {"west": ["for-shop"]})]
+)
+def test_the_trigger_decides_what_a_deregistered_cluster_leaves_elsewhere(
+    fleet: Fleet, clusters: dict[str, FakeKube], behavior: str, stays: dict[str, list[str]]
+) -> None:
+    """Its add-ons in other clusters are withdrawn, or left if the trigger has LeavePolicies."""
+    selected = "destinationClusterSelector: {matchLabels: {dep: eng}}"
+    declare(fleet, selected)
+    send(fleet, "")
+    declare(fleet, f"{selected}\n  stopMatchingBehavior: {behavior}")
+    fleet.pump()
+    assert there(clusters) == {"west": ["for-shop"]}
+
+    fleet.declare.deregister("fleet/east")
+    fleet.pump()
+    assert there(clusters) == stays
+
+
 def test_a_label_of_another_cluster_changes_nothing(
     fleet: Fleet, clusters: dict[str, FakeKube]
 ) -> None:
