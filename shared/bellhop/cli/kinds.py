@@ -171,6 +171,14 @@ def kind_named(text: str) -> KindName:
     return kind
 
 
+def singular(text: str) -> str:
+    """Return the singular name of a kind, or nothing if there is no such kind."""
+    try:
+        return kind_named(text).singular
+    except InvalidError:
+        return ""
+
+
 def shown_name(kind: str, api_version: str, name: str) -> str:
     """Name an object as kubectl does: kind.group/name."""
     group = api_version.rpartition("/")[0]

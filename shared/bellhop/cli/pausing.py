@@ -10,6 +10,7 @@ from bellhop.cli import session
 from bellhop.cli.asking import profile_named
 from bellhop.cli.clusters import known
 from bellhop.cli.completing import complete_paused
+from bellhop.cli.kinds import singular
 from bellhop.cli.output import say
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def _tell(kind: str, place: str, done: str, *, is_new: bool) -> None:
 def _read(words: tuple[str, ...]) -> tuple[str, str]:
     """Read what is meant: `trigger` or `cluster` and its name, or the name of a profile alone."""
     first, *others = words
+    if singular(first) == "eventtrigger":
+        first = _TRIGGER
     if first in (_TRIGGER, _CLUSTER) and len(others) == 1:
         return first, others[0]
     if others or first in (_TRIGGER, _CLUSTER):

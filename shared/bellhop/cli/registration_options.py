@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop import __version__
+from bellhop.errors import InvalidError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class RegistrationOptions(Struct, frozen=True):
-    """The values of these options."""
+    """The values of these options; `forwarder` of None: as the cluster is, True for a new one."""
 
     labels: str | None
     forwarder_url: str
-    forwarder: bool
+    forwarder: bool | None
     install: bool | None
     print_manifests: bool
     show_secrets: bool
@@ -35,16 +37,44 @@ class RegistrationOptions(Struct, frozen=True):
     active_to: str | None
 
     @property
+    def sends(self) -> bool:
+        """Say whether the cluster is to send events."""
+        return self.forwarder is not False
+
+    @property
     def installs(self) -> bool | None:
         """Say whether to deploy the forwarder; None if nobody else does."""
         if self.install is not None:
             return self.install
-        in_cluster = self.forwarder and not (self.forwarder_url or self.direct or self.audit)
+        in_cluster = self.sends and not (self.forwarder_url or self.direct or self.audit)
         return None if in_cluster and not self.print_manifests else False
+
+    def kept(self, key: str, sender: Mapping[str, str]) -> RegistrationOptions:
+        """Return options by which a registered cluster sends as it does, unless these say how.
+
+        `sender` is what its record has of that.
+
+        Raises:
+            InvalidError: its API server sends its audit log, and no option names the folder.
+        """
+        if self.forwarder is not None or self.direct or self.audit or self.forwarder_url:
+            return self
+        if self.install or self.print_manifests:
+            return self
+        from bellhop.engine.wiring import is_audited, is_direct
+
+        if is_audited(sender):
+            raise InvalidError(
+                f"cannot register cluster '{key}' again: its API server sends its audit log;"
+                " register it with --audit FOLDER, or with --forwarder to deploy a forwarder"
+            )
+        if is_direct(sender):
+            return replace(self, direct=True)
+        return replace(self, forwarder=bool(sender), forwarder_url=sender.get("url", ""))
 
     def refuse_contradictions(self) -> None:
         """Refuse options that leave nothing to each other."""
-        if (self.install or self.print_manifests) and (self.forwarder_url or not self.forwarder):
+        if (self.install or self.print_manifests) and (self.forwarder_url or not self.sends):
             raise click.UsageError(
                 "--install and --print-manifests are for a forwarder in the cluster, and belong"
                 " neither to --forwarder-url nor to --no-forwarder"
@@ -83,7 +113,7 @@ class RegistrationOptions(Struct, frozen=True):
                 f"{way} needs no forwarder: it belongs neither to --install nor to"
                 " --print-manifests or --forwarder-url"
             )
-        if not self.forwarder:
+        if not self.sends:
             raise click.UsageError(
                 f"{way} has the cluster send events, and --no-forwarder does not"
             )
@@ -103,9 +133,9 @@ _OPTIONS = (
     ),
     click.option(
         "--forwarder/--no-forwarder",
-        default=True,
-        show_default=True,
-        help="Let the cluster send events; without a forwarder, only resyncs find changes.",
+        default=None,
+        help="Let the cluster send events; without a forwarder, only resyncs find changes. By"
+        " default a new cluster gets a forwarder, and a registered one keeps the way it sends.",
     ),
     click.option(
         "--install/--no-install",

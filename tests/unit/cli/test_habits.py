@@ -208,6 +208,38 @@ def test_redeploys_in_their_words(bellhop: Bellhop, words: str) -> None:
     assert "Asked for 1 deployment." in bellhop(*words.split()).stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "short"),
+    [
+        (f"history clusterprofile {fleet.PROFILE}", f"history {fleet.PROFILE}"),
+        (f"history CP {fleet.PROFILE} -o json", f"history {fleet.PROFILE} -o json"),
+        (f"diff clusterprofiles {fleet.PROFILE}", f"diff {fleet.PROFILE}"),
+        (f"pause clusterprofile {fleet.PROFILE}", f"pause {fleet.PROFILE}"),
+        ("pause eventtrigger service-network-policy", "pause trigger service-network-policy"),
+        (f"rollback profile team/{fleet.PROFILE}", f"rollback Profile/team/{fleet.PROFILE}"),
+        ("history rolerequest none", "history RoleRequest/none"),
+        ("resync cluster default/workload --full", "resync default/workload --full"),
+        ("doctor cluster default/workload", "doctor default/workload"),
+        ("rotate cluster default/none", "rotate default/none"),
+        (
+            "explain service default/my-service --cluster default/workload",
+            "explain default/workload service default/my-service",
+        ),
+        # With nothing after it, it is the name of a profile.
+        ("history clusterprofile", "history ClusterProfile/clusterprofile"),
+    ],
+)
+def test_a_kind_may_stand_before_a_name(bellhop: Bellhop, words: str, short: str) -> None:
+    """As in `kubectl VERB KIND NAME`, with the same answer as without it."""
+    one, other = bellhop(*words.split()), bellhop(*short.split())
+
+    assert (one.exit_code, one.stdout) == (
+        other.exit_code,
+        other.stdout.replace(" is paused already", " paused"),
+    )
+    assert one.stderr == other.stderr
+
+
 def test_tries_a_change_dry(bellhop: Bellhop, here: Installation) -> None:
     """`--dry-run=client` says what would become of each object, and stores nothing."""
     changed = fleet.MANIFESTS.replace("kind: NetworkPolicy", "kind: Ingress")

@@ -176,7 +176,7 @@ def test_installs_nothing_without_the_rights(
     path = limited(kube, source_cluster, tmp_path, narrow)
     direct = register("--direct", *INGEST, path=path)
     assert direct.exit_code == 0, direct.stderr
-    without_any = register(*INGEST, path=path)
+    without_any = register("--forwarder", *INGEST, path=path)
     assert without_any.exit_code == 1, without_any.stdout
 
 

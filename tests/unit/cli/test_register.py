@@ -151,8 +151,12 @@ def test_registering_again_renews(register: Bellhop, here: Installation, kube: K
 def test_without_a_forwarder_nothing_is_done_in_the_cluster(
     register: Bellhop, here: Installation, kube: KubeClient
 ) -> None:
-    """--no-forwarder needs no address to send to, and leaves the cluster as it is."""
-    result = register("--no-forwarder")
+    """--no-forwarder needs no address to send to, and leaves the cluster as it is.
+
+    It is not repeated when the cluster is registered again.
+    """
+    assert register("--no-forwarder").exit_code == 0
+    result = register()
 
     cluster = value_of(here.records.clusters.get(KEY))
     assert result.exit_code == 0
@@ -444,8 +448,11 @@ def test_registers_a_cluster_that_calls_by_itself(
     described = bellhop("describe", "cluster", KEY)
     assert "directly: its API server calls ingest itself" in described.stdout
     assert token not in described.output
-    again = register("--direct", *INGEST)
-    assert f"Cluster '{KEY}' renewed: credentials and token." in again.stdout
+    for again in (register("--direct", *INGEST), register(*INGEST)):
+        assert f"Cluster '{KEY}' renewed: credentials and token." in again.stdout
+    changed = register("--forwarder", "--no-install", *INGEST)
+    assert changed.exit_code == 0, changed.output
+    assert kube.get(SECRET, NAMESPACE, NAME) is not None
 
 
 def test_registers_a_cluster_that_sends_its_log(
@@ -466,6 +473,8 @@ def test_registers_a_cluster_that_sends_its_log(
     assert "by its audit log" in bellhop("describe", "cluster", KEY).stdout
     refused = bellhop("rotate", KEY)
     assert (refused.exit_code, "give --audit" in refused.stderr) == (2, True)
+    refused = register(*INGEST)
+    assert (refused.exit_code, "register it with --audit FOLDER, or" in refused.stderr) == (2, True)
     rotated = bellhop("rotate", KEY, "--audit", str(folder))
     assert rotated.exit_code == 0, rotated.output
     cluster = value_of(here.records.clusters.get(KEY))

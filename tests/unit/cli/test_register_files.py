@@ -11,6 +11,7 @@ import yaml
 from click.testing import Result
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.engine.wiring import is_direct
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Cluster
 from tests.fakes.gate import gate
@@ -111,6 +112,22 @@ def test_renews_what_has_other_credentials(
 
     assert renewed.stdout == f"cluster/{KEY} renewed\n"
     assert registered(here).labels == {"env": "prod"}
+
+
+def test_a_cluster_keeps_the_way_it_sends(
+    bellhop: Bellhop, here: Installation, kubeconfig: Path
+) -> None:
+    """A pipeline that knows nothing of it renews what sends directly and what does not send."""
+    text = declared() + secret(kubeconfig.read_text(), entry="kubeconfig")
+    bellhop("register", "cluster", "-f", "-", "--no-forwarder", stdin=text)
+    bellhop("register", "cluster", "-f", "-", "--renew", *INGEST, stdin=text)
+    assert registered(here).forwarder == {}
+
+    bellhop("register", "cluster", "-f", "-", "--renew", "--direct", *INGEST, stdin=text)
+    renewed = bellhop("register", "cluster", "-f", "-", "--renew", *INGEST, stdin=text)
+
+    assert renewed.stdout == f"cluster/{KEY} renewed\n"
+    assert is_direct(registered(here).forwarder)
 
 
 def test_a_cluster_that_does_not_answer_delays_no_other(

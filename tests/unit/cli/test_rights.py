@@ -37,7 +37,7 @@ def narrow(
 
 def test_a_missing_right_is_a_refusal(bellhop: Bellhop, narrow: Path) -> None:
     """Each command that calls the cluster exits with 1, and quotes what is forbidden."""
-    register = f"register cluster {CLUSTER} --kubeconfig {narrow} {' '.join(INGEST)}"
+    register = f"register cluster {CLUSTER} --forwarder --kubeconfig {narrow} {' '.join(INGEST)}"
     for line, said in (
         ("doctor", "may not"),
         (f"diff {fleet.PROFILE}", "forbidden"),

@@ -11,7 +11,7 @@ from bellhop.cli import output
 from bellhop.cli.asking import profile_named
 from bellhop.cli.clusters import cluster_option, known
 from bellhop.cli.completing import complete_profile
-from bellhop.cli.examples import Command
+from bellhop.cli.examples import PROFILES, Command
 from bellhop.cli.options import (
     TABLE,
     applyset_options,
@@ -39,6 +39,7 @@ _NOTHING = "Nothing would change."
 @click.command(
     "diff",
     cls=Command,
+    kinds=PROFILES,
     usage=(
         "PROFILE... [--cluster [NAMESPACE/]NAME] [OPTIONS]",
         "-f FILE|DIR|- [--applyset NAME [--prune [--allow-empty]]] [OPTIONS]",
@@ -73,8 +74,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     Bellhop; a profile need not be in DryRun. Objects that match the desired state in Bellhop's
     records are not checked: `bellhop redeploy` reverts changes by others in them. If an API server
     refuses an object, its action is Error, and the exit code is 1. Values of Secrets are hidden.
-    PROFILE is the name of a ClusterProfile or ClusterProfile/NAME, NAMESPACE/NAME or
-    Profile/NAMESPACE/NAME, or RoleRequest/NAME.
+    PROFILE is the NAME of a ClusterProfile, the NAMESPACE/NAME of a Profile, or KIND NAME, as in
+    `rolerequest NAME`.
 
     With -f, show what `bellhop apply` with the same options would change of what is stored, as
     `diff -u` does. The exit code is then 0 if nothing differs, 1 if something does, and 2 or more

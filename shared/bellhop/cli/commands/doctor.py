@@ -26,7 +26,10 @@ _WIDTH = 11
 
 
 @click.command(
-    "doctor", cls=Command, examples=("bellhop doctor", "bellhop doctor prod/eu-1 -o json")
+    "doctor",
+    cls=Command,
+    kinds=("cluster",),
+    examples=("bellhop doctor", "bellhop doctor prod/eu-1 -o json"),
 )
 @cluster_argument(required=False)
 @output_option

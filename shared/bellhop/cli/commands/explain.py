@@ -8,7 +8,7 @@ import click
 from msgspec import to_builtins
 
 from bellhop.cli import session
-from bellhop.cli.completing import complete_explained
+from bellhop.cli.completing import complete_cluster, complete_explained
 from bellhop.cli.examples import Command
 from bellhop.cli.options import JSON, YAML, output_option, state_option
 from bellhop.cli.output import objects
@@ -35,6 +35,7 @@ _WORDS = 3
     cls=Command,
     usage=(
         "CLUSTER KIND [NAMESPACE/]NAME [OPTIONS]",
+        "KIND [NAMESPACE/]NAME --cluster [NAMESPACE/]NAME [OPTIONS]",
         "trigger NAME [OPTIONS]",
     ),
     examples=(
@@ -50,9 +51,16 @@ _WORDS = 3
     shell_complete=complete_explained,
 )
 @click.option("-n", "--namespace", metavar="NAMESPACE", default="", help="Namespace of the object.")
+@click.option(
+    "--cluster",
+    metavar="[NAMESPACE/]NAME",
+    default="",
+    help="The object's cluster, in place of the first argument.",
+    shell_complete=complete_cluster,
+)
 @output_option
 @state_option
-def command(words: tuple[str, ...], namespace: str, form: str) -> None:
+def command(words: tuple[str, ...], namespace: str, cluster: str, form: str) -> None:
     """Explain why an object was or was not deployed, or what a trigger does, and what to do next.
 
     For an object, the output has its last known and its current state in the cluster; every source
@@ -62,6 +70,7 @@ def command(words: tuple[str, ...], namespace: str, form: str) -> None:
     profiles. The object is read in its cluster, for five seconds at most. Nothing is changed, and
     no value of a Secret is shown.
     """
+    words = (cluster, *words) if cluster else words
     explanation = _explain(session.installation(), _read(words), namespace)
     if form in {JSON, YAML}:
         objects([to_builtins(explanation)], form, one=True)

@@ -8,7 +8,7 @@ import click
 
 from bellhop.cli.asking import named_by_trigger, profile_named
 from bellhop.cli.completing import complete_profile
-from bellhop.cli.examples import Command
+from bellhop.cli.examples import PROFILES, Command
 from bellhop.cli.options import output_option, state_option
 from bellhop.cli.output import Column, Row, present, stamp
 from bellhop.cli.session import installation
@@ -23,7 +23,10 @@ COLUMNS = (
 
 
 @click.command(
-    "history", cls=Command, examples=("bellhop history kyverno", "bellhop history kyverno -o json")
+    "history",
+    cls=Command,
+    kinds=(*PROFILES, "eventtrigger"),
+    examples=("bellhop history kyverno", "bellhop history kyverno -o json"),
 )
 @click.argument("profile", shell_complete=complete_profile)
 @output_option
@@ -35,9 +38,8 @@ def command(profile: str, form: str) -> None:
     the one before. A revision is the result of one state of the manifests: the profile or trigger,
     its source, and the ConfigMaps and Secrets that it names. Changes by events create no new
     revision. The setting BELLHOP_REVISIONS is the number of former revisions that are kept. PROFILE
-    is the name of a ClusterProfile or ClusterProfile/NAME, NAMESPACE/NAME or
-    Profile/NAMESPACE/NAME, or RoleRequest/NAME. The name of a trigger means all profiles that it
-    generated.
+    is the NAME of a ClusterProfile, the NAMESPACE/NAME of a Profile, or KIND NAME, as in
+    `rolerequest NAME`. The name of a trigger means all profiles that it generated.
     """
     from bellhop.fleet.rollback import history
     from bellhop.fleet.titled import Titled, made_by, meant

@@ -8,7 +8,7 @@ from bellhop.cli import session
 from bellhop.cli.asking import named_by_trigger, profile_named
 from bellhop.cli.clusters import cluster_option, known
 from bellhop.cli.completing import complete_profile
-from bellhop.cli.examples import Command
+from bellhop.cli.examples import PROFILES, Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import count, say
 
@@ -18,6 +18,7 @@ _CLUSTER = "cluster"
 @click.command(
     "redeploy",
     cls=Command,
+    kinds=(*PROFILES, "eventtrigger"),
     usage=(
         "[PROFILE] [--cluster [NAMESPACE/]NAME] [--unchecked]",
         "cluster NAMESPACE/NAME",
@@ -54,10 +55,10 @@ def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: 
 
     A resync restores deleted objects; this command also reverts what others changed in fields that
     Bellhop applied. With --unchecked, a withdrawn profile that waits for its preDeleteChecks or
-    postDeleteChecks is removed without them. PROFILE is the name of a ClusterProfile or
-    ClusterProfile/NAME, NAMESPACE/NAME or Profile/NAMESPACE/NAME, or RoleRequest/NAME. The name of
-    a trigger, if no profile has it, means all profiles that it generated. `bellhop serve` or the
-    functions do this; the command requests it.
+    postDeleteChecks is removed without them. PROFILE is the NAME of a ClusterProfile, the
+    NAMESPACE/NAME of a Profile, or KIND NAME, as in `rolerequest NAME`. The name of a trigger, if
+    no profile has it, means all profiles that it generated. `bellhop serve` or the functions do
+    this; the command requests it.
     """
     from bellhop.cli.progress import Progress
     from bellhop.fleet.redeploying import redeploy

@@ -103,7 +103,8 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     token and the forwarder's certificate, without interrupting events.
 
     The forwarder is deployed, too, unless --no-install is given or another tool applies the output
-    of --print-manifests. With --direct, --audit or --no-forwarder there is no forwarder.
+    of --print-manifests. With --direct, --audit or --no-forwarder there is no forwarder. A cluster
+    that is registered again keeps the way it sends unless an option changes it.
 
     With -f, every SveltosCluster in the files is registered, with the kubeconfig in its Secret, or
     changed to match, eight at once. Each cluster has a line (registered, renewed, configured,
@@ -254,12 +255,16 @@ def _specified(
 
     Raises:
         MissingError: it is to send events, and nobody knows where.
-        InvalidError: the image is none; nothing is changed yet.
+        InvalidError: the image is none, or the API server sends its audit log and no option says
+            where its files are; nothing is changed yet.
     """
     from bellhop.fleet.registration import Registration
 
+    stored = here.records.clusters.get("/".join(place))
+    if stored:
+        wishes = wishes.kept(stored.value.key, stored.value.forwarder)
     inbound = _inbound(here, wishes.ingest_url, wishes.ingest_ca)
-    if wishes.forwarder and not inbound.url:
+    if wishes.sends and not inbound.url:
         raise MissingError(
             f"cannot register cluster '{'/'.join(place)}': nobody knows yet where it is to send"
             f" its events; {here.worker.start} first, or give --ingest-url"
@@ -270,7 +275,7 @@ def _specified(
         labels=None,
         inbound=inbound,
         forwarder_url=wishes.forwarder_url,
-        forwarder=wishes.forwarder,
+        forwarder=wishes.sends,
         twice=wishes.allow_twice,
         take_over=wishes.take_over,
         install=wishes.installs,
@@ -308,7 +313,7 @@ def _register_declared(
 def _warn_of_silence(here: Installation, wishes: RegistrationOptions) -> None:
     """Warn where nothing answers at the installation's own address for events."""
     url = here.inbound.url
-    if wishes.forwarder and not wishes.ingest_url and url and not session.answers(here.inbound):
+    if wishes.sends and not wishes.ingest_url and url and not session.answers(here.inbound):
         say(
             f"warning: nothing answers at {url}; {here.worker.start}: nothing is taken in"
             " meanwhile",

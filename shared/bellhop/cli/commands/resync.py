@@ -12,7 +12,10 @@ from bellhop.cli.output import count, say
 
 
 @click.command(
-    "resync", cls=Command, examples=("bellhop resync", "bellhop resync prod/eu-1 --full")
+    "resync",
+    cls=Command,
+    kinds=("cluster",),
+    examples=("bellhop resync", "bellhop resync prod/eu-1 --full"),
 )
 @cluster_argument(required=False)
 @click.option("--full", is_flag=True, help="Evaluate all objects, not only those that changed.")

@@ -10,7 +10,7 @@ import click
 from bellhop.cli import session
 from bellhop.cli.asking import named_by_trigger, profile_named
 from bellhop.cli.completing import complete_profile
-from bellhop.cli.examples import Command
+from bellhop.cli.examples import PROFILES, Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say
 from bellhop.errors import PermanentError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.command(
     "rollback",
     cls=Command,
+    kinds=(*PROFILES, "eventtrigger"),
     usage=(
         "PROFILE [--to REVISION]",
         "PROFILE --undo",
@@ -47,9 +48,9 @@ def command(profile: str, number: int | None, *, undo: bool) -> None:
 
     Without --to it is the previous revision. It stays, whatever is applied and whatever happens,
     until --undo, or until the profile is withdrawn. `bellhop history` lists the revisions. PROFILE
-    is the name of a ClusterProfile or ClusterProfile/NAME, NAMESPACE/NAME or
-    Profile/NAMESPACE/NAME, or RoleRequest/NAME. The name of a trigger means all profiles that it
-    generated. `bellhop serve` or the functions do this; the command requests it.
+    is the NAME of a ClusterProfile, the NAMESPACE/NAME of a Profile, or KIND NAME, as in
+    `rolerequest NAME`. The name of a trigger means all profiles that it generated. `bellhop serve`
+    or the functions do this; the command requests it.
     """
     from bellhop.fleet.titled import Titled, made_by, meant
 

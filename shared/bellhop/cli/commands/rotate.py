@@ -13,7 +13,7 @@ from bellhop.cli.options import state_option
 from bellhop.cli.output import say, stamp
 
 
-@click.command("rotate", cls=Command, examples=("bellhop rotate prod/eu-1",))
+@click.command("rotate", cls=Command, kinds=("cluster",), examples=("bellhop rotate prod/eu-1",))
 @cluster_argument(required=True)
 @click.option(
     "--audit",
