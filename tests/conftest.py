@@ -35,7 +35,7 @@ _AWS = ("AWS_",)
 _GOOGLE = ("GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", *EMULATORS)
 
 
-_LONG = ("tests/terraform/test_deployed.py", "tests/terraform/test_regions.py")
+_LONG = tuple(f"tests/terraform/test_{each}.py" for each in ("deployed", "regions", "aws_page"))
 """Files that take more minutes than any other, the longest first."""
 
 _REST = re.compile(

@@ -31,8 +31,8 @@ def required() -> Iterator[None]:
 
 
 def find_program(name: str, package: str = "") -> Path:
-    """Return the path of a program, which a package of Debian has; without it see `missing`."""
+    """Return the path of a program, which a Debian package may have; without it see `missing`."""
     found = look_up(name)
     if found is None:
-        missing(f"there is no {name}; on Debian: apt-get install {package or name}")
+        missing(f"there is no {name}{f'; on Debian: apt-get install {package}' * bool(package)}")
     return found

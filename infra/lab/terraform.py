@@ -153,7 +153,7 @@ def redirect(
         (place / "arguments_override.tf.json").write_text(json.dumps(content))
 
 
-def agreeing(folder: Path) -> dict[str, str]:
+def shell_environment(folder: Path) -> dict[str, str]:
     """Return the environment of a person who types, and says yes whenever Terraform asks.
 
     Terraform's settings are written into a folder.

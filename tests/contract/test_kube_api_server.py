@@ -47,6 +47,7 @@ from tests.contract.test_kube import (
     wait_for,
     widgets,
 )
+from tests.contract.versions import another_version
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -550,14 +551,14 @@ SCALER = GVK("autoscaling", "v1", "HorizontalPodAutoscaler")
 WRITTEN = [
     pytest.param(
         INGRESS,
-        {"v1beta1": {"backend": {"serviceName": "web", "servicePort": 80}}},
-        {"v1": {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}},
+        {"backend": {"serviceName": "web", "servicePort": 80}},
+        {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}},
         id="Ingress",
     ),
     pytest.param(
         SCALER,
-        {"v2beta2": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}},
-        {"v1": {"maxReplicas": 4, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}},
+        {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}},
+        {"maxReplicas": 4, "scaleTargetRef": {"kind": "Deployment", "name": "d"}},
         id="HorizontalPodAutoscaler",
     ),
 ]
@@ -568,10 +569,12 @@ def test_a_raised_version_is_the_same_object(
     kube: KubeClient, gvk: GVK, old: Manifest, new: Manifest
 ) -> None:
     """Who raises an apiVersion has changed an object, and neither made nor lost one."""
+    former = another_version(kube, gvk)
+    if former is None:
+        pytest.skip(f"this release of Kubernetes serves {gvk.kind} only as {gvk.version}")
     kinds, uids = [], []
-    for written in (old, new):
-        ((version, spec),) = written.items()
-        kinds.append(gvk._replace(version=version))
+    for kind, spec in ((former, old), (gvk, new)):
+        kinds.append(kind)
         metadata = {"name": "web", "namespace": "default"}
         manifest = {"apiVersion": kinds[-1].api_version, "kind": gvk.kind, "metadata": metadata}
         uids.append(kube.apply({**manifest, "spec": spec})["metadata"]["uid"])

@@ -80,7 +80,7 @@ def account(request: pytest.FixtureRequest) -> tuple[str, str] | None:
 def registry(account: tuple[str, str] | None, tmp_path: Path, run: Run) -> Iterator[Registry]:
     """A registry that has some versions of a chart."""
     with Nursery() as nursery:
-        one = Registry(find_program(PROGRAM), tmp_path, nursery, account)
+        one = Registry(find_program(PROGRAM, PROGRAM), tmp_path, nursery, account)
         one.start()
         if account:
             name, password = account

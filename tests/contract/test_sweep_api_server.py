@@ -16,6 +16,7 @@ from bellhop.model.reach import HERE
 from bellhop.stages import look, survey
 from infra.lab.cluster import Cluster
 from tests.contract.test_kube import WIDGET, wait_for, widget, widgets
+from tests.contract.versions import another_version
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import (
     FOR_EACH,
@@ -32,7 +33,7 @@ pytest_plugins = ["tests.kube_fixtures"]
 
 EAST = "fleet/east"
 CONFIG = GVK("", "v1", "ConfigMap")
-SCALERS = [GVK("autoscaling", each, "HorizontalPodAutoscaler") for each in ("v1", "v2beta2")]
+SCALER = GVK("autoscaling", "v1", "HorizontalPodAutoscaler")
 OBJECTS = [config(name, namespace="swept") for name in "abcde"]
 PROFILE = join(profile(), holder("own", *OBJECTS))
 
@@ -90,7 +91,10 @@ def test_a_source_is_swept_and_a_hint_counts_in_every_version(
     fleet: Fleet, kube: KubeClient
 ) -> None:
     """Objects are found and missed on whatever page, and one that is written in one version."""
-    for gvk in SCALERS:
+    former = another_version(kube, SCALER)
+    assert former, "every release of Kubernetes serves autoscaling in two versions"
+    versions = (SCALER, former)
+    for gvk in versions:
         fleet.apply(
             f"""
 apiVersion: lib.projectsveltos.io/v1beta1
@@ -114,33 +118,33 @@ spec:
         kube.apply(
             {
                 "apiVersion": "autoscaling/v1",
-                "kind": SCALERS[0].kind,
+                "kind": SCALER.kind,
                 "metadata": metadata,
                 "spec": spec,
             }
         )
     sweep(fleet)
-    kube.remove(SCALERS[0], "default", "b")
-    kube.remove(SCALERS[0], "default", "e")
+    kube.remove(SCALER, "default", "b")
+    kube.remove(SCALER, "default", "e")
     sweep(fleet)
     matches = {(each.source, each.key.name) for each in fleet.records.matches.of(EAST)}
-    assert matches == {(gvk.version, name) for gvk in SCALERS for name in "acd"}
+    assert matches == {(gvk.version, name) for gvk in versions for name in "acd"}
 
-    head = fleet.records.observations.head(EAST, ObjectKey(SCALERS[0], "default", "a"))
+    head = fleet.records.observations.head(EAST, ObjectKey(SCALER, "default", "a"))
     assert head
-    kube.remove(SCALERS[0], "default", "a")
-    hint = Confirm(EAST, str(ObjectKey(SCALERS[0], "default", "a")), head.uid, 0)
+    kube.remove(SCALER, "default", "a")
+    hint = Confirm(EAST, str(ObjectKey(SCALER, "default", "a")), head.uid, 0)
     fleet.stages["sweep"].handle(hint)
     fleet.pump()
     matches = {(each.source, each.key.name) for each in fleet.records.matches.of(EAST)}
-    assert matches == {(gvk.version, name) for gvk in SCALERS for name in "cd"}
+    assert matches == {(gvk.version, name) for gvk in versions for name in "cd"}
 
 
-INGRESS = """\
-apiVersion: networking.k8s.io/{version}
-kind: Ingress
+SCALED = """\
+apiVersion: autoscaling/{version}
+kind: HorizontalPodAutoscaler
 metadata: {{name: web, namespace: default}}
-spec: {spec}
+spec: {{maxReplicas: {most}, scaleTargetRef: {{kind: Deployment, name: d}}}}
 """
 
 
@@ -148,22 +152,21 @@ def test_a_version_that_is_raised_in_a_manifest_removes_nothing(
     fleet: Fleet, kube: KubeClient
 ) -> None:
     """An API server has one object for both: it is updated, and what is held is that one."""
-    old = "{backend: {serviceName: web, servicePort: 80}}"
-    new = "{defaultBackend: {service: {name: web, port: {number: 81}}}}"
-    kind = GVK("networking.k8s.io", "v1", "Ingress")
-    fleet.apply(profile(), holder("own", INGRESS.format(version="v1beta1", spec=old)))
+    former = another_version(kube, SCALER)
+    assert former, "every release of Kubernetes serves autoscaling in two versions"
+    fleet.apply(profile(), holder("own", SCALED.format(version=former.version, most=3)))
     fleet.pump()
-    before = kube.get(kind, "default", "web")
+    before = kube.get(SCALER, "default", "web")
 
-    fleet.apply(holder("own", INGRESS.format(version="v1", spec=new)))
+    fleet.apply(holder("own", SCALED.format(version="v1", most=4)))
     fleet.pump()
     sweep(fleet, full=True)
 
-    after = kube.get(kind, "default", "web")
+    after = kube.get(SCALER, "default", "web")
     assert before
     assert after
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    assert after["spec"]["defaultBackend"]["service"]["port"] == {"number": 81}
+    assert after["spec"]["maxReplicas"] == 4
     assert [each.phase for each in fleet.records.outcomes.of(EAST)] == ["Provisioned"]
 
 

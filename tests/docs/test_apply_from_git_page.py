@@ -132,6 +132,8 @@ def decrypter(folder: Path) -> Path:
     programs = folder / "programs"
     programs.mkdir()
     program = programs / "sops"
-    program.write_text('#!/bin/sh -e\ntest "$1 $2 $#" = "decrypt --in-place 3"\ntest -f "$3"\n')
+    program.write_text(
+        '#!/bin/sh -e\ntest "$1 $2 $#" = "decrypt --in-place 3"\ngrep -q "^sops:" "$3"\n'
+    )
     program.chmod(0o755)
     return programs

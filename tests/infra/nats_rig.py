@@ -45,7 +45,7 @@ def until(what: str, done: Callable[[], Any], *, patience: float = 30.0) -> Any:
 
 def program() -> Path:
     """Find nats-server."""
-    return beside() or find_program(PROGRAM)
+    return beside() or find_program(PROGRAM, PROGRAM)
 
 
 def happened(number: int | str, **more: Any) -> bytes:

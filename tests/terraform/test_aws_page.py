@@ -20,7 +20,7 @@ from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
 from infra.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
 from infra.lab.processes import Nursery
-from infra.lab.terraform import agreeing, redirect
+from infra.lab.terraform import redirect, shell_environment
 from infra.package.interpreter import machine_architecture
 from tests.docs.terminal import Terminal, Typed, typed
 from tests.fakes.pod import Pod
@@ -129,7 +129,7 @@ def test_the_page_runs_as_it_is_written_and_leaves_nothing(
     source_cluster.kubeconfig(reader / "eu-1.kubeconfig")
     path = [str(kubectl.parent), f"{sys.base_prefix}/bin", "/usr/local/bin", "/usr/bin", "/bin"]
     environment = {
-        **agreeing(tmp_path),
+        **shell_environment(tmp_path),
         "AWS_ACCESS_KEY_ID": ACCESS_KEY,
         "AWS_ENDPOINT_URL": new_account.url,
         "AWS_SECRET_ACCESS_KEY": SECRET_KEY,

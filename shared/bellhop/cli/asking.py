@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from msgspec import Struct
 
-from bellhop.cli.kinds import KindName, kind_named
+from bellhop.cli.completing import complete_profile
+from bellhop.cli.kinds import KindName, kind_named, singular
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from bellhop.model.selector import Selector
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+PROFILES = ("clusterprofile", "profile", "rolerequest")
+TRIGGER = "eventtrigger"
 
 
 class Asked(Struct, frozen=True):
@@ -74,6 +78,59 @@ def asked(
         show_secrets=show_secrets,
     )
     return Asked(known, query)
+
+
+def profile_argument(command: F) -> F:
+    """Add the argument PROFILE, which may be two words: KIND NAME."""
+    return click.argument(
+        "profile",
+        nargs=-1,
+        required=True,
+        metavar="PROFILE",
+        callback=_one_profile,
+        shell_complete=complete_profile,
+    )(command)
+
+
+def _one_profile(_ctx: click.Context, _parameter: click.Parameter, words: Sequence[str]) -> str:
+    found = join_kind(words, (*PROFILES, TRIGGER))
+    if len(found) != 1:
+        raise click.UsageError("name one profile, as NAME, NAMESPACE/NAME or KIND NAME")
+    return found[0]
+
+
+def join_kind(words: Sequence[str], kinds: Collection[str]) -> Sequence[str]:
+    """Return KIND NAME… as KIND/NAME…, and names without one of the kinds as they are.
+
+    Raises:
+        UsageError: a Profile is named without its namespace.
+    """
+    kind = singular(words[0]) if len(words) > 1 else ""
+    if kind not in kinds:
+        return words
+    if kind == "profile" and not all("/" in name for name in words[1:]):
+        raise click.UsageError("a Profile is named by `profile NAMESPACE/NAME`")
+    return [f"{kind}/{name}" for name in words[1:]]
+
+
+def profile_or_trigger(here: Installation, word: str) -> tuple[str, str]:
+    """Return the names of the profile and of the trigger that a word means; one of them is empty.
+
+    Without a kind it means a trigger only where no profile has that name.
+
+    Raises:
+        MissingError: there is no trigger of that name.
+    """
+    kind, _, name = word.partition("/")
+    if kind == TRIGGER and name:
+        if name not in here.catalogs.known().triggers:
+            raise MissingError(
+                f"there is no EventTrigger '{name}'; `bellhop get eventtriggers` lists them"
+            )
+        return "", name
+    profile = profile_named(word)
+    trigger = named_by_trigger(here, profile)
+    return ("", trigger) if trigger else (profile, "")
 
 
 def profile_named(word: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from bellhop.cli.completing import complete_cluster
+from bellhop.cli.kinds import singular
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
@@ -34,6 +35,26 @@ def cluster_argument(*, required: bool) -> Callable[[F], F]:
     metavar = "NAMESPACE/NAME" if required else "[NAMESPACE/NAME]"
     return click.argument(
         "key", required=required, default=None, metavar=metavar, shell_complete=complete_cluster
+    )
+
+
+def cluster_or_kind_argument(*, required: bool) -> Callable[[F], F]:
+    """Add the argument KEY, a cluster, which may be two words: `cluster` and its name."""
+
+    def one(_ctx: click.Context, _parameter: click.Parameter, words: Sequence[str]) -> str | None:
+        names = words[1:] if len(words) > 1 and singular(words[0]) == "cluster" else words
+        if len(names) > 1:
+            raise click.UsageError("name one cluster, as NAMESPACE/NAME")
+        return names[0] if names else None
+
+    metavar = "NAMESPACE/NAME" if required else "[NAMESPACE/NAME]"
+    return click.argument(
+        "key",
+        nargs=-1,
+        required=required,
+        metavar=metavar,
+        callback=one,
+        shell_complete=complete_cluster,
     )
 
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Sequence
-from itertools import takewhile
+from collections.abc import Sequence
 from typing import Any
 
 import click
-
-PROFILES = ("clusterprofile", "profile", "rolerequest")
-"""Kinds of which names are told apart by the kind before them."""
 
 _NEAR = 0.65
 """How alike a word and a command are, of 1, where the one may be meant by the other."""
@@ -47,29 +43,7 @@ class Exampled(click.Command):
 
 
 class Command(Exampled):
-    """A command with examples; its first argument may have its kind before it.
-
-    `kinds` are those of what the command names: `rollback clusterprofile web` is
-    `rollback ClusterProfile/web`, and `resync cluster prod/eu-1` is `resync prod/eu-1`.
-    """
-
-    def __init__(self, *args: Any, kinds: Collection[str] = (), **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self._kinds = kinds
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse arguments after a kind before a name has become a part of the name."""
-        return super().parse_args(ctx, self._joined(args) if self._kinds else args)
-
-    def _joined(self, args: list[str]) -> list[str]:
-        from bellhop.cli.kinds import singular
-
-        names = list(takewhile(lambda word: not word.startswith("-"), args))
-        kind = singular(names[0]) if len(names) > 1 else ""
-        if kind not in self._kinds:
-            return args
-        before = f"{kind}/" if kind in PROFILES else ""
-        return [*(f"{before}{name}" for name in names[1:]), *args[len(names) :]]
+    """A command with examples."""
 
 
 class Group(Exampled, click.Group):

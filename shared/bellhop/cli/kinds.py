@@ -161,9 +161,9 @@ def kind_named(text: str) -> KindName:
     Raises:
         InvalidError: there is no such kind; names the nearest one.
     """
-    name, _, group = text.lower().partition(".")
+    name = text.lower().partition(".")[0]
     kind = _BY_NAME.get(name)
-    if kind is None or group not in ("", kind.group):
+    if kind is None or not singular(text):
         near = difflib.get_close_matches(name, _BY_NAME, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else ""
         known = ", ".join(f"{kind.plural} ({kind.short})" for kind in NAMES)
@@ -173,10 +173,9 @@ def kind_named(text: str) -> KindName:
 
 def singular(text: str) -> str:
     """Return the singular name of a kind, or nothing if there is no such kind."""
-    try:
-        return kind_named(text).singular
-    except InvalidError:
-        return ""
+    name, _, group = text.lower().partition(".")
+    kind = _BY_NAME.get(name)
+    return kind.singular if kind and group in ("", kind.group) else ""
 
 
 def shown_name(kind: str, api_version: str, name: str) -> str:

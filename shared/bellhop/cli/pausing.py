@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import session
-from bellhop.cli.asking import profile_named
+from bellhop.cli.asking import PROFILES, TRIGGER, join_kind, profile_named
 from bellhop.cli.clusters import known
 from bellhop.cli.completing import complete_paused
 from bellhop.cli.kinds import singular
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _TRIGGER = "trigger"
 _CLUSTER = "cluster"
+_KINDS = {TRIGGER: _TRIGGER, _CLUSTER: _CLUSTER}
 
 what_argument = click.argument(
     "words",
@@ -64,11 +65,10 @@ def _tell(kind: str, place: str, done: str, *, is_new: bool) -> None:
 
 def _read(words: tuple[str, ...]) -> tuple[str, str]:
     """Read what is meant: `trigger` or `cluster` and its name, or the name of a profile alone."""
-    first, *others = words
-    if singular(first) == "eventtrigger":
-        first = _TRIGGER
-    if first in (_TRIGGER, _CLUSTER) and len(others) == 1:
-        return first, others[0]
+    first, *others = join_kind(words, PROFILES)
+    what = _KINDS.get(singular(first), first)
+    if what in (_TRIGGER, _CLUSTER) and len(others) == 1:
+        return what, others[0]
     if others or first in (_TRIGGER, _CLUSTER):
         raise click.UsageError("name one profile, or `trigger` or `cluster` and its name")
     return "", first

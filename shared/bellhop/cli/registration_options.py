@@ -49,10 +49,10 @@ class RegistrationOptions(Struct, frozen=True):
         in_cluster = self.sends and not (self.forwarder_url or self.direct or self.audit)
         return None if in_cluster and not self.print_manifests else False
 
-    def kept(self, key: str, sender: Mapping[str, str]) -> RegistrationOptions:
-        """Return options by which a registered cluster sends as it does, unless these say how.
+    def resolve_sender(self, key: str, sender: Mapping[str, str]) -> RegistrationOptions:
+        """Return options by which a registered cluster sends as it does, unless these change it.
 
-        `sender` is what its record has of that.
+        `sender` is the part of the cluster's record on how it sends.
 
         Raises:
             InvalidError: its API server sends its audit log, and no option names the folder.

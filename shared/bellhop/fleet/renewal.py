@@ -90,7 +90,7 @@ def rotate(
     if not kept.value.forwarder:
         raise MissingError(
             f"cannot rotate the token of cluster '{key}': it has no sender, and so no token;"
-            " register it without --no-forwarder to receive its events"
+            " register it with --forwarder to receive its events"
         )
     if is_audited(kept.value.forwarder) != (audit is not None):
         raise InvalidError(

@@ -132,10 +132,10 @@ class Terminal:
 def completed_in_terminal(name: str, line: str, desk: dict[str, str]) -> str:
     """Type a line and a tab; return what the shell then has on its line."""
     if name == "bash":
-        argv = [str(find_program("bash")), "--norc", "--noprofile", "-i"]
+        argv = [str(find_program("bash", "bash")), "--norc", "--noprofile", "-i"]
         setup = "source <(bellhop completion bash)"
     else:
-        argv = [str(find_program("zsh")), "-d", "-i"]
+        argv = [str(find_program("zsh", "zsh")), "-d", "-i"]
         setup = (
             "PROMPT='$ '; unsetopt prompt_cr zle_bracketed_paste; bindkey -e;"
             " autoload -Uz compinit; compinit -u -D; source <(bellhop completion zsh)"
@@ -157,7 +157,7 @@ def completed_in_fish(line: str, desk: dict[str, str]) -> str:
     """Ask fish what a tab would complete; the only candidate takes the last word's place."""
     asked = f"bellhop completion fish | source; complete -C {shlex.quote(line)}"
     done = subprocess.run(
-        [str(find_program("fish")), "--no-config", "-c", asked],
+        [str(find_program("fish", "fish")), "--no-config", "-c", asked],
         env=desk,
         cwd=Path(desk["HOME"]) / "desk",
         capture_output=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from tests.unit.cli import fleet
 Bellhop = Callable[..., Result]
 PROGRAM = Path(sys.executable).parent / "bellhop"
 PATIENCE = 30
+NOTE = re.compile(r"^'.*' is a trigger: .*\n", re.MULTILINE)
+"""Said only where the name alone has to tell that a trigger is meant."""
 
 
 @pytest.fixture(autouse=True)
@@ -217,6 +220,14 @@ def test_redeploys_in_their_words(bellhop: Bellhop, words: str) -> None:
         (f"pause clusterprofile {fleet.PROFILE}", f"pause {fleet.PROFILE}"),
         ("pause eventtrigger service-network-policy", "pause trigger service-network-policy"),
         (f"rollback profile team/{fleet.PROFILE}", f"rollback Profile/team/{fleet.PROFILE}"),
+        (f"history -o json cp {fleet.PROFILE}", f"history -o json {fleet.PROFILE}"),
+        (
+            "rollback --undo eventtrigger service-network-policy",
+            "rollback --undo service-network-policy",
+        ),
+        ("redeploy et service-network-policy", "redeploy service-network-policy"),
+        ("redeploy cl default/workload", "redeploy cluster default/workload"),
+        ("pause clusters default/workload", "pause cluster default/workload"),
         ("history rolerequest none", "history RoleRequest/none"),
         ("resync cluster default/workload --full", "resync default/workload --full"),
         ("doctor cluster default/workload", "doctor default/workload"),
@@ -237,7 +248,43 @@ def test_a_kind_may_stand_before_a_name(bellhop: Bellhop, words: str, short: str
         other.exit_code,
         other.stdout.replace(" is paused already", " paused"),
     )
-    assert one.stderr == other.stderr
+    assert one.stderr == NOTE.sub("", other.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("history profile web", "a Profile is named by `profile NAMESPACE/NAME`"),
+        ("rollback eventtrigger none", "there is no EventTrigger 'none'"),
+        ("history web other", "name one profile, as NAME"),
+        ("rotate default/a default/b", "name one cluster"),
+    ],
+)
+def test_a_kind_with_a_wrong_name_is_refused(bellhop: Bellhop, words: str, said: str) -> None:
+    """In one sentence, which says how to name it."""
+    result = bellhop(*words.split())
+
+    assert result.exit_code in {1, 2}
+    assert said in result.stderr
+
+
+def test_a_trigger_by_its_kind_is_no_profile_of_that_name(bellhop: Bellhop) -> None:
+    """Without a kind the profile is meant, with it the trigger."""
+    profile = yaml.safe_dump(
+        {
+            "apiVersion": "config.projectsveltos.io/v1beta1",
+            "kind": "ClusterProfile",
+            "metadata": {"name": "service-network-policy"},
+            "spec": {"clusterSelector": {"matchLabels": {"none": "none"}}},
+        }
+    )
+    assert bellhop("apply", "-f", "-", stdin=profile).exit_code == 0
+
+    by_kind = bellhop("history", "eventtrigger", "service-network-policy")
+    by_name = bellhop("history", "service-network-policy")
+
+    assert "trigger 'service-network-policy' has made no profile" in by_kind.stderr
+    assert "trigger" not in by_name.stderr
 
 
 def test_tries_a_change_dry(bellhop: Bellhop, here: Installation) -> None:

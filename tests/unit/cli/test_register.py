@@ -448,8 +448,9 @@ def test_registers_a_cluster_that_calls_by_itself(
     described = bellhop("describe", "cluster", KEY)
     assert "directly: its API server calls ingest itself" in described.stdout
     assert token not in described.output
-    for again in (register("--direct", *INGEST), register(*INGEST)):
+    for again in (register("--direct", *INGEST), register()):
         assert f"Cluster '{KEY}' renewed: credentials and token." in again.stdout
+        assert "its API server calls https://ingest.example:8443" in again.stdout
     changed = register("--forwarder", "--no-install", *INGEST)
     assert changed.exit_code == 0, changed.output
     assert kube.get(SECRET, NAMESPACE, NAME) is not None

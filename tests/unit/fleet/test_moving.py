@@ -134,6 +134,23 @@ def test_says_which_clusters_are_called_from_elsewhere_alone(
     }
 
 
+def test_who_sends_its_audit_log_is_left_to_be_registered_by_hand(
+    old: Place, make: Callable[..., Place]
+) -> None:
+    """Done by itself, a registration without the folder would make a forwarder of it."""
+    clusters = old.fleet.records.clusters
+    kept = clusters.get(EAST)
+    assert kept
+    audited = {"audit": "yes", "url": "https://ingest.example/clusters/fleet/east"}
+    clusters.put(replace(kept.value, forwarder=audited), expect=kept.token)
+    new = make(old)
+    new.restore(old.backup())
+
+    found = new.fleet.records.clusters.get(EAST)
+    assert found
+    assert found.value.forwarder == audited
+
+
 def test_what_was_under_way_is_done_elsewhere(old: Place, make: Callable[..., Place]) -> None:
     """Messages are not carried: whatever may have been among them is asked for again."""
     old.fleet.write("east", service("late"))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import output
-from bellhop.cli.asking import profile_named
+from bellhop.cli.asking import PROFILES, join_kind, profile_named
 from bellhop.cli.clusters import cluster_option, known
 from bellhop.cli.completing import complete_profile
-from bellhop.cli.examples import PROFILES, Command
+from bellhop.cli.examples import Command
 from bellhop.cli.options import (
     TABLE,
     applyset_options,
@@ -39,7 +39,6 @@ _NOTHING = "Nothing would change."
 @click.command(
     "diff",
     cls=Command,
-    kinds=PROFILES,
     usage=(
         "PROFILE... [--cluster [NAMESPACE/]NAME] [OPTIONS]",
         "-f FILE|DIR|- [--applyset NAME [--prune [--allow-empty]]] [OPTIONS]",
@@ -146,7 +145,7 @@ def _of_profiles(profiles: tuple[str, ...], namespace: str, cluster: str, form: 
 
     def asked() -> Iterator[Previewed | Unknown]:
         with Progress() as progress:
-            for name in dict.fromkeys(map(profile_named, profiles)):
+            for name in dict.fromkeys(map(profile_named, join_kind(profiles, PROFILES))):
                 for each in now(here, meant(here, name), key, progress.ask):
                     progress.clear()
                     yield each

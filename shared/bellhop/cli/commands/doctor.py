@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import output, session
-from bellhop.cli.clusters import cluster_argument, known
+from bellhop.cli.clusters import cluster_or_kind_argument, known
 from bellhop.cli.examples import Command
 from bellhop.cli.options import JSON, YAML, output_option, state_option
 from bellhop.cli.output import compose, styled
@@ -28,10 +28,9 @@ _WIDTH = 11
 @click.command(
     "doctor",
     cls=Command,
-    kinds=("cluster",),
     examples=("bellhop doctor", "bellhop doctor prod/eu-1 -o json"),
 )
-@cluster_argument(required=False)
+@cluster_or_kind_argument(required=False)
 @output_option
 @state_option
 def command(key: str | None, form: str) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import click
 
-from bellhop.cli.asking import named_by_trigger, profile_named
-from bellhop.cli.completing import complete_profile
-from bellhop.cli.examples import PROFILES, Command
+from bellhop.cli.asking import profile_argument, profile_or_trigger
+from bellhop.cli.examples import Command
 from bellhop.cli.options import output_option, state_option
 from bellhop.cli.output import Column, Row, present, stamp
 from bellhop.cli.session import installation
@@ -25,10 +24,9 @@ COLUMNS = (
 @click.command(
     "history",
     cls=Command,
-    kinds=(*PROFILES, "eventtrigger"),
     examples=("bellhop history kyverno", "bellhop history kyverno -o json"),
 )
-@click.argument("profile", shell_complete=complete_profile)
+@profile_argument
 @output_option
 @state_option
 def command(profile: str, form: str) -> None:
@@ -44,8 +42,8 @@ def command(profile: str, form: str) -> None:
     from bellhop.fleet.rollback import history
     from bellhop.fleet.titled import Titled, made_by, meant
 
-    here, name = installation(), profile_named(profile)
-    trigger = named_by_trigger(here, name)
+    here = installation()
+    name, trigger = profile_or_trigger(here, profile)
     titled = Titled(here)
 
     def rows() -> Iterator[Row]:

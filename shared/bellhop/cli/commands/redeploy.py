@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from bellhop.cli import session
-from bellhop.cli.asking import named_by_trigger, profile_named
+from bellhop.cli.asking import PROFILES, TRIGGER, join_kind, profile_or_trigger
 from bellhop.cli.clusters import cluster_option, known
 from bellhop.cli.completing import complete_profile
-from bellhop.cli.examples import PROFILES, Command
+from bellhop.cli.examples import Command
+from bellhop.cli.kinds import singular
 from bellhop.cli.options import state_option
 from bellhop.cli.output import count, say
 
@@ -18,7 +19,6 @@ _CLUSTER = "cluster"
 @click.command(
     "redeploy",
     cls=Command,
-    kinds=(*PROFILES, "eventtrigger"),
     usage=(
         "[PROFILE] [--cluster [NAMESPACE/]NAME] [--unchecked]",
         "cluster NAMESPACE/NAME",
@@ -64,16 +64,16 @@ def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: 
     from bellhop.fleet.redeploying import redeploy
     from bellhop.fleet.titled import Titled, meant
 
-    profile, cluster = _read(words, namespace, cluster)
+    word, cluster = _read(words, namespace, cluster)
     here = session.installation()
-    trigger = named_by_trigger(here, profile)
+    profile, trigger = profile_or_trigger(here, word) if word else ("", "")
     if unchecked and (trigger or not profile):
         raise click.UsageError("--unchecked goes with one profile")
     goes = known(here, cluster, namespace)
     with Progress() as progress:
         asked = redeploy(
             here,
-            "" if trigger else meant(here, profile),
+            meant(here, profile),
             goes,
             trigger=trigger,
             unchecked=unchecked,
@@ -95,8 +95,8 @@ def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: 
 
 def _read(words: tuple[str, ...], namespace: str, cluster: str) -> tuple[str, str]:
     """Read a profile or, in sveltosctl's words, `cluster` with its name or with options."""
-    first, *others = words or ("",)
-    in_their_words = first == _CLUSTER and (others or cluster)
+    first, *others = join_kind(words, (*PROFILES, TRIGGER)) or ("",)
+    in_their_words = singular(first) == _CLUSTER and (others or cluster)
     names = others if in_their_words else [first]
     if len(names) > 1 or (not in_their_words and others) or (names and in_their_words and cluster):
         raise click.UsageError("name one profile, or one cluster")
@@ -104,4 +104,4 @@ def _read(words: tuple[str, ...], namespace: str, cluster: str) -> tuple[str, st
         raise click.UsageError("--namespace goes with --cluster")
     if in_their_words:
         return "", (names or [cluster])[0]
-    return profile_named(first), cluster
+    return first, cluster

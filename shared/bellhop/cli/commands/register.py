@@ -245,7 +245,8 @@ def _register(
         show_manifests([*spec.manifests(done.image), *secret])
     report(done, spec, err=wishes.print_manifests)
     say_held(here.declare.held)
-    _warn_of_silence(here, wishes)
+    if spec.forwarder:
+        _warn_of_silence(here, spec.inbound)
 
 
 def _specified(
@@ -258,12 +259,16 @@ def _specified(
         InvalidError: the image is none, or the API server sends its audit log and no option says
             where its files are; nothing is changed yet.
     """
+    from bellhop.fleet.installation import Inbound
     from bellhop.fleet.registration import Registration
 
     stored = here.records.clusters.get("/".join(place))
+    sender = stored.value.forwarder if stored else {}
     if stored:
-        wishes = wishes.kept(stored.value.key, stored.value.forwarder)
+        wishes = wishes.resolve_sender(stored.value.key, sender)
     inbound = _inbound(here, wishes.ingest_url, wishes.ingest_ca)
+    if wishes.ingest_url is None and sender.get("ingest-url"):
+        inbound = Inbound(sender["ingest-url"], sender.get("ingest-ca", ""))
     if wishes.sends and not inbound.url:
         raise MissingError(
             f"cannot register cluster '{'/'.join(place)}': nobody knows yet where it is to send"
@@ -297,23 +302,27 @@ def _register_declared(
     declared = read(paths, recursive=recursive)
     here = session.installation(create=True)
 
+    sending: list[Inbound] = []
+
     def specify(
         cluster: SveltosCluster, kubeconfig: Kubeconfig, fields: Mapping[str, Any]
     ) -> Registration:
         place = cluster.namespace, cluster.metadata.name
         spec = _specified(here, place, kubeconfig, wishes)
+        sending.extend([spec.inbound] if spec.forwarder else [])
         return replace(spec, labels=cluster.labels, annotations=cluster.annotations, pauses=fields)
 
     failed = settle_all(here, declared, specify, renew=renew)
-    _warn_of_silence(here, wishes)
+    if here.inbound in sending:
+        _warn_of_silence(here, here.inbound)
     if failed:
         click.get_current_context().exit(1)
 
 
-def _warn_of_silence(here: Installation, wishes: RegistrationOptions) -> None:
-    """Warn where nothing answers at the installation's own address for events."""
+def _warn_of_silence(here: Installation, inbound: Inbound) -> None:
+    """Warn where events go to the installation's own address, and nothing answers there."""
     url = here.inbound.url
-    if wishes.sends and not wishes.ingest_url and url and not session.answers(here.inbound):
+    if url and inbound == here.inbound and not session.answers(here.inbound):
         say(
             f"warning: nothing answers at {url}; {here.worker.start}: nothing is taken in"
             " meanwhile",

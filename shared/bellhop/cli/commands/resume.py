@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bellhop.cli.examples import PROFILES, Command
+from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.pausing import mark, what_argument
 
@@ -12,7 +12,6 @@ from bellhop.cli.pausing import mark, what_argument
 @click.command(
     "resume",
     cls=Command,
-    kinds=PROFILES,
     usage=(
         "PROFILE",
         "trigger NAME",

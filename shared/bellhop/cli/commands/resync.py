@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from bellhop.cli import session
-from bellhop.cli.clusters import cluster_argument, known
+from bellhop.cli.clusters import cluster_or_kind_argument, known
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import count, say
@@ -14,10 +14,9 @@ from bellhop.cli.output import count, say
 @click.command(
     "resync",
     cls=Command,
-    kinds=("cluster",),
     examples=("bellhop resync", "bellhop resync prod/eu-1 --full"),
 )
-@cluster_argument(required=False)
+@cluster_or_kind_argument(required=False)
 @click.option("--full", is_flag=True, help="Evaluate all objects, not only those that changed.")
 @state_option
 def command(key: str | None, *, full: bool) -> None:

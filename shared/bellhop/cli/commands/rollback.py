@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import session
-from bellhop.cli.asking import named_by_trigger, profile_named
-from bellhop.cli.completing import complete_profile
-from bellhop.cli.examples import PROFILES, Command
+from bellhop.cli.asking import profile_argument, profile_or_trigger
+from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say
 from bellhop.errors import PermanentError
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 @click.command(
     "rollback",
     cls=Command,
-    kinds=(*PROFILES, "eventtrigger"),
     usage=(
         "PROFILE [--to REVISION]",
         "PROFILE --undo",
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
         "bellhop rollback kyverno --undo",
     ),
 )
-@click.argument("profile", shell_complete=complete_profile)
+@profile_argument
 @click.option(
     "--to",
     "number",
@@ -56,8 +54,8 @@ def command(profile: str, number: int | None, *, undo: bool) -> None:
 
     if undo and number:
         raise click.UsageError("say --to or --undo, not both")
-    name, here = profile_named(profile), session.installation()
-    trigger = named_by_trigger(here, name)
+    here = session.installation()
+    name, trigger = profile_or_trigger(here, profile)
     if trigger and number:
         raise click.UsageError("--to goes with one profile: each has revisions of its own")
     if not trigger:

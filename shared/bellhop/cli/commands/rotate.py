@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 
 from bellhop.cli import session
-from bellhop.cli.clusters import cluster_argument, known
+from bellhop.cli.clusters import cluster_or_kind_argument, known
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say, stamp
 
 
-@click.command("rotate", cls=Command, kinds=("cluster",), examples=("bellhop rotate prod/eu-1",))
-@cluster_argument(required=True)
+@click.command("rotate", cls=Command, examples=("bellhop rotate prod/eu-1",))
+@cluster_or_kind_argument(required=True)
 @click.option(
     "--audit",
     metavar="FOLDER",
