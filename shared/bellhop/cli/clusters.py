@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -38,24 +39,24 @@ def cluster_argument(*, required: bool) -> Callable[[F], F]:
     )
 
 
-def cluster_or_kind_argument(*, required: bool) -> Callable[[F], F]:
-    """Add the argument KEY, a cluster, which may be two words: `cluster` and its name."""
+def named_cluster(command: F) -> F:
+    """Add a cluster that may be left out: NAME, `cluster NAME` or --cluster; `key` is its name."""
 
-    def one(_ctx: click.Context, _parameter: click.Parameter, words: Sequence[str]) -> str | None:
+    @wraps(command)
+    def call(*, words: Sequence[str], namespace: str, cluster: str, **others: Any) -> Any:
         names = words[1:] if len(words) > 1 and singular(words[0]) == "cluster" else words
         if len(names) > 1:
             raise click.UsageError("name one cluster, as NAMESPACE/NAME")
-        return names[0] if names else None
+        key = None
+        if names or namespace or cluster:
+            place = one_cluster(names[0] if names else None, namespace, cluster)
+            key = "/".join(filter(None, place))
+        return command(key=key, **others)
 
-    metavar = "NAMESPACE/NAME" if required else "[NAMESPACE/NAME]"
-    return click.argument(
-        "key",
-        nargs=-1,
-        required=required,
-        metavar=metavar,
-        callback=one,
-        shell_complete=complete_cluster,
+    argument = click.argument(
+        "words", nargs=-1, metavar="[NAMESPACE/NAME]", shell_complete=complete_cluster
     )
+    return argument(cluster_option(cast("F", call)))
 
 
 def one_cluster(key: str | None, namespace: str, name: str) -> tuple[str, str]:

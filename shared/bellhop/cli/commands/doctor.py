@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import output, session
-from bellhop.cli.clusters import cluster_or_kind_argument, known
+from bellhop.cli.clusters import known, named_cluster
 from bellhop.cli.examples import Command
 from bellhop.cli.options import JSON, YAML, output_option, state_option
 from bellhop.cli.output import compose, styled
@@ -30,7 +30,7 @@ _WIDTH = 11
     cls=Command,
     examples=("bellhop doctor", "bellhop doctor prod/eu-1 -o json"),
 )
-@cluster_or_kind_argument(required=False)
+@named_cluster
 @output_option
 @state_option
 def command(key: str | None, form: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from bellhop.cli import session
-from bellhop.cli.clusters import cluster_or_kind_argument, known
+from bellhop.cli.clusters import known, named_cluster
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import count, say
@@ -16,7 +16,7 @@ from bellhop.cli.output import count, say
     cls=Command,
     examples=("bellhop resync", "bellhop resync prod/eu-1 --full"),
 )
-@cluster_or_kind_argument(required=False)
+@named_cluster
 @click.option("--full", is_flag=True, help="Evaluate all objects, not only those that changed.")
 @state_option
 def command(key: str | None, *, full: bool) -> None:

@@ -7,14 +7,19 @@ from pathlib import Path
 import click
 
 from bellhop.cli import session
-from bellhop.cli.clusters import cluster_or_kind_argument, known
+from bellhop.cli.clusters import known, named_cluster
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say, stamp
 
 
-@click.command("rotate", cls=Command, examples=("bellhop rotate prod/eu-1",))
-@cluster_or_kind_argument(required=True)
+@click.command(
+    "rotate",
+    cls=Command,
+    usage=("NAMESPACE/NAME [OPTIONS]",),
+    examples=("bellhop rotate prod/eu-1",),
+)
+@named_cluster
 @click.option(
     "--audit",
     metavar="FOLDER",
@@ -22,7 +27,7 @@ from bellhop.cli.output import say, stamp
     help="Folder for the files of an API server that sends its audit log; it has to restart.",
 )
 @state_option
-def command(key: str, audit: Path | None) -> None:
+def command(key: str | None, audit: Path | None) -> None:
     """Give the sender of a cluster a new token, without interruption.
 
     The new token is valid before the sender has it, and the old one for five minutes after that;
@@ -30,6 +35,8 @@ def command(key: str, audit: Path | None) -> None:
     forwarder, the certificate and the path that the webhook calls are renewed, too. Neither token
     is shown. Regular rotation is not needed: rotate a token that may have leaked.
     """
+    if key is None:
+        raise click.UsageError("name one cluster, as NAMESPACE/NAME or with --namespace, --cluster")
     from bellhop.fleet.renewal import rotate
 
     here = session.installation()
