@@ -193,6 +193,7 @@ def test_reads_the_same(houses: list[House], line: str) -> None:
         assert one.exit_code == other.exit_code
 
 
+@pytest.mark.timeout(300)
 def test_changes_the_same(tmp_path: Path, built: Built) -> None:
     """What is said of each change, and what there is after it, is that of the embedded mode.
 

@@ -1003,11 +1003,21 @@ def again(text: str) -> Turns:
     Raises:
         LookupError: it is no such note.
     """
-    found = re.search(r"'(?P<name>[^']+)' with the moves '(?P<moves>[^']*)'", text)
+    overlap, moves = read_note(text)
+    return play(overlap, Told(moves))
+
+
+def read_note(text: str) -> tuple[Overlap, Moves]:
+    """Return which history a failure's note tells of, and its moves.
+
+    Raises:
+        LookupError: it is no such note.
+    """
+    found = re.search(r"'(?P<name>.+)' with the moves '(?P<moves>[^']*)'", text)
     if not found:
         raise LookupError(f"cannot find what was played in {text!r}")
     overlap = next(each for each in OVERLAPS if each.name == found["name"])
-    return play(overlap, Told(read(found["moves"])))
+    return overlap, read(found["moves"])
 
 
 def pairs(overlap: Overlap, sort: str, steps: int, count: int, draw: Random) -> Iterator[Moves]:

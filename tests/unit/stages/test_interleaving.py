@@ -12,7 +12,7 @@ import pytest
 from bellhop.fleet import held
 from tests.fakes.declared import EACH, EACH_TEXT, WATCHED
 from tests.fakes.known import played
-from tests.fakes.overlaps import OVERLAPS, SORTS, Overlap, again, play
+from tests.fakes.overlaps import OVERLAPS, SORTS, Overlap, again, play, read_note
 from tests.fakes.turns import Drawn, Told, read, spelled
 from tests.fakes.world import World
 
@@ -42,6 +42,12 @@ def test_tells_how_to_play_again_what_failed() -> None:
         play(failing, Told({2: "u"}))
 
     assert caught.value.__notes__ == [f"played: '{overlap.name}' with the moves '2:u'"]
+
+
+def test_every_history_is_found_by_its_note() -> None:
+    """Also one with an apostrophe in its name."""
+    for each in OVERLAPS:
+        assert read_note(f"played: '{each.name}' with the moves '6:b+ 9:u'")[0] is each
 
 
 def test_plays_again_what_was_told() -> None:
