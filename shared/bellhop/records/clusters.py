@@ -121,6 +121,22 @@ class Healths:
         """
         return self._payloads.put("health", cluster, encode(health), None, expect=expect)
 
+    def doubt(self, cluster: str, sources: Collection[str] | None) -> None:
+        """Note that the next resync evaluates sources again, or all of them for None.
+
+        Matches of theirs are about to end. A source that leaves and comes back as it was would be
+        taken for evaluated otherwise, and its objects would stay without their matches.
+
+        Raises:
+            StaleError: another writer was quicker.
+        """
+        kept = self.get(cluster)
+        old = kept.value.judgement
+        names = {each for each in old if sources is None or each.partition(" ")[0] in sources}
+        judgement = {**old, **dict.fromkeys(names, "")}
+        if judgement != old:
+            self.put(cluster, replace(kept.value, judgement=judgement), expect=kept.token)
+
     def delete(self, cluster: str) -> bool:
         """Forget how a cluster was; say whether it was known."""
         return self._payloads.delete("health", cluster)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -144,9 +145,19 @@ class Evaluate:
         """Delete what was written for sources that turned out to be in force no more."""
         key = ObjectKey.parse(message.object)
         there = {each.name for each in catalog.sources_of(message.cluster, key)}
-        for source in written - there:
+        gone = written - there
+        if gone:
+            self._doubt(message.cluster, gone)
+        for source in gone:
             self._records.matches.delete(message.cluster, source, key)
         written &= there
+
+    def _doubt(self, cluster: str, sources: set[str]) -> None:
+        """Have the next resync evaluate sources again, should they come back as they were."""
+        for _ in range(_RETRIES):
+            with suppress(StaleError):
+                self._records.health.doubt(cluster, sources)
+                return
 
     def _stands(self, catalog: Catalog, seen: Kept[Observation]) -> bool:
         """Say whether what was judged is still what is there.

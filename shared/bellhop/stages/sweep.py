@@ -540,23 +540,13 @@ class Sweep:
         return True
 
     def _doubt(self, cluster: str, touched: set[str] | None) -> None:
-        """Note, before matches end, that sources are judged no more: some, or all that were.
-
-        Else whoever dies here, and a source that is written then as it was before, would leave
-        objects without their matches.
+        """Note, before matches end, that sources are to be evaluated again: some, or all.
 
         Raises:
             OvertakenError: another worker has ended a walk meanwhile.
         """
-        kept = self._records.health.get(cluster)
-        old = kept.value.judgement
-        names = {each for each in old if touched is None or each.partition(" ")[0] in touched}
-        judgement = {**old, **dict.fromkeys(names, "")}
-        if judgement == old:
-            return
-        doubted = replace(kept.value, judgement=judgement)
         try:
-            self._records.health.put(cluster, doubted, expect=kept.token)
+            self._records.health.doubt(cluster, touched)
         except StaleError as error:
             raise OvertakenError(cluster) from error
 

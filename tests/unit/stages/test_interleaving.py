@@ -80,6 +80,15 @@ def test_plays_again_what_was_told() -> None:
             "28:!",
             id="who dies half-way through striking out what was read leaves it for noted",
         ),
+    ]
+    # Which part of the catalog's number is read is drawn: most draws ended wrong.
+    + [
+        pytest.param(
+            "a cluster's health is asked for no more, and again, while a resource is judged",
+            "6:b+ 10:a+ 17:u 32:a 33:u+ 34:a+",
+            id=f"a source that comes back as it was is evaluated again, {number}",
+        )
+        for number in range(4)
     ],
 )
 def test_ends_well_where_it_once_did_not(name: str, moves: str) -> None:
