@@ -247,7 +247,7 @@ def most_kept() -> int:
 
 @pytest.mark.parametrize(("text", "kinds"), SPENT.values(), ids=SPENT.keys())
 def test_stops_what_takes_too_much(text: str, kinds: str) -> None:
-    """Neither memory nor time is spent here; what is too much anywhere is told by its limit.
+    """Neither memory nor time is spent here, and the error names the limit that was met.
 
     Here it takes some hundredths of a second; without limits most of these take minutes.
     """
