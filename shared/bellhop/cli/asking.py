@@ -96,6 +96,7 @@ def _one_profile(_ctx: click.Context, _parameter: click.Parameter, words: Sequen
     found = join_kind(words, (*PROFILES, TRIGGER))
     if len(found) != 1:
         raise click.UsageError("name one profile, as NAME, NAMESPACE/NAME or KIND NAME")
+    profile_named(found[0])
     return found[0]
 
 

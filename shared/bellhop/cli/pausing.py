@@ -34,12 +34,12 @@ def mark(words: tuple[str, ...], done: str, value: str | None) -> None:
     from bellhop.fleet.pausing import mark, pausable
     from bellhop.fleet.titled import meant, trigger_meant
 
-    here = session.installation()
     what, name = _read(words)
+    trigger, profile = (name, "") if what else ("", profile_named(name))
+    here = session.installation()
     if what == _CLUSTER:
         _mark_cluster(here, name, done, paused=value is not None)
         return
-    trigger, profile = (name, "") if what else ("", profile_named(name))
     if profile and trigger_meant(here, profile):
         say(f"'{profile}' is a trigger: all that it made is meant.", err=True)
         trigger, profile = profile, ""

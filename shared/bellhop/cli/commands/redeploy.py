@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from bellhop.cli import session
-from bellhop.cli.asking import PROFILES, TRIGGER, join_kind, profile_or_trigger
+from bellhop.cli.asking import PROFILES, TRIGGER, join_kind, profile_named, profile_or_trigger
 from bellhop.cli.clusters import cluster_option, known
 from bellhop.cli.completing import complete_profile
 from bellhop.cli.examples import Command
@@ -104,4 +104,5 @@ def _read(words: tuple[str, ...], namespace: str, cluster: str) -> tuple[str, st
         raise click.UsageError("--namespace goes with --cluster")
     if in_their_words:
         return "", (names or [cluster])[0]
+    profile_named(first)
     return first, cluster
