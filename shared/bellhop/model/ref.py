@@ -55,6 +55,10 @@ class ObjectReference(Model):
     field_path: str = ""
 
 
+_VIEWS = frozenset({"ClassifierReport", "EventReport", "HealthCheckReport", "HeldReport"})
+"""Reports of Sveltos and Bellhop: no cluster stores them for Bellhop."""
+
+
 class TemplateResourceRef(Model):
     """An object that templates may read, and the identifier they read it by."""
 
@@ -71,10 +75,10 @@ class TemplateResourceRef(Model):
                 raise mistake(f"resource.{camel(field)} is missing")
         if not self.api_version:
             raise mistake("resource.apiVersion is missing")
-        if self.resource.kind == "EventReport":
+        if self.resource.kind in _VIEWS:
             raise mistake(
-                "resource.kind EventReport is a view, which templates cannot read; write an"
-                " EventTrigger, whose templates are given what matched"
+                f"resource.kind {self.resource.kind} is a view, which templates cannot read; what"
+                " matches an EventSource is given to the templates of an EventTrigger"
             )
         return self
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from bellhop.embedded.signals import wait_for
 from bellhop.embedded.state_files import StateFiles
 from bellhop.errors import MissingError
 
@@ -66,20 +69,47 @@ def test_a_state_that_is_gone_is_refused(state: Path, end: Callable[[Path], None
 
 
 def test_serve_ends_with_an_error_once_its_state_is_deleted(tmp_path: Path) -> None:
-    """It goes on for half a second at most, and another `serve` can begin under the same path."""
+    """One that begins under the same path goes on alone: they have no file in common."""
     state = tmp_path / "state"
+    with serving(state) as first:
+        shutil.rmtree(state)
+        with serving(state) as second:
+            _, errors = first.communicate(timeout=60)
+            assert first.returncode not in (0, None)
+            assert f"cannot go on serving from '{state}'" in errors
+            assert "Traceback" not in errors
+
+            second.terminate()
+            assert second.communicate(timeout=60)[1] == ""
+            assert second.returncode == 0
+
+
+@contextmanager
+def serving(state: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run `serve` until it is up, and end it in the end."""
     command = [sys.executable, "-m", "bellhop.cli.main", "serve", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(
         [*command, "--state", str(state)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    ) as serve:
-        assert serve.stdout
-        assert any("Bellhop serves" in line for line in serve.stdout)
-        shutil.rmtree(state)
-        _, errors = serve.communicate(timeout=60)
+    ) as process:
+        try:
+            assert process.stdout
+            assert any("Bellhop serves" in line for line in process.stdout)
+            yield process
+        finally:
+            process.kill()
 
-    assert serve.returncode not in (0, None)
-    assert f"cannot go on serving from '{state}'" in errors
-    assert "Traceback" not in errors
+
+def test_a_state_that_is_deleted_is_noticed_within_a_tick() -> None:
+    """The check is called whenever `serve` looks whether it is to stop."""
+    called: list[int] = []
+
+    def check() -> None:
+        called.append(1)
+        raise MissingError("gone")
+
+    with pytest.raises(MissingError):
+        wait_for(threading.Event(), check)
+    assert called == [1]

@@ -17,6 +17,7 @@ from bellhop.records.timers import SKEW
 from bellhop.stages.lease import UNKNOWN, Leases
 from tests.fakes.clock import FakeClock
 from tests.fakes.fleet import SERVICE, Fleet, cloud_event
+from tests.unit.stages.test_cloud_events import CONFIG, EACH, SOURCE
 from tests.unit.stages.test_guard import GUARDED, began, drop, later, names, policies
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
@@ -163,6 +164,28 @@ def test_an_event_outlasts_a_clock_that_is_ahead_for_a_moment(
     doubted(fleet, 60 * DAY)
     assert fleet.records.pulses.doubts(clock.now() + DAY - SECOND)
     assert not fleet.records.pulses.doubts(clock.now() + DAY)
+
+
+def test_a_redelivery_brings_nothing_back_after_a_clock_that_was_ahead(
+    fleet: Fleet, clock: FakeClock
+) -> None:
+    """What a later event withdrew stays away, though all that expires would have by then."""
+    kube = fleet.register("east", env="production")
+    fleet.apply(SOURCE, EACH)
+    built, removed = cloud_event("web"), cloud_event("web", "removed")
+    seen = []
+    for event in (built, removed):
+        fleet.tell("east", event)
+        fleet.pump()
+        seen.append(len(kube.objects(CONFIG)))
+    with clock.behind(-60 * DAY):
+        fleet.pump()
+        fleet.store._store.sweep_expired()
+    clock.advance(60 * SECOND)
+    fleet.tell("east", built)
+    fleet.pump()
+
+    assert [*seen, len(kube.objects(CONFIG))] == [1, 0, 0]
 
 
 def test_a_blob_outlasts_a_clock_that_is_ahead_for_a_moment(fleet: Fleet, clock: FakeClock) -> None:

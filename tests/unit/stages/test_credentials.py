@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.errors import DeniedError, UnauthorizedError
 from bellhop.fleet import overview
@@ -12,6 +13,7 @@ from bellhop.fleet.failures import failures
 from bellhop.messages import Confirm
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.fleet import SERVICE, Fleet, service
+from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
 
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
@@ -136,3 +138,23 @@ def test_the_end_of_credentials_is_told_a_week_before(fleet: Fleet) -> None:
     assert f"the stored credentials end at {ends:%Y-%m-%d %H:%M} UTC" in soon.sentence
     assert "the stored credentials ended at" in late.sentence
     assert "`bellhop register cluster fleet/east --kubeconfig FILE`" in soon.sentence
+
+
+def test_refused_credentials_are_no_silence(fleet: Fleet) -> None:
+    """Also where the forwarder is not heard of: without access nobody can look why."""
+    kube = fleet.register("east", env="production")
+    kept = value_of(fleet.records.clusters.get("fleet/east"))
+    forwarder = {"url": "https://127.0.0.1:1", "ca": "PEM", "path": "/ring/x"}
+    fleet.declare.register(replace(kept, forwarder=forwarder))
+    fleet.apply_example("network-policy")
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=6))
+    fleet.pump()
+    unheard = overview.health(fleet.installation(), "fleet/east").state
+
+    kube.fail_with(UnauthorizedError("the credentials are not accepted"))
+    fleet.clock.advance(timedelta(minutes=6))
+    fleet.pump()
+
+    refused = overview.health(fleet.installation(), "fleet/east").state
+    assert (unheard, refused) == ("Silent", "Unauthorized")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -96,6 +97,26 @@ def test_a_ref_that_a_cluster_names_is_rendered_for_each(fleet: Fleet) -> None:
     fleet.apply(by_cluster("{{ .Cluster.metadata.annotations.in }}"), zone("b", "mine"))
     fleet.pump()
     assert (names(east), names(west)) == ({"for-b"}, {"changed"})
+
+
+@pytest.mark.parametrize(
+    ("template", "name"),
+    [
+        ("{{ .Cluster.kind | lower }}", "sveltoscluster"),
+        ("{{ .Cluster.metadata.namespace }}", "fleet"),
+        ("{{ .Cluster.spec.data.ring }}", "first"),
+        ('{{ .Cluster.status.version | replace "." "-" }}', "v1-20-2"),
+    ],
+)
+def test_a_ref_reads_every_field_of_a_cluster(fleet: Fleet, template: str, name: str) -> None:
+    """Not only its labels."""
+    east = fleet.register("east", env="production")
+    fleet.declare.annotate("fleet/east", {}, {"ring": "first"})
+    ref = f"{{kind: ConfigMap, namespace: zones, name: {json.dumps(template)}}}"
+    fleet.apply(profile().replace(REF, ref), zone(name))
+    fleet.pump()
+
+    assert names(east) == {f"for-{name}"}
 
 
 def test_a_ref_without_a_namespace_that_a_cluster_names_lies_in_its_own(fleet: Fleet) -> None:

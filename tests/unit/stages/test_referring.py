@@ -200,10 +200,11 @@ def test_what_is_not_there_yet_is_told_before_an_event_comes(fleet: Fleet) -> No
     ]
 
 
-def test_a_report_is_refused_with_what_to_write_instead(fleet: Fleet) -> None:
-    """EventReports are views that `bellhop get` shows: a template would wait for one for ever."""
-    with pytest.raises(InvalidDocuments, match="is a view, which templates cannot read; write an"):
-        fleet.apply(profile(more=reading("EventReport", version="lib.projectsveltos.io/v1beta1")))
+@pytest.mark.parametrize("kind", ["ClassifierReport", "EventReport", "HealthCheckReport"])
+def test_a_report_is_refused_with_what_to_write_instead(fleet: Fleet, kind: str) -> None:
+    """Reports are views that `bellhop get` shows: a template would wait for one for ever."""
+    with pytest.raises(InvalidDocuments, match=f"{kind} is a view, which templates cannot read"):
+        fleet.apply(profile(more=reading(kind, version="lib.projectsveltos.io/v1beta1")))
 
 
 # Secrets ------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from bellhop.errors import MissingError
 from bellhop.messages import Instantiate, Resolve, Sweep
 from bellhop.model.gvk import GVK
+from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.removal import HeldRemoval
 from bellhop.settings import Settings
 from tests.fakes import rig
@@ -380,10 +381,21 @@ def test_more_is_held_with_what_is_held(fleet: Fleet) -> None:
     assert "ClusterProfile own was deleted" in first.cause
 
 
-def test_says_beforehand_what_would_be_held(fleet: Fleet) -> None:
+@pytest.mark.parametrize(
+    ("applied", "deleted"),
+    [
+        pytest.param(TYPO, [], id="a source selector"),
+        pytest.param(trigger(more=ELSEWHERE % "prodution"), [], id="a destination selector"),
+        pytest.param("", [("EventTrigger", "", "made")], id="a trigger"),
+        pytest.param("", [("EventSource", "", "watched")], id="an EventSource"),
+    ],
+)
+def test_says_beforehand_what_would_be_held(
+    fleet: Fleet, applied: str, deleted: list[tuple[str, str, str]]
+) -> None:
     """Nothing is stored by who asks what a change would do."""
     one_cluster(fleet)
-    (found,) = fleet.declare.foresee([], [("EventTrigger", "", "made")])
+    (found,) = fleet.declare.foresee(parse_all(read_documents(applied, source="typo")), deleted)
 
     assert (found.rule, found.addons, found.change) == (("made", ""), 10, "")
     assert held(fleet) == []
