@@ -10,13 +10,18 @@ import shutil
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import coverage
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from bellhop import logs
 from bellhop.adapters.gcp.services import EMULATORS
-from tests import live, live_google
+from tests import live, live_google, sharing
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
 
 pytest_plugins = [
     "tests.kube_fixtures",
@@ -106,7 +111,8 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the other part, and begin with what is long: last, one worker waits for the other.
 
-    The many short files of `unit` come last as they are, and end together.
+    What needs a cluster is one long part of `make test`. The many short files of `unit` come last
+    as they are, and end together.
     """
     part = config.getoption("--part")
     if part:
@@ -114,8 +120,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=other)
         left_out = set(map(id, other))
         items[:] = [item for item in items if id(item) not in left_out]
+    if part == "test":
+        sharing.require_listed(items)
+        items.sort(key=lambda item: not sharing.needs_cluster(item.nodeid))
     ranks = {name: rank for rank, name in enumerate(_LONG)}
     items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(_LONG)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
+    """Give a worker whole files, or all files of `make test` that need a cluster."""
+    kind = sharing.Sharing if config.getoption("--part") == "test" else LoadFileScheduling
+    return kind(config, log)
 
 
 def pytest_collection_finish() -> None:
