@@ -343,6 +343,7 @@ def test_another_host_name_is_unreachable(kubeconfig: Kubeconfig) -> None:
         client.version()
 
 
+@pytest.mark.rest
 def test_a_stopped_server_is_unreachable_quickly_and_comes_back(
     kube: KubeClient, source_cluster: Cluster
 ) -> None:
@@ -365,6 +366,7 @@ def test_a_stopped_server_is_unreachable_quickly_and_comes_back(
     assert manifest["data"] == {"key": "1"}
 
 
+@pytest.mark.rest
 def test_a_starting_server_never_says_that_a_kind_is_missing(
     kube: KubeClient, kubeconfig: Kubeconfig, source_cluster: Cluster
 ) -> None:

@@ -94,16 +94,22 @@ def put_back(flow: Flow, change: dict[str, Any]) -> bool:
     "change",
     [
         pytest.param({"data": {"sky": "grey"}}, id="a value"),
-        pytest.param({"data": {"sky": None}}, id="a value that is gone"),
-        pytest.param({"metadata": {"labels": {"tint": None}}}, id="a label that is gone"),
+        pytest.param({"data": {"sky": None}}, id="a value that is gone", marks=pytest.mark.rest),
+        pytest.param(
+            {"metadata": {"labels": {"tint": None}}},
+            id="a label that is gone",
+            marks=pytest.mark.rest,
+        ),
         pytest.param({"metadata": {"annotations": {"shade": "pale"}}}, id="an annotation"),
         pytest.param(
             {"metadata": {"labels": {"projectsveltos.io/reason": None, "tint": "light"}}},
             id="the label by which it rings",
+            marks=pytest.mark.rest,
         ),
         pytest.param(
             {"data": {"sky": "grey"}, "metadata": {"managedFields": [{}]}},
             id="a value, and what tells whose it was",
+            marks=pytest.mark.rest,
         ),
     ],
 )

@@ -168,7 +168,9 @@ def completed_in_fish(line: str, desk: dict[str, str]) -> str:
     return " ".join([*line.split(" ")[:-1], found])
 
 
-@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    "name", ["bash", *(pytest.param(name, marks=pytest.mark.rest) for name in ("zsh", "fish"))]
+)
 @pytest.mark.parametrize(("line", "whole"), LINES)
 def test_a_tab_completes(desk: dict[str, str], name: str, line: str, whole: str) -> None:
     """Commands, kinds, names, contexts, files, and what may be explained."""
