@@ -100,7 +100,11 @@ def put_back(flow: Flow, change: dict[str, Any]) -> bool:
             id="a label that is gone",
             marks=pytest.mark.rest,
         ),
-        pytest.param({"metadata": {"annotations": {"shade": "pale"}}}, id="an annotation"),
+        pytest.param(
+            {"metadata": {"annotations": {"shade": "pale"}}},
+            id="an annotation",
+            marks=pytest.mark.rest,
+        ),
         pytest.param(
             {"metadata": {"labels": {"projectsveltos.io/reason": None, "tint": "light"}}},
             id="the label by which it rings",

@@ -696,7 +696,8 @@ def test_what_had_begun_is_deployed_again(
     assert set(data(east)) == {"web-config"}
 
 
-@pytest.mark.parametrize("offset", [0, *(pytest.param(n, marks=pytest.mark.rest) for n in (1, 2))])
+@pytest.mark.rest
+@pytest.mark.parametrize("offset", range(3))
 def test_death_at_any_step_leaves_what_is_wanted(tmp_path: Path, offset: int) -> None:
     """Whoever dies while a release comes, changes or goes, the next worker ends it.
 
