@@ -77,8 +77,8 @@ class TemplateResourceRef(Model):
             raise mistake("resource.apiVersion is missing")
         if self.resource.kind in _VIEWS:
             raise mistake(
-                f"resource.kind {self.resource.kind} is a view, which templates cannot read; what"
-                " matches an EventSource is given to the templates of an EventTrigger"
+                f"resource.kind {self.resource.kind} is a view, which templates cannot read; the"
+                " templates of an EventTrigger read matches as .Resource or .Resources"
             )
         return self
 

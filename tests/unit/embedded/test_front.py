@@ -95,7 +95,7 @@ def test_who_asks_before_it_sends_is_allowed(fleet: Fleet) -> None:
     [("/clusters/fleet/east", 405), (PATH, 405), ("/healthz", 200), ("/elsewhere", 404)],
 )
 def test_a_head_is_refused_where_a_get_would_be(fleet: Fleet, path: str, code: int) -> None:
-    """Whoever looks whether an address is alive gets an answer, not a failure."""
+    """A client that probes an address gets an answer, not a failure."""
     asked = {**environ(path, {"authorization": "Bearer east"}), "REQUEST_METHOD": "HEAD"}
     front = Front(fleet.ingest)
     found = front.admit(asked)

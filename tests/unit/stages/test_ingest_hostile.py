@@ -150,7 +150,7 @@ def test_answers_each_body_with_any_one_value_odd(watching: Fleet, body: Any, od
 
 @pytest.mark.parametrize("metadata", ["x", 5, [1], True])
 def test_refuses_a_review_whose_metadata_is_no_mapping(watching: Fleet, metadata: Any) -> None:
-    """An API server sends no such review; whoever does is told."""
+    """An API server sends no such review; any other sender gets an error."""
     reply = watching.post("east", put(REVIEW, ("request", "object", "metadata"), metadata))
 
     assert reply.status == 400, reply
