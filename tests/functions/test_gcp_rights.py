@@ -215,10 +215,13 @@ def copies_an_object(guarded: Guarded) -> None:
         guarded.changes()
 
     guarded.until("evaluate", "storage.objects.create", rules_change)
-    resync = Sweep(SOURCE, full=True)
-    guarded.until(
-        "sweep", "storage.objects.get", lambda: flow.owner.here.publisher.publish([resync])
-    )
+
+    def rules_change_before_a_resync() -> None:
+        records.catalog.change("declared")
+        flow.owner.here.publisher.publish([Sweep(SOURCE, full=True)])
+
+    for permission in ("create", "get"):
+        guarded.until("sweep", f"storage.objects.{permission}", rules_change_before_a_resync)
     guarded.until("ingest", "storage.objects.get", lambda: knows_many_kinds(guarded))
     flow.remove(BIG)
     flow.settle(lambda: flow.source.get(COPY) is None)
