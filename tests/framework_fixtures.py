@@ -1,4 +1,4 @@
-"""Sources of Google's functions, laid out once in a session, and what they require."""
+"""Sources of Google's functions, laid out once in a run, and what they require."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import pytest
 from infra.lab.frameworks import install
 from infra.package.build import STAGES
 from infra.package.sources import lay_out
+from tests.once import make_once
 
 
 @pytest.fixture(scope="session")
 def google_sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the sources of all stages, as `make package` lays them out."""
-    folder = tmp_path_factory.mktemp("sources")
-    lay_out(folder)
-    return folder
+    return make_once(tmp_path_factory, "sources", lay_out)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from infra.package.build import STAGES, build
 from infra.package.interpreter import find_interpreter, machine_architecture
 from infra.package.programs import ARCHITECTURE
 from tests.missing import missing, required
+from tests.once import make_once
 
 
 @pytest.fixture(scope="session")
@@ -25,9 +27,12 @@ def interpreter() -> Path:
 def built(interpreter: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:  # noqa: ARG001
     """The zips for the architecture of this machine, by their names without the build ID.
 
-    The first test that wants them waits until they are built, and what is in them is compiled.
+    The first test of a run that wants them waits until they are built, and what is in them is
+    compiled.
     """
-    return build(tmp_path_factory.mktemp("packages"), architectures=[machine_architecture()])
+    here = [machine_architecture()]
+    folder = make_once(tmp_path_factory, "packages", partial(build, architectures=here))
+    return {each.name.rpartition("-")[0]: each for each in folder.glob("*.zip")}
 
 
 @pytest.fixture(scope="session")

@@ -101,9 +101,9 @@ class Etcd:
                 "--listen-peer-urls=http://127.0.0.1:0",
                 # A lab is thrown away: sparing the disk is worth more than surviving a crash.
                 "--unsafe-no-fsync",
-                # Alone it need not wait for others to vote.
-                "--heartbeat-interval=10",
-                "--election-timeout=100",
+                # Alone it need not wait for others to vote; each beat costs, also where it is idle.
+                "--heartbeat-interval=100",
+                "--election-timeout=500",
                 # A reset is one transaction over as many keys as a test has made.
                 "--max-txn-ops=100000",
                 f"--max-request-bytes={64 * 2**20}",

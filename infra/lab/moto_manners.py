@@ -110,7 +110,8 @@ def _deliver_nothing_by_itself() -> None:
     def create(self: Any, spec: dict[str, Any]) -> Any:
         mapping = make(self, spec)
         mapping.function_arn = spec["FunctionName"]
-        for queue in queues.sqs_backends[self.account_id][self.region_name].queues.values():
+        # A copy: Terraform makes queues meanwhile, and asks again for a mapping that failed.
+        for queue in list(queues.sqs_backends[self.account_id][self.region_name].queues.values()):
             queue.lambda_event_source_mappings.clear()
         return mapping
 
