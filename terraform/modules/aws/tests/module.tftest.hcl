@@ -41,10 +41,6 @@ run "needs_packages_alone" {
     condition     = keys(aws_cloudwatch_metric_alarm.this) == ["dead-letters", "errors", "ingest-errors", "misses", "oldest-message", "oldest-pending", "silent", "throttles"] && length(aws_cloudwatch_dashboard.this) == 1
     error_message = "There are alarms and a dashboard."
   }
-}
-
-run "alarms_when_nobody_invokes_the_schedule" {
-  command = plan
 
   assert {
     condition     = [for name, each in aws_cloudwatch_metric_alarm.this : name if each.treat_missing_data == "breaching"] == ["silent"]
@@ -60,15 +56,36 @@ run "alarms_when_nobody_invokes_the_schedule" {
     condition     = [for each in aws_cloudwatch_metric_alarm.this["silent"].metric_query : one(each.metric).dimensions.FunctionName if length(each.metric) > 0] == ["bellhop-schedule"]
     error_message = "It is the schedule that must be invoked."
   }
-}
-
-run "reads_as_many_metrics_as_are_counted" {
-  command = plan
 
   # What the alarms cost: tests/benchmarks/clouds/module.py counts these from the text.
   assert {
     condition     = sum([for each in local.alarms : length(each.of)]) == 2 * length(aws_sqs_queue.inbox) + 2 * length(aws_lambda_function.stage) + 4
     error_message = "Queues and functions are each read by two alarms, and four alarms read one metric."
+  }
+
+  assert {
+    condition     = alltrue([for each in aws_lambda_function.stage : length(each.snap_start) == 0]) && length(aws_iam_role_policy.tracing) == 0
+    error_message = "Both cost, and are off."
+  }
+
+  assert {
+    condition     = length(aws_lambda_layer_version.this) == 0 && alltrue([for each in aws_lambda_function.stage : length(coalesce(each.layers, [])) == 0])
+    error_message = "Who writes no rules has no layer."
+  }
+
+  assert {
+    condition     = keys(aws_sqs_queue.inbox) == ["deploy", "evaluate", "sweep"] && keys(aws_sqs_queue.dead) == keys(aws_sqs_queue.inbox) && keys(aws_lambda_event_source_mapping.inbox) == keys(aws_sqs_queue.inbox)
+    error_message = "Without charts there is no queue for them."
+  }
+
+  assert {
+    condition     = local.rights.deploy.publishes == ["apply", "deploy", "evaluate", "review", "sweep"]
+    error_message = "Deploy hands nothing over."
+  }
+
+  assert {
+    condition     = length(aws_sqs_queue.events) + length(aws_sqs_queue.events_dead) + length(aws_sqs_queue_policy.events) + length(aws_lambda_event_source_mapping.events) + length(aws_cloudwatch_event_rule.this) == 0
+    error_message = "Who names no rules has neither a queue nor a mapping."
   }
 }
 
@@ -118,15 +135,6 @@ run "logs_no_requests_if_not_wanted" {
   }
 }
 
-run "traces_and_snapshots_nothing_unless_asked" {
-  command = plan
-
-  assert {
-    condition     = alltrue([for each in aws_lambda_function.stage : length(each.snap_start) == 0]) && length(aws_iam_role_policy.tracing) == 0
-    error_message = "Both cost, and are off."
-  }
-}
-
 run "traces_all_and_snapshots_some" {
   command = plan
 
@@ -143,15 +151,6 @@ run "traces_all_and_snapshots_some" {
   assert {
     condition     = { for stage, each in aws_lambda_function.stage : stage => one(each.snap_start).apply_on if length(each.snap_start) > 0 } == { deploy = "PublishedVersions", ingest = "PublishedVersions" }
     error_message = "Published versions, which aliases name, have a snapshot."
-  }
-}
-
-run "refuses_a_snapshot_of_a_stage_that_is_not_there" {
-  command         = plan
-  expect_failures = [var.snap_start]
-
-  variables {
-    snap_start = ["charts"]
   }
 }
 
@@ -182,25 +181,6 @@ run "takes_packages_from_a_bucket" {
   }
 }
 
-run "refuses_two_places_of_packages" {
-  command = plan
-
-  variables {
-    package_bucket = "releases"
-  }
-
-  expect_failures = [var.packages]
-}
-
-run "has_no_layer_unless_asked" {
-  command = plan
-
-  assert {
-    condition     = length(aws_lambda_layer_version.this) == 0 && alltrue([for each in aws_lambda_function.stage : length(coalesce(each.layers, [])) == 0])
-    error_message = "Who writes no rules has no layer."
-  }
-}
-
 run "brings_cel_to_who_judges" {
   command = plan
 
@@ -223,20 +203,6 @@ run "brings_cel_to_who_judges" {
   assert {
     condition     = [for stage, each in aws_lambda_function.stage : stage if length(coalesce(each.layers, [])) > 0] == ["deploy", "evaluate"]
     error_message = "Only deploy and evaluate judge."
-  }
-}
-
-run "has_no_queue_for_charts_unless_asked" {
-  command = plan
-
-  assert {
-    condition     = keys(aws_sqs_queue.inbox) == ["deploy", "evaluate", "sweep"] && keys(aws_sqs_queue.dead) == keys(aws_sqs_queue.inbox) && keys(aws_lambda_event_source_mapping.inbox) == keys(aws_sqs_queue.inbox)
-    error_message = "Without charts there is no queue for them."
-  }
-
-  assert {
-    condition     = local.rights.deploy.publishes == ["apply", "deploy", "evaluate", "review", "sweep"]
-    error_message = "Deploy hands nothing over."
   }
 }
 
@@ -297,15 +263,6 @@ run "deploys_charts_by_a_function_of_their_own" {
   }
 }
 
-run "refuses_sizes_of_a_function_that_is_not_there" {
-  command         = plan
-  expect_failures = [var.functions]
-
-  variables {
-    functions = { charts = { memory = 2048 } }
-  }
-}
-
 run "leaves_instances_to_ingest_in_a_new_account" {
   command = plan
 
@@ -351,25 +308,6 @@ run "gives_what_takes_long_a_queue_of_its_own" {
   assert {
     condition     = local.receives == { apply = 840, deploy = 840, evaluate = 1000, review = 1000, sweep = 336 }
     error_message = "A message that nobody reports on is dead-lettered before it expires."
-  }
-}
-
-run "refuses_fewer_instances_than_queues_feed" {
-  command         = plan
-  expect_failures = [var.functions]
-
-  variables {
-    concurrency = 1000
-    functions   = { deploy = { concurrency = 3 } }
-  }
-}
-
-run "refuses_a_concurrency_that_no_account_has" {
-  command         = plan
-  expect_failures = [var.concurrency]
-
-  variables {
-    concurrency = 9
   }
 }
 
@@ -431,15 +369,6 @@ run "tells_ingest_alone_who_may_send" {
   }
 }
 
-run "hears_no_events_unless_asked" {
-  command = plan
-
-  assert {
-    condition     = length(aws_sqs_queue.events) + length(aws_sqs_queue.events_dead) + length(aws_sqs_queue_policy.events) + length(aws_lambda_event_source_mapping.events) + length(aws_cloudwatch_event_rule.this) == 0
-    error_message = "Who names no rules has neither a queue nor a mapping."
-  }
-}
-
 run "hears_what_rules_name" {
   command = plan
 
@@ -463,24 +392,6 @@ run "hears_what_rules_name" {
   assert {
     condition     = aws_sqs_queue.events[0].visibility_timeout_seconds == 180 && length(aws_sqs_queue_policy.events) == 2
     error_message = "The queue follows the time-out of ingest, and both are guarded."
-  }
-}
-
-run "refuses_a_cluster_of_a_rule" {
-  command         = plan
-  expect_failures = [var.event_rules]
-
-  variables {
-    event_rules = { images = { cluster = "east", pattern = "{}" } }
-  }
-}
-
-run "refuses_a_pattern_of_a_rule" {
-  command         = plan
-  expect_failures = [var.event_rules]
-
-  variables {
-    event_rules = { images = { cluster = "fleet/east", pattern = "aws.ecr" } }
   }
 }
 
@@ -622,78 +533,6 @@ run "answers_under_a_domain" {
   }
 }
 
-run "refuses_a_domain_without_a_certificate" {
-  command         = plan
-  expect_failures = [var.certificate_arn]
-
-  variables {
-    domain_name = "bellhop.example.com"
-  }
-}
-
-run "refuses_what_is_no_key" {
-  command         = plan
-  expect_failures = [var.kms_key_arn]
-
-  variables {
-    kms_key_arn = "alias/mine"
-  }
-}
-
-run "refuses_who_is_no_operator" {
-  command         = plan
-  expect_failures = [var.operators]
-
-  variables {
-    operators = ["platform"]
-  }
-}
-
-run "refuses_a_path" {
-  command         = plan
-  expect_failures = [var.role_path]
-
-  variables {
-    role_path = "platform"
-  }
-}
-
-run "refuses_a_boundary" {
-  command         = plan
-  expect_failures = [var.permissions_boundary]
-
-  variables {
-    permissions_boundary = "boundary"
-  }
-}
-
-run "refuses_a_name" {
-  command         = plan
-  expect_failures = [var.name]
-
-  variables {
-    name = "Bellhop"
-  }
-}
-
-run "refuses_an_architecture" {
-  command         = plan
-  expect_failures = [var.architecture]
-
-  variables {
-    architecture = "arm"
-  }
-}
-
-run "refuses_a_setting" {
-  command         = plan
-  expect_failures = [var.settings]
-
-  variables {
-    settings = { sweep_intervall = 600 }
-  }
-}
-
 run "takes_a_word_for_a_setting" {
   command = plan
 
@@ -707,12 +546,58 @@ run "takes_a_word_for_a_setting" {
   }
 }
 
-run "refuses_another_word" {
-  command         = plan
-  expect_failures = [var.settings]
+# One run for all of these: each run starts the provider anew. Those of `functions` and `concurrency`
+# are apart, since they read other variables, and nobody validates them while one of these is bad.
+run "refuses_a_bad_value_of_each_variable" {
+  command = plan
+  expect_failures = [
+    var.snap_start,
+    var.packages,
+    var.event_rules,
+    var.certificate_arn,
+    var.kms_key_arn,
+    var.operators,
+    var.role_path,
+    var.permissions_boundary,
+    var.name,
+    var.architecture,
+    var.settings,
+    var.eks_clusters,
+    var.ingest_allow,
+    var.ingest_rate,
+    var.log_retention_days,
+    var.recovery_days,
+    var.oldest_message_minutes,
+  ]
 
   variables {
-    settings = { adopt = "never" }
+    snap_start             = ["charts"]
+    package_bucket         = "releases"
+    event_rules            = { images = { cluster = "east", pattern = "{}" } }
+    domain_name            = "bellhop.example.com"
+    kms_key_arn            = "alias/mine"
+    operators              = ["platform"]
+    role_path              = "platform"
+    permissions_boundary   = "boundary"
+    name                   = "Bellhop"
+    architecture           = "arm"
+    settings               = { sweep_intervall = 600 }
+    eks_clusters           = ["production"]
+    ingest_allow           = ["203.0.113.7"]
+    ingest_rate            = 0
+    log_retention_days     = 10
+    recovery_days          = 0
+    oldest_message_minutes = 1
+  }
+}
+
+run "refuses_a_pattern_of_a_rule_and_another_word" {
+  command         = plan
+  expect_failures = [var.event_rules, var.settings]
+
+  variables {
+    event_rules = { images = { cluster = "fleet/east", pattern = "aws.ecr" } }
+    settings    = { adopt = "never" }
   }
 }
 
@@ -722,6 +607,16 @@ run "refuses_a_word_for_a_number" {
 
   variables {
     settings = { turn = "long" }
+  }
+}
+
+run "refuses_fewer_instances_than_queues_feed" {
+  command         = plan
+  expect_failures = [var.functions]
+
+  variables {
+    concurrency = 1000
+    functions   = { deploy = { concurrency = 3 } }
   }
 }
 
@@ -743,56 +638,20 @@ run "refuses_a_time_out" {
   }
 }
 
-run "refuses_an_eks_cluster" {
+run "refuses_sizes_of_a_function_that_is_not_there" {
   command         = plan
-  expect_failures = [var.eks_clusters]
+  expect_failures = [var.functions]
 
   variables {
-    eks_clusters = ["production"]
+    functions = { charts = { memory = 2048 } }
   }
 }
 
-run "refuses_a_range_of_addresses" {
+run "refuses_a_concurrency_that_no_account_has" {
   command         = plan
-  expect_failures = [var.ingest_allow]
+  expect_failures = [var.concurrency]
 
   variables {
-    ingest_allow = ["203.0.113.7"]
-  }
-}
-
-run "refuses_a_rate" {
-  command         = plan
-  expect_failures = [var.ingest_rate]
-
-  variables {
-    ingest_rate = 0
-  }
-}
-
-run "refuses_days_that_cloudwatch_does_not_know" {
-  command         = plan
-  expect_failures = [var.log_retention_days]
-
-  variables {
-    log_retention_days = 10
-  }
-}
-
-run "refuses_days_that_keys_are_not_kept" {
-  command         = plan
-  expect_failures = [var.recovery_days]
-
-  variables {
-    recovery_days = 0
-  }
-}
-
-run "refuses_an_age" {
-  command         = plan
-  expect_failures = [var.oldest_message_minutes]
-
-  variables {
-    oldest_message_minutes = 1
+    concurrency = 9
   }
 }
