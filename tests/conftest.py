@@ -111,8 +111,8 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the other part, and begin with what is long: last, one worker waits for the other.
 
-    What needs a cluster is one long part of `make test`. The many short files of `unit` come last
-    as they are, and end together.
+    What needs the same servers is one long part. The many short files of `unit` come last as they
+    are, and end together.
     """
     part = config.getoption("--part")
     if part:
@@ -120,18 +120,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=other)
         left_out = set(map(id, other))
         items[:] = [item for item in items if id(item) not in left_out]
-    if part == "test":
         sharing.require_listed(items)
-        items.sort(key=lambda item: not sharing.needs_cluster(item.nodeid))
-    ranks = {name: rank for rank, name in enumerate(_LONG)}
-    items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(_LONG)))
+    items.sort(key=lambda item: _rank(item.nodeid.partition("::")[0]))
+
+
+def _rank(file: str) -> int:
+    if sharing.group_of(file):
+        return -1
+    return _LONG.index(file) if file in _LONG else len(_LONG)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
-    """Give a worker whole files, or all files of `make test` that need a cluster."""
-    kind = sharing.Sharing if config.getoption("--part") == "test" else LoadFileScheduling
-    return kind(config, log)
+    """Give a worker whole files, or all files that need the same servers."""
+    return sharing.Sharing(config, log)
 
 
 def pytest_collection_finish() -> None:

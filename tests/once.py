@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 
 
-def make_once(
-    factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]
-) -> Path:
+def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
     """Return a folder that `make` has filled, in this process or in another of the run.
 
     Where it fails the next one tries, in an empty folder of its own.

@@ -1,7 +1,7 @@
-"""Which tests share a worker: those that need a cluster, so that few API servers run.
+"""Which tests share a worker: those that need the same servers, so that few of them run.
 
-An API server takes seven seconds to boot and a fiftieth of a core while it waits, and every worker
-that runs a test with a cluster boots three of them.
+An API server takes seconds to boot and a fiftieth of a core while it waits, and every worker that
+runs a test with a cluster boots up to three of them. So it is with the emulators of clouds.
 """
 
 from __future__ import annotations
@@ -16,39 +16,51 @@ from xdist.scheduler import LoadFileScheduling
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_CLUSTERS = re.compile(
-    r"tests/flow/"
-    r"|tests/docs/test_(commands|\w+_page)\.py"
-    r"|tests/contract/test_kube"
-    r"|tests/infra/test_(forwarder_(events|setup)|manifests)"
-    r"|tests/unit/cli/test_(import_sveltos|install|login|redeploy|register\w*|rights)\.py"
-    r"|tests/unit/fleet/test_(direct|other_installations|re\w+|senders|service_account|silence)\.py"
-    r"|tests/unit/stages/test_(hosting|pipeline|touched)\.py"
-)
-"""Files of `make test` that need a cluster."""
+_GROUPS = {
+    "clouds": re.compile(
+        r"tests/(cli|functions)/"
+        r"|tests/contract/test_(blobs|gcp_\w+|live_google|queue_\w+|secrets|store)"
+        r"|tests/infra/test_lab_google"
+        r"|tests/package/test_(lines|sources)"
+        r"|tests/unit/adapters/gcp/test_queue"
+    ),
+    "clusters": re.compile(
+        r"tests/(benchmarks|flow)/"
+        r"|tests/docs/test_(commands|\w+_page)\.py"
+        r"|tests/contract/test_(helm|kube|strange_charts|\w+_api_server)"
+        r"|tests/infra/test_(forwarder_(events|flood|image|outages|setup)|lab_clusters|manifests|release)"
+        r"|tests/package/test_running"
+        r"|tests/unit/cli/test_(import_sveltos|install|login|redeploy|register\w*|rights)\.py"
+        r"|tests/unit/fleet/test_(direct|other_installations|re\w+|senders|service_account|silence)\.py"
+        r"|tests/unit/stages/test_(hosting|pipeline|touched)\.py"
+    ),
+}
+"""Files that need the emulators of clouds, and other files that need a cluster."""
+
+_APART = "tests/terraform/"
+"""Waits for Terraform most of the time, and longer than all others: its clusters are its own."""
 
 _WORKERS_PER_SHARE = 4
-"""So many workers end their other tests about when one ends all that need a cluster."""
+"""So many workers end their other tests about when one ends all of a group."""
 
 
 class Sharing(LoadFileScheduling):
-    """Give a worker all tests of a file, or all that need a cluster."""
+    """Give a worker all tests of a file, or all that need the same servers."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        if not needs_cluster(file):
-            return file
+        group = group_of(file)
         shares = max(1, self.numnodes // _WORKERS_PER_SHARE)
-        return f"clusters-{crc32(file.encode()) % shares}"
+        return f"{group}-{crc32(file.encode()) % shares}" if group else file
 
 
-def needs_cluster(nodeid: str) -> bool:
-    """Say whether a file is listed among those that need a cluster."""
-    return _CLUSTERS.match(nodeid) is not None
+def group_of(nodeid: str) -> str | None:
+    """Return the group of a file that needs servers; None for one that needs none."""
+    return next((name for name, files in _GROUPS.items() if files.match(nodeid)), None)
 
 
 def require_listed(items: Sequence[pytest.Item]) -> None:
-    """Refuse tests that need a cluster and whose file is not listed.
+    """Refuse tests that need a cluster and whose file is in no group.
 
     Raises:
         UsageError: a file is missing in the list.
@@ -56,7 +68,8 @@ def require_listed(items: Sequence[pytest.Item]) -> None:
     needing = {
         item.nodeid for item in items if "control_plane" in getattr(item, "fixturenames", ())
     }
-    files = {nodeid.partition("::")[0] for nodeid in needing if not needs_cluster(nodeid)}
+    files = {nodeid.partition("::")[0] for nodeid in needing if not group_of(nodeid)}
+    files = {each for each in files if not each.startswith(_APART)}
     if files:
         raise pytest.UsageError(
             f"add to tests/sharing.py, for the cluster: {', '.join(sorted(files))}"

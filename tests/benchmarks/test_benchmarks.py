@@ -1,4 +1,7 @@
-"""Benchmarks are run by hand: here each runs once at its smallest size, so that none rots."""
+"""Benchmarks are run by hand: here each runs once at its smallest size, so that none rots.
+
+What `requests` counts is counted by tests/functions/test_requests.py, too.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from tests.benchmarks.figures import benchmarks, percentile, spread, wants_clust
 
 @pytest.mark.timed
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", benchmarks())
+@pytest.mark.parametrize("name", sorted({*benchmarks()} - {"requests"}))
 def test_runs(
     name: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
