@@ -40,7 +40,13 @@ _AWS = ("AWS_",)
 _GOOGLE = ("GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", *EMULATORS)
 
 
-_LONG = tuple(f"tests/terraform/test_{each}.py" for each in ("deployed", "regions", "aws_page"))
+_LONG = (
+    *(
+        f"tests/terraform/test_{each}.py"
+        for each in ("deployed", "regions", "aws_page", "packages")
+    ),
+    *("tests/functions/test_rights.py", "tests/cli/test_permissions.py"),
+)
 """Files that take more minutes than any other, the longest first."""
 
 _REST = re.compile(
@@ -175,10 +181,14 @@ def _is_rest(item: pytest.Item) -> bool:
 
 
 def _is_traced(item: pytest.Item) -> bool:
-    """Say if a test tells what is covered; one that judges time would judge the tracing."""
+    """Say if a test tells what is covered; one that judges time would judge the tracing.
+
+    Unit tests that only `make check` runs go through the lines of the others, at length.
+    """
     timed = item.get_closest_marker("timed") is not None
     return (
         not timed
+        and not (_is_rest(item) and item.nodeid.startswith("tests/unit/"))
         and item.nodeid.startswith(_TRACED)
         and not any(name in item.nodeid for name in _NOT_TRACED)
     )

@@ -37,8 +37,8 @@ _GROUPS = {
 }
 """Files that need the emulators of clouds, and other files that need a cluster."""
 
-_APART = "tests/terraform/"
-"""Waits for Terraform most of the time, and longer than all others: its clusters are its own."""
+_APART = ("tests/terraform/", "tests/functions/test_rights.py", "tests/cli/test_permissions.py")
+"""What takes so long that with the others of its group one worker would end long after the rest."""
 
 _WORKERS_PER_SHARE = 4
 """So many workers end their other tests about when one ends all of a group."""
@@ -56,6 +56,8 @@ class Sharing(LoadFileScheduling):
 
 def group_of(nodeid: str) -> str | None:
     """Return the group of a file that needs servers; None for one that needs none."""
+    if nodeid.startswith(_APART):
+        return None
     return next((name for name, files in _GROUPS.items() if files.match(nodeid)), None)
 
 
@@ -68,8 +70,8 @@ def require_listed(items: Sequence[pytest.Item]) -> None:
     needing = {
         item.nodeid for item in items if "control_plane" in getattr(item, "fixturenames", ())
     }
-    files = {nodeid.partition("::")[0] for nodeid in needing if not group_of(nodeid)}
-    files = {each for each in files if not each.startswith(_APART)}
+    alone = {each for each in needing if not (group_of(each) or each.startswith(_APART))}
+    files = {nodeid.partition("::")[0] for nodeid in alone}
     if files:
         raise pytest.UsageError(
             f"add to tests/sharing.py, for the cluster: {', '.join(sorted(files))}"

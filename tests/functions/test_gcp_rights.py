@@ -216,12 +216,16 @@ def copies_an_object(guarded: Guarded) -> None:
 
     guarded.until("evaluate", "storage.objects.create", rules_change)
 
-    def rules_change_before_a_resync() -> None:
-        records.catalog.change("declared")
+    def resync() -> None:
         flow.owner.here.publisher.publish([Sweep(SOURCE, full=True)])
 
-    for permission in ("create", "get"):
-        guarded.until("sweep", f"storage.objects.{permission}", rules_change_before_a_resync)
+    def rules_change_before_a_resync() -> None:
+        records.catalog.change("declared")
+        resync()
+
+    # Who is the first to see changed rules writes their blob; all others read it.
+    guarded.until("sweep", "storage.objects.create", rules_change_before_a_resync)
+    guarded.until("sweep", "storage.objects.get", resync)
     guarded.until("ingest", "storage.objects.get", lambda: knows_many_kinds(guarded))
     flow.remove(BIG)
     flow.settle(lambda: flow.source.get(COPY) is None)

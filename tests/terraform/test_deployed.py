@@ -242,8 +242,8 @@ class TestSiege:
                 FunctionName=siege.function(stage), ReservedConcurrentExecutions=0
             )
         siege.create("crowded-2")
-        siege.pump(lambda: siege.receives() > THROTTLED, ticks=False)
-        turned_away = siege.pump(siege.passed(TICK))
+        turned_away = siege.pump(lambda: siege.receives() > THROTTLED, ticks=False)
+        turned_away += siege.pump(siege.passed(TICK))
         with pytest.raises(FailedError, match="TooManyRequests"):
             siege.cloud.tick()
         for stage in siege.cloud.bellhop["log_groups"]:
