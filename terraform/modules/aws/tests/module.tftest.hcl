@@ -546,7 +546,7 @@ run "takes_a_word_for_a_setting" {
   }
 }
 
-# One run for all of these: each run starts the provider anew. Those of `functions` and `concurrency`
+# One run for all of these: each run starts a provider. Those of `functions` and `concurrency`
 # are apart, since they read other variables, and nobody validates them while one of these is bad.
 run "refuses_a_bad_value_of_each_variable" {
   command = plan
