@@ -183,12 +183,13 @@ def _is_rest(item: pytest.Item) -> bool:
 def _is_traced(item: pytest.Item) -> bool:
     """Say if a test tells what is covered; one that judges time would judge the tracing.
 
-    Unit tests that only `make check` runs go through the lines of the others, at length.
+    What only `make check` runs of the stages' unit tests goes through the lines of the others, at
+    length.
     """
     timed = item.get_closest_marker("timed") is not None
     return (
         not timed
-        and not (_is_rest(item) and item.nodeid.startswith("tests/unit/"))
+        and not (_is_rest(item) and item.nodeid.startswith("tests/unit/stages/"))
         and item.nodeid.startswith(_TRACED)
         and not any(name in item.nodeid for name in _NOT_TRACED)
     )
