@@ -154,6 +154,15 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call() -> None:
+    """Finalize what earlier tests left, so that no collection falls into the midst of a small test.
+
+    Where one uses up the stack, finalizers would find none, and the test would be blamed.
+    """
+    gc.collect(0)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool | None, bool | None]:
     """Trace no lines in a test that says nothing new of what is covered."""
