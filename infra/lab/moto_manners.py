@@ -10,10 +10,12 @@ import base64
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from moto.apigatewayv2 import models as apis
 from moto.awslambda import models as functions
+from moto.core import responses
 from moto.core.utils import unix_time_millis
 from moto.eks import models as eks
 from moto.s3 import models as buckets
@@ -30,10 +32,13 @@ _Functions: Any = functions.LambdaBackend
 _Secrets: Any = secrets.SecretsManagerBackend
 _EksCluster: Any = eks.Cluster
 _DomainName: Any = apis.DomainName
+_Responses: Any = responses
 
 
 def teach() -> None:
     """Put moto right, once and for this process."""
+    # It would look all methods of a service up for each request.
+    _Responses.method_names_from_class = cache(_Responses.method_names_from_class)
     _write_redrive_as_aws_does()
     _deliver_nothing_by_itself()
     _delete_markers()
