@@ -41,10 +41,7 @@ _GOOGLE = ("GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", *EMULATORS)
 
 
 _LONG = (
-    *(
-        f"tests/terraform/test_{each}.py"
-        for each in ("deployed", "regions", "aws_page", "packages")
-    ),
+    *(f"tests/terraform/test_{each}.py" for each in ("deployed", "regions", "aws_page")),
     *("tests/functions/test_rights.py", "tests/cli/test_permissions.py"),
 )
 """Files that take more minutes than any other, the longest first."""

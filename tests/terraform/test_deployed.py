@@ -9,9 +9,11 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from bellhop.model.gvk import GVK, ObjectKey
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto
 from infra.lab.terraform import Stack
+from infra.package.build import STAGES
 from tests.functions.lab import event
 from tests.terraform.cloud import TICK, Cloud
 from tests.terraform.conftest import Fleet, open_fleet
@@ -30,6 +33,7 @@ from tests.terraform.siege import Siege
 
 pytestmark = pytest.mark.timeout(900)
 
+REFUSED = "Run `make package` in the checkout that the module is part of"
 KILLED = "Runtime.ExitError"
 SERVICE = GVK("", "v1", "Service")
 ENDPOINTS = GVK("", "v1", "Endpoints")
@@ -68,12 +72,95 @@ def service(name: str, port: int = 80, kind: str = "ClusterIP", **labels: str) -
     }
 
 
-def test_a_second_plan_is_empty(stack: Stack) -> None:
+@contextmanager
+def absent(packages: Path) -> Iterator[None]:
+    """Be a machine on which nobody has built packages."""
+    aside = packages.with_name("aside")
+    packages.rename(aside)
+    try:
+        yield
+    finally:
+        aside.rename(packages)
+
+
+@contextmanager
+def changed(path: Path) -> Iterator[None]:
+    """Change a file by one byte."""
+    content = path.read_bytes()
+    path.write_bytes(content + b"\n")
+    try:
+        yield
+    finally:
+        path.write_bytes(content)
+
+
+@contextmanager
+def newer(checkout: Path, packages: Path, kept: Path) -> Iterator[None]:
+    """Have newer sources, and packages of them."""
+    source = checkout / "shared" / "bellhop" / "__init__.py"
+    content = source.read_bytes()
+    shutil.copytree(packages, kept)
+    make_newer(checkout, packages)
+    try:
+        yield
+    finally:
+        source.write_bytes(content)
+        shutil.rmtree(packages)
+        kept.rename(packages)
+
+
+def changes(stack: Stack, *more: str) -> dict[str, list[str]]:
+    """Return what a plan would do to what it would change, by the addresses of the resources."""
+    stack.run("plan", "-out=plan", *more)
+    told = json.loads(stack.run("show", "-json", "plan"))
+    actions = {
+        each["address"]: each["change"]["actions"]
+        for each in told["resource_changes"]
+        if each["mode"] == "managed"
+    }
+    return {address: each for address, each in actions.items() if each != ["no-op"]}
+
+
+def test_a_second_plan_is_empty_and_needs_no_packages(stack: Stack, dist: Path) -> None:
     """What was applied is what is there.
 
     It takes seconds: Terraform asks moto for every resource of the example.
     """
-    assert "No changes" in stack.run("plan", "-detailed-exitcode")
+    with absent(dist):
+        assert "No changes" in stack.run("plan", "-detailed-exitcode")
+
+
+def test_stale_packages_are_refused(stack: Stack) -> None:
+    """Those of other sources than the checkout's, before anything is changed; a destroy is not.
+
+    It takes seconds: Terraform plans twice.
+    """
+    with changed(stack.root / "shared" / "bellhop" / "errors.py"):
+        told = " ".join(stack.run("apply", "-auto-approve", expect=(1,)).split())
+        assert REFUSED in told
+        assert len(changes(stack, "-destroy")) > len(STAGES)
+
+
+def test_a_package_that_is_not_as_it_was_built_is_refused(stack: Stack, dist: Path) -> None:
+    """Its sum is not the one in the list beside it."""
+    [package] = dist.glob("functions-*.zip")
+    with changed(package):
+        assert REFUSED in " ".join(stack.run("plan", expect=(1,)).split())
+
+
+def test_two_machines_plan_the_same(stack: Stack, dist: Path, tmp_path: Path) -> None:
+    """One that has built the packages of newer sources, and one that has not.
+
+    It takes seconds: Terraform plans twice.
+    """
+    with newer(stack.root, dist, tmp_path / "kept"):
+        told = changes(stack)
+        with absent(dist):
+            assert changes(stack) == told
+
+    functions = {each for each in told if "aws_lambda_function.stage" in each}
+    assert len(functions) == len(STAGES)
+    assert {tuple(each) for each in told.values()} == {("update",)}
 
 
 def test_carries_a_service_to_the_other_cluster_and_takes_it_away(
@@ -349,11 +436,14 @@ def test_is_not_destroyed_while_a_cluster_is_registered(
     assert stack.outputs()["bellhop"] == fleet.cloud.bellhop
 
 
-def test_a_destroy_leaves_nothing(stack: Stack, cloud: Cloud) -> None:
-    """It is the last test here, since there is nothing after it.
+def test_a_destroy_needs_no_packages_and_leaves_nothing(
+    stack: Stack, dist: Path, cloud: Cloud
+) -> None:
+    """Whoever destroys may have another machine; it is the last test, with nothing after it.
 
     It takes long: Terraform destroys the example, resource by resource.
     """
-    stack.run("destroy", "-auto-approve")
+    with absent(dist):
+        stack.run("destroy", "-auto-approve")
 
     assert cloud.left() == {}
