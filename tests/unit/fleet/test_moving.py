@@ -23,6 +23,7 @@ from bellhop.ports.store import Item
 from tests.fakes import rig
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
+from tests.fakes.share import SHARE
 
 RULES = join(source(), trigger(), holder("made", config(FOR_EACH), annotations=INSTANTIATE))
 PASSPHRASE = "four words and a number 7"
@@ -211,7 +212,7 @@ def test_a_copy_is_taken_where_that_is_said(old: Place, make: Callable[..., Plac
 
 
 @pytest.mark.rest
-@pytest.mark.parametrize("record", range(1, 32, 5))
+@pytest.mark.parametrize("record", range(1, 32, 5 * SHARE))
 def test_a_backup_beside_working_stages_deletes_nothing_alive(
     old: Place, make: Callable[..., Place], record: int
 ) -> None:
@@ -247,7 +248,7 @@ def test_a_backup_beside_working_stages_deletes_nothing_alive(
 
 
 @pytest.mark.rest
-@pytest.mark.parametrize("lines", range(1, 30, 4))
+@pytest.mark.parametrize("lines", range(1, 30, 4 * SHARE))
 def test_a_restore_that_was_killed_is_run_again(
     old: Place, make: Callable[..., Place], lines: int
 ) -> None:

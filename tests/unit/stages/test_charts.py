@@ -18,6 +18,7 @@ from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile, source, trigger
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.share import SHARE
 
 CONFIG = GVK("", "v1", "ConfigMap")
 
@@ -697,7 +698,7 @@ def test_what_had_begun_is_deployed_again(
 
 
 @pytest.mark.rest
-@pytest.mark.parametrize("offset", range(3))
+@pytest.mark.parametrize("offset", range(3)[::SHARE])
 def test_death_at_any_step_leaves_what_is_wanted(tmp_path: Path, offset: int) -> None:
     """Whoever dies while a release comes, changes or goes, the next worker ends it.
 

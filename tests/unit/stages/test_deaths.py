@@ -5,7 +5,6 @@ Whoever dies has its message come again; what was begun is ended, once, and noth
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,6 +23,7 @@ from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile, source, trigger
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.share import SHARE
 
 CONFIG = GVK("", "v1", "ConfigMap")
 SERVICE = GVK("", "v1", "Service")
@@ -34,8 +34,6 @@ _STRIDE = 11
 """Steps between one death and the next; every call is two."""
 _FAR = 41
 """The same on a way that is long."""
-_SHARE = 1 if os.environ.get("BELLHOP_FUZZ") else 3
-"""One in so many of these deaths is played; `make fuzz` plays them all."""
 
 
 @dataclass(frozen=True)
@@ -290,7 +288,7 @@ def test_ends_as_it_was_asked_for_wherever_it_dies(name: str) -> None:
             assert {key for keys in held for key in keys} == {*rig.owners(fleet, "east")}, doom
             assert rig.left_over(fleet) == [], doom
             fleet.close()
-        doom += _STRIDE * _SHARE
+        doom += _STRIDE * SHARE
     assert doom > 8 * _STRIDE
 
 
@@ -319,7 +317,7 @@ def test_is_as_before_where_it_is_called_off_after_a_death(name: str) -> None:
 
             assert way.ends(kubes) == wanted, doom
             fleet.close()
-        doom += way.stride * _SHARE
+        doom += way.stride * SHARE
     assert doom > 5 * way.stride
 
 
@@ -341,5 +339,5 @@ def test_names_for_each_object_end_with_it_wherever_it_dies() -> None:
             assert said(kubes[EAST]) == {"all": "b"}, doom
             assert rig.left_over(fleet) == [], doom
             fleet.close()
-        doom += _FAR * _SHARE
+        doom += _FAR * SHARE
     assert doom > 5 * _FAR

@@ -24,6 +24,7 @@ from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile, source, trigger
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.share import SHARE
 
 CONFIG = GVK("", "v1", "ConfigMap")
 SERVICE = GVK("", "v1", "Service")
@@ -405,7 +406,7 @@ def test_whoever_comes_between_it_ends_as_it_is_declared(
 
 
 @pytest.mark.rest
-@pytest.mark.parametrize("offset", range(4))
+@pytest.mark.parametrize("offset", range(4)[::SHARE])
 def test_wherever_it_dies_it_is_put_back(tmp_path: Path, offset: int) -> None:
     """The message comes again, and what was begun is not taken for done."""
     for steps in range(1 + offset, 60, 4):

@@ -44,6 +44,7 @@ from tests.fakes.read import (
     widget,
     write,
 )
+from tests.fakes.share import SHARE
 
 EAST, WEST = "fleet/east", "fleet/west"
 READ = ObjectKey(WIDGET, "default", "read")
@@ -490,9 +491,9 @@ def test_a_cluster_that_is_forgotten_takes_along_what_it_read(fleet: Fleet) -> N
 def test_who_dies_while_it_is_struck_out_leaves_nothing_that_counts(tmp_path: Path) -> None:
     """Chosen again, the cluster follows what it reads; else nothing is left of it.
 
-    It takes seconds: it plays 54 deaths, each in an installation of its own.
+    It takes seconds: it plays a share of 54 deaths, each in an installation of its own.
     """
-    for steps in range(1, 80, 3):
+    for steps in range(1, 80, 3 * SHARE):
         for again in (True, False):
             fleet = Fleet(tmp_path / f"{steps}-{again}")
             east = fleet.register("east", env="production")
@@ -761,7 +762,7 @@ def test_many_that_read_at_once_ask_for_few_sweeps(fleet: Fleet) -> None:
 def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:
     """Whenever somebody writes while it is noted and read for the first time, it is rendered.
 
-    It takes seconds: it plays once for every third call of the store.
+    It takes seconds: it plays once for a share of the calls of the store.
     """
     met, number, found = True, 0, set()
     while met:
@@ -778,7 +779,7 @@ def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:
 
         with interrupted(fleet.records, number, changes) as point:
             fleet.pump()
-        met, number = point.met, number + 3
+        met, number = point.met, number + 3 * SHARE
         fleet.pump()
         if met:
             found.add(said(east).get("got-own"))
@@ -791,10 +792,10 @@ def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:
 def test_a_death_leaves_it_followed(tmp_path: Path) -> None:
     """Wherever it dies while it is noted and read, a later change is rendered by its ring alone.
 
-    It takes long: it plays 45 deaths, each in an installation of its own.
+    It takes long: it plays a share of 45 deaths, each in an installation of its own.
     """
     found = set()
-    for steps in range(1, 90, 2):
+    for steps in range(1, 90, 2 * SHARE):
         fleet = Fleet(tmp_path / str(steps))
         east = fleet.register("east", env="production")
         kube = management(fleet)

@@ -17,6 +17,7 @@ from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, profile, source, trigger
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.share import SHARE
 
 CONFIG = GVK("", "v1", "ConfigMap")
 STAYING = ["stopMatchingBehavior: LeavePolicies", "syncMode: DryRun"]
@@ -112,7 +113,7 @@ def test_an_event_ends_before_the_trigger_is_worked_on(fleet: Fleet, east: FakeK
 def test_a_deletion_dies_at_any_step(tmp_path: Path, name: str) -> None:
     """The add-ons stay, whether it was made or is made again."""
     declare, key = DECLARED[name]
-    for steps in range(1, 60, 7):
+    for steps in range(1, 60, 7 * SHARE):
         fleet, fate = Fleet(tmp_path / f"{steps}"), Fate()
         east = fleet.register("east", env="production")
         deployed(fleet, east, declare(""))

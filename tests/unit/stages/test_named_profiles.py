@@ -32,6 +32,7 @@ from tests.fakes.manifests import (
     trigger,
 )
 from tests.fakes.mortal import Fate, Killed
+from tests.fakes.share import SHARE
 from tests.unit.stages.test_order import EAST, acts, outcome, phase, written
 from tests.unit.stages.test_sets import mortal
 from tests.unit.stages.test_titles import settle
@@ -210,7 +211,7 @@ def test_it_counts_where_it_goes_alone(fleet: Fleet, east: FakeKube) -> None:
 
 
 @pytest.mark.rest
-@pytest.mark.parametrize("offset", [0, 50, 100])
+@pytest.mark.parametrize("offset", [0, 50, 100][::SHARE])
 def test_death_at_any_step_leaves_one_name_and_one_order(tmp_path: Path, offset: int) -> None:
     """Whoever names, brings, or lets go dies before each thing it does, and comes again.
 

@@ -16,6 +16,7 @@ from tests.fakes.fleet import Fleet
 from tests.fakes.interrupted import interrupted
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, profile
+from tests.fakes.share import SHARE
 from tests.unit.stages.test_overlap import CONFIG
 
 pytestmark = pytest.mark.rest
@@ -53,9 +54,9 @@ def settle(fleet: Fleet) -> None:
 def test_what_was_brought_for_the_first_stays_known(tmp_path: Path) -> None:
     """Whichever call of the later one it is before which the first one was quicker.
 
-    It takes long: it plays once for every third call of the store.
+    It takes long: it plays once for a share of the calls of the store.
     """
-    for number in range(2, _CALLS, 3):
+    for number in range(2, _CALLS, 3 * SHARE):
         folder = tmp_path / f"{number}"
         fleet, east = unknown(folder)
         # Of another process, which keeps in mind what it has read itself.

@@ -18,6 +18,7 @@ from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.share import SHARE
 
 CONFIG = GVK("", "v1", "ConfigMap")
 EAST = "fleet/east"
@@ -122,7 +123,7 @@ def test_it_goes_with_its_profile_and_comes_again(fleet: Fleet, east: FakeKube) 
 
 
 @pytest.mark.rest
-@pytest.mark.parametrize("offset", range(6))
+@pytest.mark.parametrize("offset", range(6)[::SHARE])
 def test_a_withdrawal_that_dies_and_is_called_off_leaves_nobody_without(
     tmp_path: Path, offset: int
 ) -> None:

@@ -72,7 +72,7 @@ def test_every_known_history_is_one() -> None:
     assert all(reason.endswith(".") for reason in KNOWN.values())
 
 
-_SHARE = 5
+_SHARE = 9
 """One in so many deaths is played where nobody fuzzes."""
 DEATH = ("the death of whoever works",)
 _C_GOES = ("drop", "east", "Service", "c", "sent")

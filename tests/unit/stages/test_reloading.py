@@ -20,6 +20,7 @@ from tests.fakes.interrupted import interrupted
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile, source, trigger
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.share import SHARE
 
 CONFIG, DEPLOYMENT = GVK("", "v1", "ConfigMap"), GVK("apps", "v1", "Deployment")
 EAST = "fleet/east"
@@ -324,10 +325,10 @@ def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:
 def test_a_death_restarts_it_once_and_in_the_end(tmp_path: Path) -> None:
     """Wherever it dies, pods read what is there; and are annotated with the same all along.
 
-    It takes seconds: it plays thirty deaths, each in an installation of its own.
+    It takes seconds: it plays a share of thirty deaths, each in an installation of its own.
     """
     marks = set()
-    for steps in range(1, 60, 2):
+    for steps in range(1, 60, 2 * SHARE):
         fleet = Fleet(tmp_path / str(steps))
         kube = fleet.register("east", env="production")
         kube.put(settings("1"))

@@ -22,6 +22,7 @@ from tests.fakes.interrupted import interrupted
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, profile, source, trigger
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.share import SHARE
 
 CONFIG = GVK("", "v1", "ConfigMap")
 EAST = "fleet/east"
@@ -492,5 +493,5 @@ def test_whoever_dies_removes_nothing_that_is_held(name: str) -> None:
             fleet.pump()
             assert len(named(east)) == 2 * wanted, doom
             fleet.close()
-        doom += 13
+        doom += 13 * SHARE
     assert doom > 3 * 13

@@ -16,6 +16,7 @@ from tests.fakes.fleet import Fleet
 from tests.fakes.interrupted import interrupted
 from tests.fakes.kube import FakeKube
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.share import SHARE
 from tests.unit.stages.test_revoking import (
     EAST,
     OWN,
@@ -80,9 +81,9 @@ def test_who_is_just_coming_leaves_nothing_behind(tmp_path: Path, known: Sequenc
     """Whichever call of its first try it is before which both are deleted, and its rights go.
 
     And whether anybody has made it so by then that it is to leave.
-    It takes seconds: it plays once for every call of the store.
+    It takes seconds: it plays once for a share of the calls of the store.
     """
-    for number in range(_CALLS):
+    for number in range(0, _CALLS, SHARE):
         fleet, east = coming(tmp_path / f"{number}")
 
         def overtake(fleet: Fleet = fleet) -> None:
@@ -101,9 +102,9 @@ def test_who_is_just_coming_leaves_nothing_behind(tmp_path: Path, known: Sequenc
 def test_who_comes_as_its_rights_go_leaves_nothing_behind(tmp_path: Path) -> None:
     """Whichever call of theirs it is before which it is brought, by a worker who was slow.
 
-    It takes seconds: it plays once for every call of the store.
+    It takes seconds: it plays once for a share of the calls of the store.
     """
-    for number in range(_CALLS):
+    for number in range(0, _CALLS, SHARE):
         fleet, east = coming(tmp_path / f"{number}")
         delete(fleet, "RoleRequest:anns")
         with interrupted(fleet.records, number, lambda fleet=fleet: act(fleet, "own")) as found:
@@ -124,7 +125,7 @@ def goes_well(fleet: Fleet, east: FakeKube, number: int) -> None:
 
 
 @pytest.mark.parametrize("who", ["own", "RoleRequest:anns"])
-@pytest.mark.parametrize("number", range(40))
+@pytest.mark.parametrize("number", range(0, 40, SHARE))
 def test_rights_are_told_that_all_has_left(
     fleet: Fleet, east: FakeKube, who: str, number: int
 ) -> None:
@@ -172,7 +173,7 @@ def test_who_dies_as_both_go_leaves_nothing_behind(tmp_path: Path) -> None:
 
     It takes seconds: each death is played in an installation of its own.
     """
-    for steps in range(0, _CALLS, 7):
+    for steps in range(0, _CALLS, 7 * SHARE):
         fate = Fate()
         (tmp_path / f"{steps}").mkdir()
         fleet = Fleet(tmp_path / f"{steps}")

@@ -15,6 +15,7 @@ from tests.fakes.interrupted import interrupted
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, profile
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.share import SHARE
 from tests.unit.stages.test_role_requests import ACCOUNT, GIVEN, names, request, role, subjects
 
 pytestmark = pytest.mark.rest
@@ -84,7 +85,7 @@ def test_who_dies_as_one_goes_takes_nothing_from_the_other(tmp_path: Path, gone:
 
     It takes seconds: each death is played in an installation of its own.
     """
-    for steps in range(0, _CALLS, 7):
+    for steps in range(0, _CALLS, 7 * SHARE):
         fate = Fate()
         fleet, east = mortal(tmp_path / f"{steps}", fate)
         fleet.declare.delete([("RoleRequest", "", gone)])
@@ -113,7 +114,7 @@ def test_who_dies_giving_rights_leaves_nobody_denied(tmp_path: Path) -> None:
     It takes long: each death is played in an installation of its own, after three hours of
     failures.
     """
-    for steps in range(0, _CALLS, 11):
+    for steps in range(0, _CALLS, 11 * SHARE):
         (tmp_path / f"{steps}").mkdir()
         fleet, fate = Fleet(tmp_path / f"{steps}"), Fate()
         east = fleet.register("east", env="production")

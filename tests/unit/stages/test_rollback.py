@@ -25,6 +25,7 @@ from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.share import SHARE
 
 CONFIG = GVK("", "v1", "ConfigMap")
 NAMES = ("east", "west")
@@ -408,7 +409,7 @@ def test_a_death_in_between_is_made_good(tmp_path: Path, act: Any) -> None:
 
     It takes seconds: each death is played in an installation of its own.
     """
-    for steps in range(1, 40):
+    for steps in range(1, 40, SHARE):
         fleet = Fleet(tmp_path / str(steps))
         kubes = [fleet.register(name, env="production") for name in NAMES]
         brings(fleet, "1")

@@ -15,6 +15,7 @@ from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.manifests import join, source, trigger
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.share import SHARE
 from tests.unit.stages.test_overlap import meanwhile
 
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -85,7 +86,7 @@ def check(fleet: Fleet, count: str) -> None:
 
 
 @pytest.mark.rest
-@pytest.mark.parametrize("offset", range(3))
+@pytest.mark.parametrize("offset", range(3)[::SHARE])
 def test_death_at_any_step_leaves_one_owner_and_blocks_nobody(tmp_path: Path, offset: int) -> None:
     """Whoever died comes again; then one trigger goes, and the other has the name."""
     for steps in range(1 + offset, 420, 42):

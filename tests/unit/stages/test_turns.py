@@ -32,6 +32,7 @@ from tests.fakes.manifests import (
     trigger,
 )
 from tests.fakes.mortal import Fate, Killed
+from tests.fakes.share import SHARE
 from tests.unit.stages.test_giving_up import HOUR, refuse
 from tests.unit.stages.test_sets import mortal
 
@@ -404,7 +405,7 @@ def test_survives_death_at_every_step(tmp_path: Path, *, again: bool) -> None:
     """
     steps, died = 0, True
     while died:
-        steps += 7
+        steps += 7 * SHARE
         folder = tmp_path / str(steps)
         folder.mkdir()
         fleet, fate = Fleet(folder), Fate()
