@@ -110,7 +110,7 @@ bench: install control-plane ## Run the benchmarks: ratios against a floor measu
 oracle: install ## Build the Go oracle that template tests compare with (once)
 	@$(BIN)/python -m tests.golden.programs oracle
 
-fuzz: oracle ## Play 5,000 histories, and fuzz the template engine, for some minutes; FUZZ=1000 for longer
+fuzz: oracle control-plane ## Play 5,000 histories, and fuzz the template engine, for some minutes; FUZZ=1000 for longer
 	PYTHONPATH=. $(BIN)/python -m tests.fakes.histories $$(($(or $(FUZZ),100) * 50))
 	BELLHOP_FUZZ=1 $(BIN)/python -m pytest --timeout 0 tests/unit/stages tests/unit/fleet
 	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/unit/gotemplate/test_properties.py
