@@ -225,7 +225,12 @@ def copies_an_object(guarded: Guarded) -> None:
 
     # Who is the first to see changed rules writes their blob; all others read it.
     guarded.until("sweep", "storage.objects.create", rules_change_before_a_resync)
-    guarded.until("sweep", "storage.objects.get", resync)
+
+    def a_resync_after_others_saw_them() -> None:
+        rules_change()
+        resync()
+
+    guarded.until("sweep", "storage.objects.get", a_resync_after_others_saw_them)
     guarded.until("ingest", "storage.objects.get", lambda: knows_many_kinds(guarded))
     flow.remove(BIG)
     flow.settle(lambda: flow.source.get(COPY) is None)
