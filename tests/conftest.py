@@ -189,8 +189,7 @@ def _is_rest(item: pytest.Item) -> bool:
 def _is_traced(item: pytest.Item) -> bool:
     """Say if a test tells what is covered; one that judges time would judge the tracing.
 
-    What only `make check` runs of the stages' unit tests goes through the lines of the others, at
-    length.
+    Those unit tests of stages that only `make check` runs go through the lines of the others.
     """
     timed = item.get_closest_marker("timed") is not None
     return (

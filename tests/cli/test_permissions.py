@@ -76,7 +76,7 @@ def allowed(found: Mapping[str, Any]) -> set[str]:
 def asked(moto: Moto, house: House, name: str, *lines: str, denied: Sequence[str] = ()) -> set[str]:
     """Run commands under a policy; return the rights that they needed.
 
-    Nobody is denied anything, but for the commands that begin so.
+    AWS denies none of them anything, except the commands that begin with a word of `denied`.
     """
     may(house, policy(name, house))
     who, before = identity(house), Counter(moto.requests())

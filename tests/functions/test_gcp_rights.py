@@ -223,14 +223,14 @@ def copies_an_object(guarded: Guarded) -> None:
         records.catalog.change("declared")
         resync()
 
-    # Who is the first to see changed rules writes their blob; all others read it.
+    # The first stage that sees changed rules writes their blob; the others read it.
     guarded.until("sweep", "storage.objects.create", rules_change_before_a_resync)
 
-    def a_resync_after_others_saw_them() -> None:
+    def rules_change_long_before_a_resync() -> None:
         rules_change()
         resync()
 
-    guarded.until("sweep", "storage.objects.get", a_resync_after_others_saw_them)
+    guarded.until("sweep", "storage.objects.get", rules_change_long_before_a_resync)
     guarded.until("ingest", "storage.objects.get", lambda: knows_many_kinds(guarded))
     flow.remove(BIG)
     flow.settle(lambda: flow.source.get(COPY) is None)

@@ -1,7 +1,8 @@
 """The complete example, applied: it works, from an event of a cluster to another cluster.
 
-All tests here share one installation. Registered through the CLI, two real API servers ring through
-real forwarders; functions run from their packages, fed and ticked as AWS says it would.
+All tests here share one installation; first, plans look at its packages. Registered through the
+CLI, two real API servers ring through real forwarders; functions run from their packages, fed and
+ticked as AWS says it would.
 """
 
 from __future__ import annotations
@@ -439,7 +440,7 @@ def test_is_not_destroyed_while_a_cluster_is_registered(
 def test_a_destroy_needs_no_packages_and_leaves_nothing(
     stack: Stack, dist: Path, cloud: Cloud
 ) -> None:
-    """Whoever destroys may have another machine; it is the last test, with nothing after it.
+    """Another machine may destroy it. This is the last test: it leaves no installation.
 
     It takes long: Terraform destroys the example, resource by resource.
     """
