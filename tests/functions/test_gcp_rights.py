@@ -223,14 +223,16 @@ def copies_an_object(guarded: Guarded) -> None:
         records.catalog.change("declared")
         resync()
 
-    # The first stage that sees changed rules writes their blob; the others read it.
-    guarded.until("sweep", "storage.objects.create", rules_change_before_a_resync)
-
-    def rules_change_long_before_a_resync() -> None:
-        rules_change()
+    def evaluate_reads_changed_rules_before_a_resync() -> None:
+        records.catalog.change("declared")
+        stored = flow.source.patch(BIG, {"data": {"words": f"{time.monotonic()}"}})
+        flow.stand.wait(lambda: flow.ring(stored).status == 200)
+        flow.settle(lambda: copied(flow) == stored["data"]["words"])
         resync()
 
-    guarded.until("sweep", "storage.objects.get", rules_change_long_before_a_resync)
+    # The first stage that sees changed rules writes their blob; the others read it.
+    guarded.until("sweep", "storage.objects.create", rules_change_before_a_resync)
+    guarded.until("sweep", "storage.objects.get", evaluate_reads_changed_rules_before_a_resync)
     guarded.until("ingest", "storage.objects.get", lambda: knows_many_kinds(guarded))
     flow.remove(BIG)
     flow.settle(lambda: flow.source.get(COPY) is None)
