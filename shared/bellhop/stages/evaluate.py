@@ -153,11 +153,16 @@ class Evaluate:
         written &= there
 
     def _doubt(self, cluster: str, sources: set[str]) -> None:
-        """Have the next resync evaluate sources again, should they come back as they were."""
+        """Have the next resync evaluate sources again, should they come back as they were.
+
+        Raises:
+            StaleError: other writers keep winning; a resync takes the matches back.
+        """
         for _ in range(_RETRIES):
             with suppress(StaleError):
                 self._records.health.doubt(cluster, sources)
                 return
+        raise StaleError(f"cannot note a deleted source in '{cluster}': other writers keep winning")
 
     def _stands(self, catalog: Catalog, seen: Kept[Observation]) -> bool:
         """Say whether what was judged is still what is there.

@@ -320,6 +320,36 @@ def test_a_match_of_a_source_that_went_meanwhile_does_not_stay(
     assert made(east) == {}
 
 
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_a_match_stays_until_its_source_is_noted_for_the_next_resync(
+    fleet: Fleet, east: FakeKube, *, comes_back: bool
+) -> None:
+    """Other workers write the cluster's health while one notes that a source was deleted."""
+    fleet.write("east", service())
+    health: Any = fleet.records.health
+    put = health.put
+
+    def too_late(cluster: str, value: Any, *, expect: Any) -> Any:
+        kept = health.get(cluster)
+        put(cluster, replace(kept.value, missed=kept.value.missed + 1), expect=kept.token)
+        return put(cluster, value, expect=expect)
+
+    def gone() -> None:
+        fleet.declare.delete([("EventSource", "", "watched")])
+        health.put = too_late
+
+    meanwhile(fleet.stages["evaluate"], "_judge", gone)
+    fleet.pump()
+    health.put = put
+    if comes_back:
+        fleet.apply(DECLARED)
+    fleet.clock.advance(timedelta(hours=1))
+    fleet.pump()
+
+    assert made(east) == ({"for-web": "1"} if comes_back else {})
+    assert len(list(fleet.records.matches.of("fleet/east"))) == comes_back
+
+
 def test_what_was_rendered_with_older_labels_does_not_stay(fleet: Fleet, east: FakeKube) -> None:
     """A label set between the reading of a cluster and the applying counts in the end."""
     annotations = "{projectsveltos.io/instantiate: ok, projectsveltos.io/template: ok}"
