@@ -98,7 +98,8 @@ def answers(inbound: Inbound) -> bool:
     """Ask whether something listens where clusters are told to send their events."""
     import ssl
 
-    from bellhop.egress.client import HttpClient, HttpError, LimitError
+    from bellhop.egress.answer import LimitError
+    from bellhop.egress.client import HttpClient, HttpError
     from bellhop.model.reach import HERE
 
     if not inbound.url.lower().startswith("https://"):

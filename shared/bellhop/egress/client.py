@@ -9,15 +9,10 @@ so many seconds as a whole, from looking its name up to its last byte. No redire
 
 from __future__ import annotations
 
-import io
 import socket
-import time
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
-from http import HTTPStatus
-from http.client import HTTPResponse
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import urllib3
@@ -26,9 +21,16 @@ from urllib3 import connection, connectionpool
 from urllib3.util.connection import create_connection
 
 from bellhop.egress.addresses import ForbiddenAddressError, allowed_addresses, is_address
+from bellhop.egress.answer import (
+    Answer,
+    BoundedResponse,
+    Deadline,
+    LimitError,
+    read_answer,
+)
 from bellhop.egress.idle import IDLE, Idle
 from bellhop.egress.lookups import LOOKUPS, CrowdedError, Lookups
-from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
+from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.reach import Reach
 
 WHOLE_SECONDS = 30.0
@@ -40,41 +42,10 @@ LOOKUP_SECONDS = 10.0
 LARGEST = 8 << 20
 """Bytes of an unpacked answer; etcd keeps objects of 1.5 MiB, and API servers take 3 MiB."""
 
-_REFUSAL = 1 << 20
-_HEAD = 128 << 10
-_PIECE = 64 << 10
 _SEND = 16 << 10
-_GZIP = 31
 
 HttpError = http.HTTPError
 """What an exchange that failed raises."""
-
-
-class LateError(UnreachableError):
-    """An answer took longer than one may as a whole."""
-
-
-class LimitError(Exception):
-    """The other side went beyond a limit; `error` is ours for it, `words` what happened."""
-
-    def __init__(self, error: type[BellhopError], words: str) -> None:
-        super().__init__(words)
-        self.error = error
-        self.words = words
-
-
-class Answer(NamedTuple):
-    """A whole answer."""
-
-    status: int
-    data: bytes
-    headers: Mapping[str, str]
-    reason: str = ""
-
-    @property
-    def succeeded(self) -> bool:
-        """Say if the status is one of success."""
-        return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
 
 class HttpClient:
@@ -139,7 +110,7 @@ class HttpClient:
             timeout=timeout,
             preload_content=False,
         )
-        return _whole(response, self._largest or LARGEST)
+        return read_answer(response, self._largest or LARGEST)
 
     def close(self) -> None:
         """Close the idle connections; those in use finish first."""
@@ -199,7 +170,7 @@ class _Bounded(connection.HTTPConnection):
         self._lookups = lookups
         self._whole = whole
         # Of the request under way; none between two.
-        self._deadline: _Deadline | None = None
+        self._deadline: Deadline | None = None
 
     def connect(self) -> None:
         """Connect and shake hands, which is part of the exchange's time."""
@@ -232,14 +203,14 @@ class _Bounded(connection.HTTPConnection):
     def getresponse(self) -> Any:
         """Read the head of the answer."""
         answer: Any = partial(
-            _Response, deadline=self._begin(), wire=2 * (self._largest or LARGEST)
+            BoundedResponse, deadline=self._begin(), wire=2 * (self._largest or LARGEST)
         )
         self.response_class = answer
         self._deadline = None
         return super().getresponse()
 
-    def _begin(self) -> _Deadline:
-        self._deadline = self._deadline or _Deadline(self._whole)
+    def _begin(self) -> Deadline:
+        self._deadline = self._deadline or Deadline(self._whole)
         return self._deadline
 
     def _new_conn(self) -> socket.socket:
@@ -258,7 +229,7 @@ class _Bounded(connection.HTTPConnection):
                 failure = http.NewConnectionError(self, str(error))
         raise failure
 
-    def _addresses(self, deadline: _Deadline) -> list[str]:
+    def _addresses(self, deadline: Deadline) -> list[str]:
         """Look the host up and check what is found: what is called is what was checked."""
         host, seconds = self._dns_host, min(LOOKUP_SECONDS, deadline.left())
         try:
@@ -284,128 +255,3 @@ class _Plain(_Bounded):
 
 class _Secure(_Bounded, connection.HTTPSConnection):
     """With TLS."""
-
-
-class _Deadline:
-    """The end of one exchange."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._end = time.monotonic() + seconds
-
-    def left(self) -> float:
-        """Return the seconds that are left; raise if none are."""
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise self.passed()
-        return left
-
-    def passed(self) -> LimitError:
-        return LimitError(LateError, f"it took longer than {self._seconds:g} s")
-
-
-# How much, and how long -------------------------------------------------------------------------
-
-
-class _Response(HTTPResponse):
-    """An answer whose every byte, of head, chunks and body, is read within budget and time."""
-
-    def __init__(
-        self,
-        sock: socket.socket,
-        *args: Any,
-        deadline: _Deadline | None = None,
-        wire: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(sock, *args, **kwargs)
-        assert deadline
-        # Chunks of a chunked answer have heads of their own; real ones are a small part of it.
-        self._wire = wire
-        self._metered = _Metered(self.fp.detach(), sock, deadline)
-        self.fp = io.BufferedReader(self._metered)
-
-    def begin(self) -> None:
-        """Read the head."""
-        self._metered.budget = _HEAD
-        super().begin()
-        self._metered.budget = self._wire
-
-
-class _Metered(io.RawIOBase):
-    """A socket's bytes until a budget is spent or time is up."""
-
-    def __init__(self, raw: Any, sock: socket.socket, deadline: _Deadline) -> None:
-        super().__init__()
-        self._raw = raw
-        self._sock = sock
-        self._pause = sock.gettimeout()
-        self._deadline = deadline
-        self.budget = 0
-
-    def readable(self) -> bool:
-        """Say that it is read."""
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        """Read once, waiting for no longer than there is time."""
-        left = self._deadline.left()
-        pause = left if self._pause is None else min(self._pause, left)
-        self._sock.settimeout(pause)
-        try:
-            count: int = self._raw.readinto(buffer)
-        except TimeoutError:
-            if pause < left:
-                raise
-            raise self._deadline.passed() from None
-        self.budget -= count
-        if self.budget < 0:
-            raise LimitError(TooLargeError, "the answer is larger than what is taken")
-        return count
-
-    def close(self) -> None:
-        """Let go of the socket."""
-        self._raw.close()
-        super().close()
-
-
-def _whole(response: urllib3.BaseHTTPResponse, largest: int) -> Answer:
-    success = HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES
-    limit = largest if success else _REFUSAL
-    pieces, size = [], 0
-    try:
-        for piece in _unpacked(response):
-            pieces.append(piece)
-            size += len(piece)
-            if size > limit:
-                raise LimitError(TooLargeError, f"the answer has more than {limit} bytes")  # noqa: TRY301
-    except LimitError:
-        response.close()
-        if success:
-            raise
-        # Its code says enough: no refusal of an API server is so long.
-        pieces = []
-    return Answer(response.status, b"".join(pieces), response.headers, response.reason or "")
-
-
-def _unpacked(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """Yield the content in pieces no larger than what is asked for, however tight it is packed."""
-    encoding = response.headers.get("Content-Encoding", "").strip().lower()
-    pieces = response.stream(_PIECE, decode_content=False)
-    if encoding in {"", "identity"}:
-        yield from pieces
-        return
-    if encoding != "gzip":
-        raise LimitError(UnreachableError, "the answer is packed in a way that was not asked for")
-    unpack = zlib.decompressobj(_GZIP)
-    try:
-        for packed in pieces:
-            rest = packed
-            while rest and not unpack.eof:
-                yield unpack.decompress(rest, _PIECE)
-                rest = unpack.unconsumed_tail
-        yield unpack.flush()
-    except zlib.error as error:
-        raise http.DecodeError(str(error)) from error
-    if not unpack.eof:
-        raise http.ProtocolError("the packed answer ends early")

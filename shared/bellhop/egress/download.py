@@ -15,7 +15,8 @@ import urllib3
 from msgspec import Struct
 from urllib3.exceptions import InsecureRequestWarning
 
-from bellhop.egress.client import Answer, HttpClient, HttpError, LimitError
+from bellhop.egress.answer import Answer, LimitError
+from bellhop.egress.client import HttpClient, HttpError
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.reach import Reach
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from bellhop.egress.client import Answer
+from bellhop.egress.answer import Answer
 from bellhop.egress.download import origin, shown
 from bellhop.egress.source_client import Limits, SourceClient, json_object
 from bellhop.egress.tokens import authorization

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from bellhop.egress.client import Answer
+from bellhop.egress.answer import Answer
 from bellhop.egress.download import Terms, download, shown
 from bellhop.errors import (
     BellhopError,

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import urllib3
 
-from bellhop.egress.client import HttpClient, HttpError, LimitError
+from bellhop.egress.answer import LimitError
+from bellhop.egress.client import HttpClient, HttpError
 from bellhop.forwarder.account import Account
 from bellhop.forwarder.instructions import Instructions
 from bellhop.logs import Log

@@ -12,7 +12,7 @@ from urllib.parse import urljoin
 from bellhop.adapters.charts.client import ChartClient
 from bellhop.adapters.charts.descriptor import Descriptor
 from bellhop.adapters.charts.versions import choose, is_exact, newest_first
-from bellhop.egress.client import Answer
+from bellhop.egress.answer import Answer
 from bellhop.egress.download import origin, shown
 from bellhop.egress.registry import MANIFEST, OciRepository, is_tag, layers, split
 from bellhop.egress.source_client import Limits, json_object

@@ -29,7 +29,8 @@ from bellhop.adapters.kube.transport import (
     Transport,
     read_answer,
 )
-from bellhop.egress.client import LARGEST, LateError
+from bellhop.egress.answer import LateError
+from bellhop.egress.client import LARGEST
 from bellhop.engine.nesting import DEEPEST, exceeds_depth
 from bellhop.errors import (
     InvalidError,

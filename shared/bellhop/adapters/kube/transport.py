@@ -33,7 +33,8 @@ from bellhop.adapters.kube.greeting import Greeting
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.shallow import read_shallow
 from bellhop.adapters.kube.tls import CONTEXTS
-from bellhop.egress.client import HttpClient, LimitError
+from bellhop.egress.answer import LimitError
+from bellhop.egress.client import HttpClient
 from bellhop.egress.lookups import LOOKUPS, Lookups
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
-from bellhop.egress.client import Answer
+from bellhop.egress.answer import Answer
 from bellhop.egress.download import Terms, download, shown
 from bellhop.engine.json import read_json
 from bellhop.errors import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
-from bellhop.egress.client import HttpClient, HttpError, LimitError
+from bellhop.egress.answer import LimitError
+from bellhop.egress.client import HttpClient, HttpError
 from bellhop.errors import (
     BellhopError,
     DeniedError,
