@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from bellhop.engine import instantiate as engine
@@ -27,6 +26,7 @@ from bellhop.engine.referring import placed, referred, shown
 from bellhop.engine.tarball import Folder
 from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet import advising, generated, permitted
+from bellhop.fleet.rehearsed import Generated, Instantiated, Placement
 from bellhop.fleet.trial import Trial, Tried, objects
 from bellhop.gotemplate import Limits
 from bellhop.model.chart import RELEASE
@@ -54,32 +54,6 @@ NO_FILES: Mapping[str, Folder] = {}
 
 _FEATURES: tuple[FeatureName, ...] = ("Resources", "Kustomize")
 """Those that bring objects which are known without a cluster."""
-
-
-class Placement(Struct, frozen=True):
-    """What one cluster would get of a profile; what `releases` consist of Helm tells."""
-
-    cluster: str
-    contents: tuple[Content, ...]
-    releases: tuple[Release, ...] = ()
-    kubernetes: str = ""
-
-
-class Instantiated(Struct, frozen=True):
-    """A ConfigMap or Secret rendered with an event; `origin` is the one with the templates."""
-
-    origin: engine.Ref
-    ref: engine.Ref
-    manifest: dict[str, Any]
-
-
-class Generated(Struct, frozen=True):
-    """One ClusterProfile that a trigger would generate; its `object` is empty for all together."""
-
-    profile: Profile
-    manifest: dict[str, Any]
-    instantiated: tuple[Instantiated, ...]
-    placements: tuple[Placement, ...]
 
 
 class Rehearsal:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from bellhop.engine.charts.placing import Desired
 from bellhop.engine.secrecy import unquoted
 from bellhop.fleet.naming import scope_of
-from bellhop.fleet.rehearsal import Generated, Placement
+from bellhop.fleet.rehearsed import Generated, Placement
 from bellhop.model.document import read_documents
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Content

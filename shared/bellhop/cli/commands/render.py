@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +11,24 @@ import click
 
 from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command
+from bellhop.cli.generated import (
+    ALL,
+    CONFIGMAPS,
+    MANIFESTS,
+    PROFILES,
+    print_json,
+    print_yaml,
+    reason,
+)
 from bellhop.cli.options import JSON, YAML, files_options
-from bellhop.cli.output import compose, document, raw, say
+from bellhop.cli.output import raw, say
 from bellhop.errors import InvalidError
-from bellhop.model.visible import visible
 
 if TYPE_CHECKING:
     from bellhop.engine.render import Dialect, MissingKey
-    from bellhop.fleet.rehearsal import Generated, Rehearsal
+    from bellhop.fleet.rehearsed import Generated
     from bellhop.fleet.trial import Tried
     from bellhop.model.record import Cluster
-
-ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifests"
 
 
 @click.command(
@@ -201,7 +207,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     for each in judged:
         _tell(each, rehearsal.source().name)
     generated = _with_charts(rehearsal.generate(judged), show, archives, download, show_secrets)
-    (_print_json if form == JSON else _print_yaml)(rehearsal, judged, generated, show)
+    (print_json if form == JSON else print_yaml)(rehearsal, judged, generated, show)
     for each in judged:
         if each.error:
             # The other objects were served, as in the pipeline; the exit code tells of this one.
@@ -291,14 +297,9 @@ def _tell(judged: Tried, source: str) -> None:
     if judged.error:
         return
     does = "matches" if judged.matching else "does not match"
-    said = _because(judged)
+    said = reason(judged)
     because = f": {said}" if said else ""
     say(f"{object_name(judged.key)} {does} EventSource '{source}'{because}", err=True)
-
-
-def _because(judged: Tried) -> str:
-    """Return what the source itself said of an object that it takes, else why it does not."""
-    return judged.message if judged.matching else judged.because
 
 
 def _with_charts(
@@ -326,100 +327,3 @@ def _with_charts(
         named = LocalArchives(archives, Path(folder), found if download else None)
         for each in generated:
             yield with_releases(each, Helm(named, charts), quoting=quoting)
-
-
-def _print_yaml(
-    _rehearsal: Rehearsal, _judged: Sequence[Tried], generated: Iterable[Generated], show: str
-) -> None:
-    from bellhop.fleet.overview import object_name
-    from bellhop.model.document import dump
-
-    nothing = True
-    for made in generated:
-        nothing = False
-        profile = made.profile
-        whose = object_name(profile.object) or "all objects that match"
-        said = visible(
-            f"# ClusterProfile {profile.name}, tier {profile.tier}: {whose} in {profile.cluster}"
-        )
-        if not made.placements:
-            said += "\n# for no cluster: the destination selector selects none of those given"
-        if show not in {ALL, PROFILES}:
-            compose(said)
-        for comment, manifest in _documents(made, said, show):
-            compose(f"---\n{comment}\n{dump(dict(manifest))}".removesuffix("\n"))
-    if nothing:
-        say("Nothing would be generated.", err=True)
-
-
-def _documents(made: Generated, said: str, show: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield what is shown of one profile, each with the comment above it."""
-    if show in {ALL, PROFILES}:
-        yield said, made.manifest
-    if show in {ALL, CONFIGMAPS}:
-        for each in made.instantiated:
-            comment = f"# {each.ref}, instantiated from {each.origin}"
-            yield visible(comment), each.manifest
-    if show in {ALL, MANIFESTS}:
-        for placement in made.placements:
-            for content in placement.contents:
-                comment = visible(f"# for {placement.cluster}, from {content.ref}, {content.entry}")
-                yield from ((comment, manifest) for manifest in content.manifests)
-
-
-def _print_json(
-    rehearsal: Rehearsal, judged: Sequence[Tried], generated: Iterable[Generated], show: str
-) -> None:
-    from bellhop.fleet.overview import object_name
-
-    told = {
-        "trigger": rehearsal.trigger.name,
-        "source": rehearsal.source().name,
-        "cluster": rehearsal.cluster.key,
-        "objects": [
-            {
-                "object": object_name(each.key),
-                "matching": each.matching,
-                "because": _because(each),
-            }
-            for each in judged
-        ],
-        "profiles": [
-            {
-                "name": made.profile.shown,
-                "object": object_name(made.profile.object),
-                "tier": made.profile.tier,
-                **_shown(made, show),
-            }
-            for made in generated
-        ],
-    }
-    document(told)
-
-
-def _shown(made: Generated, show: str) -> dict[str, Any]:
-    """Return what is shown of one profile, each part under its own key."""
-    parts: dict[str, Any] = {
-        PROFILES: {"profile": made.manifest},
-        CONFIGMAPS: {
-            "configMaps": [
-                {"from": str(each.origin), "manifest": each.manifest} for each in made.instantiated
-            ]
-        },
-        MANIFESTS: {
-            "destinations": [
-                {
-                    "cluster": placement.cluster,
-                    "manifests": [
-                        {"from": content.ref, "entry": content.entry, "manifest": manifest}
-                        for content in placement.contents
-                        for manifest in content.manifests
-                    ],
-                }
-                for placement in made.placements
-            ]
-        },
-    }
-    return {
-        key: value for name in parts if show in {ALL, name} for key, value in parts[name].items()
-    }

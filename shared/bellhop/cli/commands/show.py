@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from bellhop.cli import lines, output
+from bellhop.cli import output
 from bellhop.cli.clusters import cluster_option, known
 from bellhop.cli.completing import complete_cluster, complete_profile
-from bellhop.cli.duration import read_duration
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.lines import line_options
 from bellhop.cli.options import (
     JSON,
-    TABLE,
     WIDE,
     YAML,
     form_of,
@@ -27,11 +23,6 @@ from bellhop.cli.options import (
 )
 from bellhop.cli.output import Column, say
 from bellhop.cli.session import installation, looking
-from bellhop.errors import MissingError
-
-if TYPE_CHECKING:
-    from bellhop.fleet.installation import Installation
-    from bellhop.model.record import Entry
 
 _ADDONS = (
     Column("CLUSTER", "cluster"),
@@ -297,69 +288,15 @@ def resources(  # noqa: PLR0913 - one parameter an option
     ),
 )
 @line_options
-def events(
-    *,
-    since: str | None,
-    trace: str,
-    namespace: str,
-    cluster: str,
-    limit: int,
-    form: str,
-    follow: bool,
-) -> None:
+def events(**asked: Any) -> None:
     """Show the event log: events, what they matched and rendered, and where that was applied.
 
     It has one block for each event, oldest first; with --follow or -o wide it has single lines,
     with -o json one object a line.
     """
-    from bellhop.cli import telling
-    from bellhop.fleet import timeline
+    from bellhop.cli import event_log
 
-    here = installation()
-    ago = read_duration(since) if since else timedelta(hours=0 if follow else 1)
-    begin = timeline.beginning(here.records, ago)
-    cluster = _told_of(here, cluster, namespace, begin)
-    wanted = timeline.Filter(trace, cluster)
-    if follow:
-        lines.follow(filter(wanted.takes, timeline.follow(here.records, begin, cluster)), form)
-        return
-    # A block is told whole, though its event went from one cluster to another.
-    one = "" if form == TABLE else cluster
-    entries: Iterable[Entry]
-    if limit:
-        entries = timeline.last(here.records, begin, wanted, limit, one)
-        if form != TABLE:
-            entries = [entry for entry in entries if wanted.takes(entry)][-limit:]
-    else:
-        entries = (entry for _, entry in timeline.read(here.records, begin, one))
-    if form == TABLE:
-        told = False
-        for block in timeline.blocks(entries, wanted):
-            telling.tell(block)
-            told = True
-        if not told:
-            say(f"No events found in the last {since or '1h'}.", err=True)
-    elif form == YAML:
-        output.records(map(timeline.row, filter(wanted.takes, entries)), form)
-    else:
-        lines.tell_lines(filter(wanted.takes, entries), form)
-
-
-def _told_of(here: Installation, cluster: str, namespace: str, begin: datetime) -> str:
-    """Return the key of a cluster; one that left the fleet has its lines as long as they are kept.
-
-    Raises:
-        MissingError: there is no such cluster, and no line of it.
-    """
-    from bellhop.fleet import timeline
-
-    try:
-        return known(here, cluster, namespace)
-    except MissingError:
-        key = cluster if "/" in cluster else f"{namespace}/{cluster}"
-        if timeline.tells_of(here.records, begin, key):
-            return key
-        raise
+    event_log.show(installation(), **asked)
 
 
 @command.command("failures", cls=Command, examples=("bellhop show failures",))
