@@ -16,7 +16,7 @@ from bellhop.errors import StaleError
 from bellhop.model.gvk import Identity
 from bellhop.model.reader import Reader
 from bellhop.ports.store import ANY, Store
-from bellhop.records.table import Table
+from bellhop.records.table import RETRIES, Table
 
 Kind = tuple[str, str]
 """Group and kind."""
@@ -75,7 +75,14 @@ class Readers:
         Raises:
             StaleError: another one notes it, or strikes it out.
         """
-        self._beside(key, replace(reader, settled=True), expect=expect)
+        try:
+            self._beside(key, replace(reader, settled=True), expect=expect)
+        except StaleError:
+            found = self._store.get(*_place_beside(key, reader))
+            if found is None or not self._table.read(found.value).settled:
+                # It may have been noted after it was struck out: nobody else would find that.
+                self.delete(key, reader)
+            raise
 
     def read_for(self, destination: str, profile: str) -> dict[Identity, Reader]:
         """Return the objects that a profile reads for a destination, and whether it is settled."""
@@ -89,14 +96,26 @@ class Readers:
         """Note that a profile reads an object no more where it is brought to a destination.
 
         Who dies before the end leaves what is not settled: it is noted anew, or struck out again.
+
+        Raises:
+            StaleError: others note it all the time.
         """
-        token = self._beside(key, replace(reader, settled=False), expect=ANY)
-        self._store.delete(_READERS, _row(key, reader))
-        try:
-            self._store.delete(*_place_beside(key, reader), expect=token)
-        except StaleError:
-            # Another one notes it meanwhile, and may have done so before it was struck out.
-            self._table.put(_READERS, _row(key, reader), replace(reader, settled=False))
+        place, beside = (_READERS, _row(key, reader)), _place_beside(key, reader)
+        for _ in range(RETRIES):
+            row = self._store.get(*place)
+            token = self._beside(key, replace(reader, settled=False), expect=ANY)
+            try:
+                if row:
+                    self._store.delete(*place, expect=row.token)
+                self._store.delete(*beside, expect=token)
+            except StaleError:
+                found = self._store.get(*beside)
+                if found is None or found.token != token:
+                    # Another one notes it, or strikes it out, since, and sees to both.
+                    return
+            else:
+                return
+        raise StaleError(f"cannot strike out '{key}' for '{reader.profile}': others keep noting it")
 
     def forget(self, destination: str) -> None:
         """Delete all of a destination."""

@@ -118,23 +118,33 @@ MUTANTS = [
     ),
     Mutant(
         "records/readers.py",
-        "        token = self._beside(key, replace(reader, settled=False), expect=ANY)\n"
-        "        self._store.delete(_READERS",
-        "        token = ANY\n        self._store.delete(_READERS",
+        "            token = self._beside(key, replace(reader, settled=False), expect=ANY)\n",
+        "            token = ANY\n",
         "Who dies while he strikes out what is read leaves it for settled.",
     ),
     Mutant(
         "records/readers.py",
-        "        self._beside(key, replace(reader, settled=True), expect=expect)\n",
-        "        self._beside(key, replace(reader, settled=True), expect=ANY)\n",
-        "What another has struck out meanwhile is taken for settled.",
+        "                    self._store.delete(*place, expect=row.token)\n",
+        "                    self._store.delete(*place)\n",
+        "What another notes while it is struck out is followed by nobody.",
     ),
     Mutant(
         "records/readers.py",
-        "            self._table.put(_READERS, _row(key, reader), replace("
-        "reader, settled=False))\n",
-        "            pass\n",
-        "What another notes while it is struck out is followed by nobody.",
+        "                if found is None or found.token != token:\n",
+        "                if found is None:\n",
+        "What another has settled while it was struck out is struck out, too.",
+    ),
+    Mutant(
+        "records/readers.py",
+        "                self.delete(key, reader)\n            raise\n",
+        "                pass\n            raise\n",
+        "What was struck out while it was noted is read for ever.",
+    ),
+    Mutant(
+        "records/readers.py",
+        "            self._beside(key, replace(reader, settled=True), expect=expect)\n",
+        "            self._beside(key, replace(reader, settled=True), expect=ANY)\n",
+        "What another has struck out meanwhile is taken for settled.",
     ),
     Mutant(
         "records/records.py",

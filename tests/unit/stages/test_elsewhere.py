@@ -525,7 +525,7 @@ def test_who_dies_while_it_is_struck_out_leaves_nothing_that_counts(tmp_path: Pa
             fleet.close()
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(4))
 def test_what_is_settled_is_there_wherever_he_dies_who_strikes_it_out(
     fleet: Fleet, number: int
 ) -> None:
@@ -544,7 +544,7 @@ def test_what_is_settled_is_there_wherever_he_dies_who_strikes_it_out(
     assert not left.settled or list(readers.of(key)) == [reader]
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(4))
 def test_who_notes_what_is_struck_out_meanwhile_has_it_noted(fleet: Fleet, number: int) -> None:
     """Whatever of the two comes first, it is noted and settled, or to be done again."""
     readers, key, reader = fleet.records.readers, READ.identity, Reader("", "", "own", EAST)
@@ -558,6 +558,52 @@ def test_who_notes_what_is_struck_out_meanwhile_has_it_noted(fleet: Fleet, numbe
 
     (found,) = readers.read_for(EAST, "own").values() or [reader]
     assert not found.settled or list(readers.of(key)) == [reader]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_what_was_settled_since_it_was_struck_out_stays(fleet: Fleet, number: int) -> None:
+    """Who strikes it out gives way to another who comes later, and is done before."""
+    readers, key, reader = fleet.records.readers, READ.identity, Reader("", "", "own", EAST)
+    settled = replace(reader, settled=True)
+    readers.settle(key, reader, expect=readers.note(key, reader))
+
+    def comes_later() -> None:
+        readers.settle(key, reader, expect=readers.note(key, reader))
+
+    with interrupted(fleet.records, number, comes_later):
+        readers.delete(key, reader)
+
+    stays = number > 1
+    assert list(readers.read_for(EAST, "own").values()) == [settled] * stays
+    assert list(readers.of(key)) == [reader] * stays
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_two_who_strike_out_the_same_leave_nothing(fleet: Fleet, number: int) -> None:
+    """Wherever the second one comes in between."""
+    readers, key, reader = fleet.records.readers, READ.identity, Reader("", "", "own", EAST)
+    readers.settle(key, reader, expect=readers.note(key, reader))
+
+    with interrupted(fleet.records, number, lambda: readers.delete(key, reader)) as found:
+        readers.delete(key, reader)
+
+    assert found.met
+    assert readers.read_for(EAST, "own") == {}
+    assert list(readers.of(key)) == []
+
+
+def test_what_was_struck_out_while_it_was_noted_does_not_stay(fleet: Fleet) -> None:
+    """Who notes it finds that out when he settles it, and begins anew."""
+    readers, key, reader = fleet.records.readers, READ.identity, Reader("", "", "own", EAST)
+
+    with interrupted(fleet.records, 1, lambda: readers.delete(key, reader)) as found:
+        token = readers.note(key, reader)
+    with pytest.raises(StaleError):
+        readers.settle(key, reader, expect=token)
+
+    assert found.met
+    assert readers.read_for(EAST, "own") == {}
+    assert list(readers.of(key)) == []
 
 
 # When the cluster comes ---------------------------------------------------------------------------

@@ -80,6 +80,11 @@ def test_plays_again_what_was_told() -> None:
             "28:!",
             id="who dies half-way through striking out what was read leaves it for noted",
         ),
+        pytest.param(
+            "another object is read from now on, and both change",
+            "37:b+ 82:b+",
+            id="two who strike out what is read leave nothing behind",
+        ),
     ]
     # Which part of the catalog's number is read is drawn: most draws ended wrong.
     + [
