@@ -776,7 +776,7 @@ class World:
         return [
             each
             for each in self.kube(cluster).objects(kinds.get(self.declared[source], SERVICE))
-            if each["metadata"]["labels"].get("ring") == "yes" or everything
+            if each["metadata"].get("labels", {}).get("ring") == "yes" or everything
         ]
 
     def _own(self) -> Wish:
