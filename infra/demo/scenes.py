@@ -43,8 +43,9 @@ _MARKS = {
 
 def next_step(*, kept: bool) -> str:
     """Say what to try next: to leave the demo running only where it is not."""
-    own = "docs/tutorial/first-fleet.md to run it on your own clusters."
-    return f"Try next: {own}" if kept else f"Try next: make demo KEEP=1 to play with it, or {own}"
+    own = "docs/tutorial/two-clusters.md to run it on your own clusters."
+    these = "docs/tutorial/first-fleet.md" if kept else "make demo KEEP=1"
+    return f"Try next: {these} to play with these clusters, or {own}"
 
 
 class Scenes:

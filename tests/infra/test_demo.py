@@ -42,9 +42,11 @@ def descendants(tag: str) -> list[str]:
 
 def test_suggests_to_keep_it_only_where_it_is_not_kept() -> None:
     """Who runs it with KEEP=1 is not told to."""
-    assert "make demo KEEP=1" in next_step(kept=False)
+    assert "make demo KEEP=1 to play with these clusters" in next_step(kept=False)
     assert "KEEP=1" not in next_step(kept=True)
-    assert "docs/tutorial/first-fleet.md" in next_step(kept=True)
+    assert "docs/tutorial/first-fleet.md to play with these clusters" in next_step(kept=True)
+    for kept in (True, False):
+        assert "docs/tutorial/two-clusters.md to run it on your own" in next_step(kept=kept)
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ def report(done: Registered, spec: Registration, *, err: bool) -> None:
         )
     if found.spec.get("paused") or found.spec.get("activeWindow"):
         lines.append(f"  paused       it {standing(found, datetime.now(UTC))}")
-    lines.append("  next         a resync, which lists the cluster and installs its webhook")
+    installs = " and installs its webhook" if spec.direct or spec.forwarder else ""
+    lines.append(f"  next         a resync, which lists the cluster{installs}")
     for line in lines:
         say(line, err=err)
     for warning in done.warnings:

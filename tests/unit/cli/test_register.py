@@ -162,6 +162,7 @@ def test_without_a_forwarder_nothing_is_done_in_the_cluster(
     assert result.exit_code == 0
     assert cluster is not None
     assert cluster.forwarder == {}
+    assert result.stdout.endswith("  next         a resync, which lists the cluster\n")
     assert kube.get(GVK("", "v1", "Namespace"), "", NAMESPACE) is None
 
 
@@ -440,6 +441,7 @@ def test_registers_a_cluster_that_calls_by_itself(
     assert "  events       directly: its API server calls https://ingest.example:8443" in (
         result.stdout
     )
+    assert result.stdout.endswith("lists the cluster and installs its webhook\n")
     token = here.records.callers.get(KEY)
     assert token
     assert token not in result.output
