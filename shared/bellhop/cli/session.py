@@ -94,6 +94,19 @@ def state_folder() -> Path:
     return context.state
 
 
+def serves(here: Installation) -> bool:
+    """Say whether who does an installation's work is there.
+
+    On one machine who does it holds the state folder, whatever its clusters can reach; in a cloud
+    it answers where events go.
+    """
+    from bellhop.cli.places import place_of
+
+    context = chosen()
+    running = place_of(context).running(context)
+    return answers(here.inbound) if running is None else running
+
+
 def answers(inbound: Inbound) -> bool:
     """Ask whether something listens where clusters are told to send their events."""
     import ssl

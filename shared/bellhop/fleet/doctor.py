@@ -336,9 +336,19 @@ class _Examination:
             problems.add(f"does not send events of {', '.join(sorted(lacking))}")
         for each in sorted(problems):
             yield wrong("webhook", f"it {each}", sweep)
-        if not problems:
+        if moved := self._moved():
+            yield wrong("webhook", moved, f"{_AGAIN}, or serve at that address again")
+        elif not problems:
             where = self._record.get("url") or "the Service in the cluster"
             yield well("webhook", f"it calls {'ingest itself' if self._direct else where}")
+
+    def _moved(self) -> str:
+        """Say where Bellhop is by now, if its API server calls where it was at registration."""
+        calls, now = self._record.get("url", ""), self._here.inbound.url.rstrip("/")
+        given = not self._direct or self._record.get("ingest-url") or not now
+        if given or calls.startswith(f"{now}/"):
+            return ""
+        return f"it calls {calls.partition('/clusters/')[0]}, and Bellhop is at {now}"
 
     def _differs(self, client: Mapping[str, Any]) -> Iterator[str]:
         """Say where a webhook leads elsewhere than the record has it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import hashlib
 import json
 import re
@@ -222,7 +223,11 @@ def test_warns_where_nothing_answers(register: Bellhop, state: Path) -> None:
     result = register()
 
     assert result.exit_code == 0
-    assert "warning: nothing answers at https://127.0.0.1:1" in result.stderr
+    assert "warning: nothing answers at https://127.0.0.1:1; start `bellhop serve`" in result.stderr
+    with (state / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = register()
+    assert "1; `bellhop serve` runs, so see whether clusters reach it at that" in result.stderr
 
 
 def test_says_which_rights_are_missing_and_does_nothing(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -24,7 +26,7 @@ def revised(here: Installation) -> Installation:
 
 
 @pytest.mark.usefixtures("revised")
-def test_goes_back_and_says_until_when(bellhop: Bellhop) -> None:
+def test_goes_back_and_says_until_when(bellhop: Bellhop, state: Path) -> None:
     """Twice is as once; and all who look at the profile are told."""
     result = bellhop("rollback", NAME)
     again = bellhop("rollback", NAME)
@@ -33,6 +35,10 @@ def test_goes_back_and_says_until_when(bellhop: Bellhop) -> None:
     assert result.stdout == f"Rolled '{NAME}' back to {until}"
     assert again.stdout == f"'{NAME}' is rolled back already, to {until}"
     assert "`bellhop serve` does not answer; it is done once it runs" in result.stderr
+    with (state / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Who holds the folder works, whether clusters reach it or not.
+        assert bellhop("rollback", NAME).stderr == ""
     assert "Rolled back" in bellhop("describe", "clusterprofile", NAME).stdout
     assert "rolled back to revision 1" in bellhop("get", "clusterprofiles", "-o", "wide").stdout
     [told] = json.loads(bellhop("get", "clusterprofiles", "-o", "json").stdout)["items"]

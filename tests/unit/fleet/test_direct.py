@@ -315,6 +315,23 @@ def test_is_examined(house: House) -> None:
     assert wrong == ["it calls ingest with a token that is not accepted"]
 
 
+def test_tells_that_bellhop_is_at_another_address(house: House) -> None:
+    """Its API server calls the address of its registration, unless that was given there."""
+    at_first = replace(house.here, inbound=house.spec.inbound)
+    moved = replace(house.here, inbound=Inbound("https://127.0.0.1:1", ""))
+    found = []
+    for here in (at_first, house.here):
+        register(here, house.spec)
+        [(_, signs)] = examine(moved, [KEY])
+        found.append([each for each in signs if each.piece == "webhook"])
+
+    [[wrong], [well]] = found
+    calls = f"it calls {house.spec.inbound.url}, and Bellhop is at https://127.0.0.1:1"
+    assert (wrong.verdict, wrong.sentence) == ("wrong", calls)
+    assert "register the cluster again" in wrong.cure
+    assert well.verdict == "well"
+
+
 def test_leaves_nothing_when_it_is_deregistered(house: House) -> None:
     """Neither in the cluster nor here."""
     register(house.here, house.spec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -96,13 +97,10 @@ def _read(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _explain(here: Installation, words: tuple[str, ...], namespace: str) -> Explanation:
-    def serves() -> bool:
-        return session.answers(here.inbound)
-
     if len(words) < _WORDS:
         from bellhop.fleet.explain.trigger import explain_trigger
 
-        return explain_trigger(here, words[1], serves)
+        return explain_trigger(here, words[1], partial(session.serves, here))
     from bellhop.fleet.explain.object import explain_object
 
     cluster, kind, name = words
@@ -111,4 +109,4 @@ def _explain(here: Installation, words: tuple[str, ...], namespace: str) -> Expl
         raise InvalidError(f"'{name}' and -n {namespace} name two namespaces")
     if slash:
         namespace, name = place, rest
-    return explain_object(here, cluster, kind, namespace, name, serves)
+    return explain_object(here, cluster, kind, namespace, name, partial(session.serves, here))

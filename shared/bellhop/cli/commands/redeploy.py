@@ -89,7 +89,7 @@ def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: 
                 " when that has ended",
                 err=True,
             )
-    if asked and not session.answers(here.inbound):
+    if asked and not session.serves(here):
         say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)
 
 

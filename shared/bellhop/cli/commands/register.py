@@ -322,12 +322,12 @@ def _register_declared(
 def _warn_of_silence(here: Installation, inbound: Inbound) -> None:
     """Warn where events go to the installation's own address, and nothing answers there."""
     url = here.inbound.url
-    if url and inbound == here.inbound and not session.answers(here.inbound):
-        say(
-            f"warning: nothing answers at {url}; {here.worker.start}: nothing is taken in"
-            " meanwhile",
-            err=True,
-        )
+    if not url or inbound != here.inbound or session.answers(here.inbound):
+        return
+    cure = f"{here.worker.start}: nothing is taken in meanwhile"
+    if session.serves(here):
+        cure = f"{here.worker.name} runs, so see whether clusters reach it at that address"
+    say(f"warning: nothing answers at {url}; {cure}", err=True)
 
 
 def _with_account(here: Installation, spec: Registration, *, err: bool) -> Registration:

@@ -65,5 +65,5 @@ def command(cluster: str, eventsource: str, *, change: str, everything: bool) ->
         say(f"Released {objects} of EventSource '{place[1]}' in '{place[0]}'.")
     if not wanted and not changes:
         say("Nothing is held.", err=True)
-    elif not session.answers(here.inbound):
+    elif not session.serves(here):
         say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)

@@ -31,5 +31,5 @@ def command(key: str | None, *, full: bool) -> None:
     wanted = [one] if one else list(here.catalogs.current().clusters)
     here.publisher.publish(Sweep(each, full=full) for each in wanted)
     say(f"Requested a resync of {one or count(len(wanted), 'cluster')}.")
-    if wanted and not session.answers(here.inbound):
+    if wanted and not session.serves(here):
         say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)

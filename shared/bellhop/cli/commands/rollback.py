@@ -63,7 +63,7 @@ def command(profile: str, number: int | None, *, undo: bool) -> None:
     else:
         titled = Titled(here)
         _roll_each(here, {titled.shown(each): each for each in made_by(here, trigger)}, undo=undo)
-    if not session.answers(here.inbound):
+    if not session.serves(here):
         say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)
 
 
