@@ -140,7 +140,8 @@ def plain(text: str) -> list[list[str]]:
     text = re.sub(r"\b\d+(\.\d+)? ?(s|m|h)( ago)?\b", "AGE", text)
     text = re.sub(r"\bdeploy/[-\w]+", "deploy/ID", text)
     for worker in (SERVE, FUNCTIONS):
-        text = text.replace(worker.start, "START").replace(worker.name, "WORKER")
+        text = text.replace(worker.start, "START").replace(worker.busy, "BUSY")
+        text = text.replace(worker.name, "WORKER")
     return [line.split() for line in text.splitlines()]
 
 

@@ -97,14 +97,15 @@ def state_folder() -> Path:
 def serves(here: Installation) -> bool:
     """Say whether who does an installation's work is there.
 
-    On one machine who does it holds the state folder, whatever its clusters can reach; in a cloud
-    it answers where events go.
+    On one machine who does it holds the state folder, in a cloud its schedule ticks, whatever
+    clusters can reach.
     """
     from bellhop.cli.places import place_of
+    from bellhop.fleet.overview import lateness
 
     context = chosen()
     running = place_of(context).running(context)
-    return answers(here.inbound) if running is None else running
+    return not lateness(here) if running is None else running
 
 
 def answers(inbound: Inbound) -> bool:
