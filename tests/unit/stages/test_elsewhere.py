@@ -593,7 +593,7 @@ def test_two_who_strike_out_the_same_leave_nothing(fleet: Fleet, number: int) ->
 
 
 def test_what_was_struck_out_while_it_was_noted_does_not_stay(fleet: Fleet) -> None:
-    """Who notes it finds that out when he settles it, and begins anew."""
+    """Who notes it finds that out when settling it, and begins again."""
     readers, key, reader = fleet.records.readers, READ.identity, Reader("", "", "own", EAST)
 
     with interrupted(fleet.records, 1, lambda: readers.delete(key, reader)) as found:
