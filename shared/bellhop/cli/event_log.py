@@ -40,7 +40,7 @@ def show(  # noqa: PLR0913 - one parameter an option of the command
     if follow:
         lines.follow(filter(wanted.takes, timeline.follow(here.records, begin, cluster)), form)
         return
-    # A block is told whole, though its event went from one cluster to another.
+    # A block is printed in full, even if its event went from one cluster to another.
     one = "" if form == TABLE else cluster
     entries: Iterable[Entry]
     if limit:

@@ -129,7 +129,7 @@ class _Metered(io.RawIOBase):
         return count
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Close the socket."""
         self._raw.close()
         super().close()
 

@@ -227,7 +227,7 @@ def test_warns_where_nothing_answers(register: Bellhop, state: Path) -> None:
     with (state / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = register()
-    assert "1; `bellhop serve` runs, so see whether clusters reach it at that" in result.stderr
+    assert "1; `bellhop serve` is at it, so see whether clusters reach that" in result.stderr
 
 
 def test_says_which_rights_are_missing_and_does_nothing(

@@ -326,7 +326,7 @@ def _warn_of_silence(here: Installation, inbound: Inbound) -> None:
         return
     cure = f"{here.worker.start}: nothing is taken in meanwhile"
     if session.serves(here):
-        cure = f"{here.worker.name} runs, so see whether clusters reach it at that address"
+        cure = f"{here.worker.busy}, so see whether clusters reach that address"
     say(f"warning: nothing answers at {url}; {cure}", err=True)
 
 
