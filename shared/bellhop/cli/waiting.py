@@ -38,14 +38,18 @@ class Wait:
         # Before the records are read: they tell what was done until then.
         quiet = self.condition == PROVISIONED and self._quiet.look()
         statuses = list(overview.statuses(self._here)) if self.condition != READY else []
-        found = {}
+        found: dict[str, str] = {}
+        first = not self._known
         for what in self._objects:
-            for name, row in self._rows(what):
-                found[name] = self._lacks(what, row, statuses, quiet=quiet)
+            rows = list(self._rows(what))
+            there = {name: self._lacks(what, row, statuses, quiet=quiet) for name, row in rows}
+            if self.condition == DELETE:
+                there = {**self._leaving(what, statuses), **there}
+                if first and what.query.name and not there:
+                    there = {_named(what): ""}
+            found |= there
         if self.condition != DELETE:
             return found
-        for what in self._objects:
-            found = {**self._leaving(what, statuses), **found}
         self._known |= dict.fromkeys(found)
         return {name: found.get(name, "") for name in self._known}
 
@@ -106,6 +110,13 @@ def wait(waited: Wait, seconds: float) -> None:
     raise TemporaryError(
         f"timed out: {len(lacking)} of {count(len(found), 'object')} {verb} not {state} yet"
     )
+
+
+def _named(what: Asked) -> str:
+    """Return the name of an object that is not there, as it was asked for."""
+    if what.kind.namespaced and not what.query.namespace:
+        return f"{what.kind.singular}/{what.query.name}"
+    return what.kind.object_name({"namespace": what.query.namespace, "name": what.query.name})
 
 
 def _of(what: Asked, row: Row, statuses: Sequence[ProfileStatus]) -> list[ProfileStatus]:

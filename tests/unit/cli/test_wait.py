@@ -161,6 +161,37 @@ def test_waits_for_a_deletion(bellhop: Bellhop, here: Installation) -> None:
 
     assert (still.exit_code, "it is still there" in still.stderr) == (75, True)
     assert (gone.exit_code, gone.stderr) == (0, "")
+    assert gone.stdout == "clusterprofile.config.projectsveltos.io/own deleted\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(("cm", "own", "-n", "shop"), "configmap/shop/own deleted\n", id="namespace"),
+        pytest.param(("cm", "own"), "configmap/own deleted\n", id="no namespace"),
+        pytest.param(("cm", "a", "b"), "configmap/a deleted\nconfigmap/b deleted\n", id="two"),
+        pytest.param(("cm", "--all"), "", id="all of none"),
+    ],
+)
+def test_says_of_what_was_deleted_before_that_it_is(
+    bellhop: Bellhop, here: Installation, arguments: tuple[str, ...], said: str
+) -> None:
+    """A deletion may be quicker than the next command of a script."""
+    deploy(here)
+    result = bellhop("wait", *arguments, "--for=delete", "--timeout", "0s")
+
+    assert (result.exit_code, result.stdout, result.stderr) == (0, said, "")
+
+
+def test_says_of_two_that_one_is_deleted_and_one_is_not(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """Each of them has its line."""
+    deploy(here)
+    result = bellhop("wait", "cp", "gone", "own", "--for=delete", "--timeout", "0s")
+
+    assert result.stdout == "clusterprofile.config.projectsveltos.io/gone deleted\n"
+    assert (result.exit_code, "own: it is still there" in result.stderr) == (75, True)
 
 
 def test_a_trigger_is_there_until_its_profiles_are_removed(
@@ -177,7 +208,8 @@ def test_a_trigger_is_there_until_its_profiles_are_removed(
     here.records.profiles.delete("service-network-policy", KEY, fleet.PROFILE)
 
     assert (still.exit_code, f"profile '{fleet.PROFILE}' is still" in still.stderr) == (75, True)
-    assert bellhop(*wait).exit_code == 0
+    gone = "eventtrigger.lib.projectsveltos.io/service-network-policy deleted\n"
+    assert bellhop(*wait).stdout == gone
 
 
 @pytest.mark.parametrize(
