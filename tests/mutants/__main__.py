@@ -32,6 +32,11 @@ _PATIENCE = 5
 _STAGES = "tests/unit/stages/test_"
 _LONG = (f"{_STAGES}ingest_hostile.py", f"{_STAGES}dialects.py")
 _HISTORIES = (f"{_STAGES}interleaving.py", f"{_STAGES}properties.py")
+_DEPLOYED = (
+    "phases giving_up paused_clusters checks order order_races turns dry_run outcomes holding"
+    " races ownership overlap hosting hosting_faults elsewhere referring turn_races"
+    " revoking_races"
+)
 _NEAR = {
     "stages/checks": "checks check_jobs hosting",
     "stages/jobs": "check_jobs",
@@ -41,11 +46,8 @@ _NEAR = {
     "fleet/redeploying": "checks giving_up",
     "stages/claim": "ownership transitions failures overlap",
     "stages/work": "dry_run giving_up once reloading",
-    "stages/execute": (
-        "phases giving_up paused_clusters checks order order_races turns dry_run outcomes holding"
-        " races ownership overlap hosting hosting_faults elsewhere referring turn_races"
-        " revoking_races"
-    ),
+    "stages/carrying": _DEPLOYED,
+    "stages/execute": _DEPLOYED,
     "stages/ending": (
         "giving_up paused_clusters checks outcomes failures order pipeline overlap races dry_run"
         " contests departures"

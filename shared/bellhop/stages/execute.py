@@ -1,8 +1,8 @@
 """Deploy, second half: one profile to one cluster, from plan to inventory.
 
-    read ─► each feature's plan ─► checks ─► lease ─► carried out ─► given up ─► checks ─► outcome
-      ▲                                                                                       │
-      └───────────────────────────────────── read again ◄─────────────────────────────────────┘
+    read ─► may it begin? ─► plans, carried out (`carrying`) ─► outcome
+      ▲                                                            │
+      └───────────────────── read again ◄──────────────────────────┘
 
 Every try starts from the records, and holds the lease of the inventory while it works. Since a
 worker that was slow may have carried out what is wanted no more, it looks again at what it began
@@ -11,20 +11,16 @@ with when it has ended. What there is to plan, and how it is done, is a feature'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
-
-from msgspec.structs import replace
 
 from bellhop.engine.digest import digest
 from bellhop.errors import (
     AwayError,
     BellhopError,
-    CloudDeniedError,
     MissingError,
     PausedError,
-    PermanentError,
     StaleError,
     TemporaryError,
     UnauthorizedError,
@@ -33,9 +29,8 @@ from bellhop.errors import (
     WaitingError,
 )
 from bellhop.logs import Log
-from bellhop.messages import CHARTS, Apply, Publisher
-from bellhop.model.gvk import Identity
-from bellhop.model.record import Cluster, Inventory, Outcome, Profile
+from bellhop.messages import Apply, Publisher
+from bellhop.model.record import Cluster, Inventory, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.metrics import Metrics
 from bellhop.ports.store import ABSENT
@@ -43,26 +38,22 @@ from bellhop.ports.tools import NONE, Tools
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
-from bellhop.stages.checks import Checks
+from bellhop.stages.carrying import Carrying
 from bellhop.stages.circuit import Circuits
 from bellhop.stages.elsewhere import Elsewhere
-from bellhop.stages.ending import Endings, together
-from bellhop.stages.features.feature import Feature, Plan
+from bellhop.stages.ending import Endings
+from bellhop.stages.features.feature import Feature
 from bellhop.stages.features.helm.executor import Releases
 from bellhop.stages.features.resources.executor import Executor
-from bellhop.stages.granting import Granting
 from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.hosting import guests
 from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import Note, noting
-from bellhop.stages.metrics import MetricReader
 from bellhop.stages.order import Order
 from bellhop.stages.pauses import Pauses
 from bellhop.stages.revoking import Revoking
-from bellhop.stages.titles import Titles
 from bellhop.stages.transitions import Transitions
 from bellhop.stages.turns import Turns
-from bellhop.stages.watch import Watching
 from bellhop.stages.work import Work, is_done_once
 
 _ROUNDS = 4
@@ -105,19 +96,24 @@ class Execute:
         self._circuits = Circuits(records, access, publisher, settings, log)
         self._leases = Leases(records, settings, peers)
         self._endings = Endings(records, settings)
-        self._watching = Watching(records, publisher)
         self._elsewhere = Elsewhere(records, publisher, settings)
-        reader = MetricReader(Titles(records, publisher), metrics, settings)
-        self._checks = Checks(records, access, reader, settings)
         self._order = Order(records, publisher)
         self._pauses = Pauses(records)
         self._turns = Turns(records, publisher)
-        self._granting = Granting(records, publisher)
         self._revoking = Revoking(catalogs)
         self._transitions = Transitions(catalogs, publisher)
-        self._builds = tools.kustomizations is not None
         self._features = make_features(
             records, access, publisher, settings, hands=hands, tools=tools
+        )
+        self._carrying = Carrying(
+            catalogs,
+            access,
+            publisher,
+            settings,
+            metrics=metrics,
+            leases=self._leases,
+            features=self._features,
+            builds=tools.kustomizations is not None,
         )
 
     def handle(self, message: Apply) -> None:
@@ -143,7 +139,7 @@ class Execute:
         found = self._found(message)
         if found and (found.value.paused or is_done_once(found.value, outcome, inventory)):
             if not found.value.paused:
-                self._let_others(found.value, cluster, outcome)
+                self._carrying.let_others(found.value, cluster, outcome)
                 if outcome and outcome.value.reads:
                     self._elsewhere.forget(name, cluster)
             return True
@@ -153,7 +149,7 @@ class Execute:
         inputs = _inputs(message, found, record.token if record else ABSENT, hosted)
         try:
             if record is None or (found is None and not inventory.held):
-                self._leave(profile, cluster, outcome)
+                self._carrying.leave(profile, cluster, outcome)
             else:
                 work = Work(
                     message=message,
@@ -239,7 +235,7 @@ class Execute:
         if isinstance(error, AwayError):
             self._look_again(work)
             return
-        self._keep_doubts(work)
+        self._carrying.keep_doubts(work)
         if isinstance(error, PausedError):
             self._pauses.look_again(work, error)
             self._turns.step_aside(work)
@@ -252,7 +248,7 @@ class Execute:
         """
         self._circuits.refuse_away(work.cluster.key)
         try:
-            self._bring(work)
+            self._carrying.bring(work)
         except UnreachableError:
             self._circuits.doubt(work.cluster.key)
             raise
@@ -283,181 +279,6 @@ class Execute:
             if head and message.destination in head.value.destinations:
                 raise
             return head
-
-    def _bring(self, work: Work) -> None:
-        if self._lacks_kubectl(work) and self._hand_over(work, CHARTS):
-            return
-        self._elsewhere.note(work)
-        plans = self._plans(work)
-        if any(not plan.idle and self._hand_over(work, each.inbox) for each, plan in plans):
-            return
-        idle = all(plan.idle for _, plan in plans)
-        if idle or work.dry:
-            _refuse_unplanned(work)
-        if work.dry:
-            self._preview(work, plans)
-            return
-        stands = idle and self._checks.have_passed(work)
-        if not stands:
-            self._pauses.refuse(work)
-        if not idle:
-            self._check(work, self._checks.before)
-            self._carry_out(work, plans)
-        self._watching.keep(work)
-        self._conclude(work, stands=stands)
-
-    def _plans(self, work: Work) -> list[tuple[Feature[Any], Plan]]:
-        """Plan the features in order, up to one that cannot be planned now.
-
-        Raises:
-            BellhopError: nothing can be planned, or what is wrong concerns all features.
-        """
-        plans: list[tuple[Feature[Any], Plan]] = []
-        for feature in self._each(work):
-            try:
-                plans.append((feature, feature.plan(work)))
-            except BellhopError as error:
-                if not plans or not _is_of_one(error):
-                    raise
-                work.unplanned = feature.name, error
-                break
-        return plans
-
-    def _conclude(self, work: Work, *, stands: bool) -> None:
-        """Record how it ended; by `stands` the checks have passed already."""
-        if work.failed:
-            raise together((*work.failed, *work.lacking))
-        if work.unfinished and (work.got_on or not work.lacking):
-            self._publisher.publish([replace(work.message, contested="", touched="")])
-        elif work.lacking:
-            raise together(work.lacking)
-        elif work.unplanned:
-            _refuse_unplanned(work)
-        elif work.contests:
-            self._endings.slow(work)
-        else:
-            if not stands:
-                self._check(work, self._checks.after)
-            self._end(work)
-            if not stands:
-                self._checks.tidy(work)
-
-    def _lacks_kubectl(self, work: Work) -> bool:
-        """Say whether this worker cannot plan it, since a plan needs what kustomizations build."""
-        builds = any(each.kustomization for each in work.profile.contents)
-        return not self._builds and work.wanted and builds
-
-    def _hand_over(self, work: Work, inbox: str) -> bool:
-        """Publish the message to the inbox of other workers; say whether there are any.
-
-        Where there are none, the feature says what is missing.
-        """
-        others = inbox not in ("", work.message.of) and self._publisher.reaches(inbox)
-        if others:
-            self._publisher.publish([replace(work.message, of=inbox)])
-        return others
-
-    def _end(self, work: Work) -> None:
-        if work.wanted:
-            self._granting.tell(work)
-            self._endings.settle(work)
-            self._let_others(work.profile, work.cluster.key, work.outcome)
-        else:
-            self._leave(work.profile, work.cluster.key, work.outcome)
-
-    def _let_others(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
-        """Let those go on who wait for a profile that is done in a cluster."""
-        self._order.tell(profile, cluster, outcome)
-        if not profile.error:
-            self._turns.end(profile, cluster, outcome)
-
-    def _leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
-        """Let those go on who wait for a profile to leave a cluster, and note that it has."""
-        if outcome is None or outcome.value.reads:
-            self._elsewhere.forget(profile.name, cluster)
-        self._order.leave(profile, cluster, outcome)
-        self._turns.end(profile, cluster, outcome)
-        self._endings.leave(profile, cluster, outcome)
-
-    def _check(self, work: Work, checks: Callable[[Work], None]) -> None:
-        """Ask the checks of each feature.
-
-        Raises:
-            UnmetError: one does not pass yet.
-        """
-        for _ in self._each(work):
-            checks(work)
-
-    def _each(self, work: Work) -> Iterator[Feature[Any]]:
-        """Yield the features in order that can be planned, and note at which one the work is."""
-        for feature in self._features:
-            if work.unplanned and work.unplanned[0] == feature.name:
-                break
-            work.at = feature.name if feature.name in work.features else ""
-            yield feature
-        work.at = ""
-
-    def _preview(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> None:
-        """Note what plans would change; of what we hold only that it may not be as it was."""
-        changes = [each for feature, plan in plans for each in feature.preview(work, plan)]
-        if work.message.contested:
-            self._keep_doubts(work)
-        self._endings.preview(work, changes)
-
-    def _keep_doubts(self, work: Work) -> None:
-        """Keep what a message says of objects that may not be as they were: it is said once."""
-        told = filter(None, (work.message.contested, work.message.touched))
-        if keys := [Identity.parse(each) for each in told]:
-            self._records.inventories.doubt(work.cluster.key, work.profile.name, None, keys)
-
-    def _carry_out(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> None:
-        """Carry plans out under the lease; the inventory keeps what was done."""
-        begun = work.held
-        for _, plan in plans:
-            begun = plan.begun(begun)
-        self._leases.take(work, begun)
-        try:
-            self._look_ahead(work)
-            waiting = [plan for _, plan in plans]
-            for feature in self._each(work):
-                feature.carry_out(work, waiting.pop(0))
-                if work.failed or work.unfinished:
-                    break
-            for plan in waiting:
-                work.take_back(plan.begun({}))
-        finally:
-            self._leases.give_up(work)
-
-    def _look_ahead(self, work: Work) -> None:
-        """See once more whether what comes first stays: who withdraws it sees our lease, or we it.
-
-        And whether it is our turn still, and what is new to the cluster not to leave it again.
-
-        Raises:
-            WaitingError: what comes first does not stay; nothing was begun.
-            StaleError: our turn has ended, or it is to leave; the same.
-        """
-        try:
-            if work.in_turn:
-                self._order.refuse_early(work)
-            self._turns.begin(work)
-            self._revoking.look_ahead(work)
-        except (StaleError, WaitingError):
-            work.held = dict(work.before)
-            raise
-
-
-def _is_of_one(error: BellhopError) -> bool:
-    """Say whether what keeps a feature from being planned says nothing about the others."""
-    permanent = isinstance(error, PermanentError) and not isinstance(error, UnauthorizedError)
-    return permanent or type(error) in (TemporaryError, CloudDeniedError)
-
-
-def _refuse_unplanned(work: Work) -> None:
-    """Raise why a feature cannot be planned, if one cannot."""
-    if work.unplanned:
-        work.at, error = work.unplanned
-        raise error
 
 
 def _tell_changed(work: Work, note: Note) -> None:

@@ -15,37 +15,37 @@ MUTANTS = [
         "No profile waits for another one before it looks at its cluster.",
     ),
     Mutant(
-        "stages/execute.py",
+        "stages/carrying.py",
         "            self._look_ahead(work)\n",
         "",
         "What was about to be brought is, though what it stands on goes meanwhile.",
     ),
     Mutant(
-        "stages/execute.py",
+        "stages/carrying.py",
         ("            work.held = dict(work.before)\n            raise\n"),
         "            raise\n",
         "Who waits after all is taken for one that is there.",
     ),
     Mutant(
         "stages/execute.py",
-        "        self._keep_doubts(work)\n        if isinstance(error, PausedError):\n",
+        "        self._carrying.keep_doubts(work)\n        if isinstance(error, PausedError):\n",
         "        if isinstance(error, PausedError):\n",
         "What is told of an object while its profile waits is lost.",
     ),
     Mutant(
-        "stages/execute.py",
+        "stages/carrying.py",
         (
             "            self._endings.settle(work)\n"
-            "            self._let_others(work.profile, work.cluster.key, work.outcome)\n"
+            "            self.let_others(work.profile, work.cluster.key, work.outcome)\n"
         ),
         (
-            "            self._let_others(work.profile, work.cluster.key, work.outcome)\n"
+            "            self.let_others(work.profile, work.cluster.key, work.outcome)\n"
             "            self._endings.settle(work)\n"
         ),
         "Who waits is told before it can see that its turn has come.",
     ),
     Mutant(
-        "stages/execute.py",
+        "stages/carrying.py",
         (
             "        self._order.leave(profile, cluster, outcome)\n"
             "        self._turns.end(profile, cluster, outcome)\n"
@@ -60,7 +60,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        "                self._let_others(found.value, cluster, outcome)\n",
+        "                self._carrying.let_others(found.value, cluster, outcome)\n",
         "                pass\n",
         "Who waits for what was brought once waits for ever.",
     ),
