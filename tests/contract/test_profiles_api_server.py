@@ -320,7 +320,7 @@ def test_a_script_is_run_anew_when_what_it_reads_has_changed(
 
     kube.remove(SERVICE, "default", "web")
     sweep(fleet)
-    assert "cannot find Service 'default/web' that templateResourceRefs" in outcome(fleet).message
+    assert "cannot find Service 'default/web' among" in outcome(fleet).message
     assert data(kube) == {"made": "90"}
     fleet.close()
 

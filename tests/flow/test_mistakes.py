@@ -86,7 +86,7 @@ MISTAKES = [
         "label cluster fleet/source env=prod",
         {},
         "its sourceClusterSelector asks for env=production, and 'fleet/source'",
-        "`bellhop label cluster fleet/source env=production`",
+        "correct the sourceClusterSelector, or `bellhop label cluster fleet/source env=production`",
         "label cluster fleet/source env=production",
         {},
         id="the source cluster lacks a label",
@@ -114,7 +114,7 @@ MISTAKES = [
         "",
         {"source": source(more=', evaluate: "function evaluate()\\n  return obj.x.y\\nend"')},
         "watched:2: attempt to index field 'x' (a nil value); the line is `return obj.x.y`",
-        "mend the script of EventSource 'watched', and apply it",
+        "correct the script of EventSource 'watched', and apply it",
         "",
         RIGHT,
         id="a Lua error",
@@ -123,7 +123,7 @@ MISTAKES = [
         "",
         {"holder": holder("made", config("for-{{ .Resource.nmae }}"), annotations=INSTANTIATE)},
         'map has no entry for key "nmae"',
-        "mend what EventTrigger 'made' renders, and apply it again",
+        "fix what EventTrigger 'made' renders, and apply it again",
         "",
         RIGHT,
         id="a template error",
@@ -132,7 +132,7 @@ MISTAKES = [
         "",
         {"trigger": trigger(more=ENG, ref="maed")},
         "it names ConfigMap 'default/maed', which is not there yet (did you mean 'default/made'?)",
-        "apply it with `bellhop apply -f FILE`, or mend the name 'maed'",
+        "apply it with `bellhop apply -f FILE`, or correct the name 'maed'",
         "",
         RIGHT,
         id="a missing ConfigMap",
@@ -181,5 +181,6 @@ def test_says_at_once_what_is_wrong_with_a_trigger(desk: Desk) -> None:
     assert done.stderr == (
         "warning: EventTrigger 'made' selects no source cluster: its sourceClusterSelector asks for"
         " env=production, and 'fleet/source', the nearest of 2 clusters, has env=prod;"
-        " `bellhop label cluster fleet/source env=production`, or mend the sourceClusterSelector\n"
+        " correct the sourceClusterSelector, or"
+        " `bellhop label cluster fleet/source env=production`\n"
     )

@@ -128,7 +128,7 @@ def load(environment: Mapping[str, str]) -> Contexts:
     except OSError as error:
         raise InvalidError(f"cannot read '{path}': {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidError(f"cannot read '{path}': it is not YAML; mend or remove it") from error
+        raise InvalidError(f"cannot read '{path}': it is not YAML; fix or remove it") from error
     known = {LOCAL: local}
     for entry in _entries(data, path):
         known[entry.name] = entry
@@ -185,7 +185,7 @@ def require_known(context: Context) -> None:
 
 
 def _entries(data: Any, path: Path) -> list[Context]:
-    wrong = InvalidError(f"cannot read '{path}': it is not a list of contexts; mend or remove it")
+    wrong = InvalidError(f"cannot read '{path}': it is not a list of contexts; fix or remove it")
     if not isinstance(data, dict) or not isinstance(data.get("contexts") or [], list):
         raise wrong
     found = []

@@ -154,7 +154,7 @@ def refuse_nameless(name: str, field: str, number: int, manifest: Mapping[str, A
             said = f"has no {part} of 1 to {_LONGEST} printable characters; give it one"
             raise unfit(name, field, number, said)
         if text.count("/") > (part == "apiVersion"):
-            said = f"has a '/' in its {part} that may not be there; mend it"
+            said = f"has a '/' in its {part} that may not be there; fix it"
             raise unfit(name, field, number, said)
 
 

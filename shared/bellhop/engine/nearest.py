@@ -1,4 +1,4 @@
-"""What keeps a label selector from clusters, and the labels that would mend it."""
+"""What keeps a label selector from clusters, and the labels that would fix it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,17 @@ class Near(NamedTuple):
 
     @property
     def labels(self) -> str:
-        """Return the labels that would mend it, as `bellhop label cluster` takes them."""
+        """Return the labels that would fix it, as `bellhop label cluster` takes them."""
         return " ".join(map(_mended, self.broken))
 
     @property
+    def misspelt(self) -> bool:
+        """Tell whether all that it lacks looks like a typing mistake, made here or there."""
+        return all(_alike(each, self.cluster.labels) for each in self.broken)
+
+    @property
     def command(self) -> str:
-        """Return the command that would mend it."""
+        """Return the command that would fix it."""
         return f"`bellhop label cluster {self.cluster.key} {self.labels}`"
 
 

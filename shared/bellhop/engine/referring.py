@@ -83,12 +83,14 @@ def referred(
 
 
 def _missing(each: Reading) -> str:
-    what = f"cannot find {each.kind} '{each.namespace}/{each.name}' that"
+    what = f"cannot find {each.kind} '{each.namespace}/{each.name}'"
     if each.field:
         where = f"apply it in cluster '{MANAGEMENT}', or mark the ref optional"
-        return f"{what} {each.field} names; {where}"
-    named = f"templateResourceRefs names as '{each.identifier}'"
-    return f"{what} {named}; apply it, or mark it optional"
+        return f"{what} that {each.field} names; {where}"
+    # Not where the event was, which people try first.
+    where = f"among what is applied to Bellhop or in cluster '{MANAGEMENT}'"
+    named = f"templateResourceRefs names it as '{each.identifier}'"
+    return f"{what} {where}; {named}: apply it, or mark it optional"
 
 
 def placed(

@@ -182,7 +182,7 @@ class _Examination:
             yield well("forwarder", "it has none: only resyncs find changes")
             yield from self._outside()
             return
-        if not (self._direct or self._audited):
+        if overview.beats(self._cluster):
             yield from self._certificate()
         if answers and not self._audited:
             yield from self._each(
@@ -336,19 +336,11 @@ class _Examination:
             problems.add(f"does not send events of {', '.join(sorted(lacking))}")
         for each in sorted(problems):
             yield wrong("webhook", f"it {each}", sweep)
-        if moved := self._moved():
+        if moved := overview.moved(self._here, self._cluster):
             yield wrong("webhook", moved, f"{_AGAIN}, or serve at that address again")
         elif not problems:
             where = self._record.get("url") or "the Service in the cluster"
             yield well("webhook", f"it calls {'ingest itself' if self._direct else where}")
-
-    def _moved(self) -> str:
-        """Say where Bellhop is by now, if its API server calls where it was at registration."""
-        calls, now = self._record.get("url", ""), self._here.inbound.url.rstrip("/")
-        given = not self._direct or self._record.get("ingest-url") or not now
-        if given or calls.startswith(f"{now}/"):
-            return ""
-        return f"it calls {calls.partition('/clusters/')[0]}, and Bellhop is at {now}"
 
     def _differs(self, client: Mapping[str, Any]) -> Iterator[str]:
         """Say where a webhook leads elsewhere than the record has it."""
@@ -463,9 +455,9 @@ class _Examination:
         if said:
             cure = "see what else is wrong here; if nothing is, read the forwarder's log"
             yield wrong("heartbeat", said, cure)
-        elif heard is None:
+        elif heard is None and overview.beats(self._cluster):
             yield unseen("heartbeat", "no heartbeat yet")
-        else:
+        elif heard:
             yield well(
                 "heartbeat", f"at {heard.at:%Y-%m-%d %H:%M:%S} UTC, {_forwarder(heard.version)}"
             )

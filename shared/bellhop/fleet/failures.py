@@ -189,6 +189,9 @@ def _clusters(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
         if ends and ends - now < overview.ENDING:
             cure = f"`bellhop register cluster {key} --kubeconfig FILE` gives it others"
             yield Failure("credentials", key, None, f"{overview.ending(ends, now)}; {cure}")
+        if said := overview.moved(here, catalog.clusters[key]):
+            cure = "no event arrives; register it again: `bellhop register cluster`"
+            yield Failure("cluster", key, None, f"{said}: {cure}")
         if said := overview.unsubscribed(here, key):
             yield Failure("messaging", key, None, said)
         for gvk in catalog.kinds_in(key):
@@ -249,7 +252,7 @@ def _sets(catalog: Catalog) -> Iterator[Failure]:
         if choice.failing:
             said = (
                 f"{', '.join(choice.failing)} of its clusters do not answer, and no other cluster"
-                " can take their place: mend them, or have it select more clusters"
+                " can take their place: fix them, or have it select more clusters"
             )
             yield Failure(set_kind(place).lower(), place, None, said)
 

@@ -207,6 +207,12 @@ def standing(here: Installation, cluster: Cluster, health: Health) -> tuple[str,
     return state, "; ".join(filter(None, (health.message, f"it {pause}")))
 
 
+def beats(cluster: Cluster) -> bool:
+    """Say if a cluster has a forwarder; an API server that calls by itself sends no heartbeat."""
+    forwarder = cluster.forwarder
+    return bool(forwarder) and not (is_direct(forwarder) or is_audited(forwarder))
+
+
 def ringing(here: Installation, cluster: str) -> str:
     """Say why what happens in a cluster is not heard of, in a sentence; empty if it is.
 
@@ -214,9 +220,7 @@ def ringing(here: Installation, cluster: str) -> str:
     """
     said = refused(here, cluster)
     kept = here.records.clusters.get(cluster)
-    forwarder = kept.value.forwarder if kept else {}
-    if said or kept is None or not forwarder or is_direct(forwarder) or is_audited(forwarder):
-        # An API server that calls by itself says nothing while nothing rings.
+    if said or kept is None or not beats(kept.value):
         return said
     heard = here.records.hearings.get(cluster)
     if heard and abs(here.records.clock.now() - heard.at) <= SILENT:
@@ -242,6 +246,15 @@ def unsubscribed(here: Installation, cluster: str) -> str:
     if heard is None or not heard.messaging or abs(here.records.clock.now() - heard.at) > SILENT:
         return ""
     return f"its forwarder hears no CloudEvents of its NATS: {heard.messaging}"
+
+
+def moved(here: Installation, cluster: Cluster) -> str:
+    """Say where Bellhop is by now, if an API server calls where it was at registration."""
+    record, now = cluster.forwarder, here.inbound.url.rstrip("/")
+    calls = record.get("url", "")
+    if not is_direct(record) or record.get("ingest-url") or not now or calls.startswith(f"{now}/"):
+        return ""
+    return f"it calls {calls.partition('/clusters/')[0]}, and Bellhop is at {now}"
 
 
 def _could_be_heard(here: Installation, since: datetime) -> bool:

@@ -235,14 +235,15 @@ def _nowhere(
     if found is None:
         said = f"its {field} asks for {selector}, and none of {len(there)} clusters has that"
         command = f"`bellhop label cluster NAMESPACE/NAME {mending(selector)}`"
-        return Lack(said, f"{command} where it is meant, or mend the {field}")
+        return Lack(said, f"{command} where it is meant, or correct the {field}")
     return _apart(field, selector, found, many=len(there))
 
 
 def _apart(field: str, selector: Selector, found: Near, many: int = 1) -> Lack:
     which = f"'{found.cluster.key}'" + (f", the nearest of {many} clusters," if many > 1 else "")
     said = f"its {field} asks for {selector}, and {which} {found.lacking}"
-    return Lack(said, f"{found.command}, or mend the {field}")
+    cures = (f"correct the {field}", found.command)
+    return Lack(said, ", or ".join(cures if found.misspelt else reversed(cures)))
 
 
 def _empty(selector: Selector, field: str = "sourceClusterSelector") -> Lack:
@@ -257,4 +258,4 @@ def _hint(word: str, known: Iterable[str]) -> str:
 
 
 def _apply(name: str) -> str:
-    return f"apply it with `bellhop apply -f FILE`, or mend the name '{name}'"
+    return f"apply it with `bellhop apply -f FILE`, or correct the name '{name}'"

@@ -28,16 +28,19 @@ def origin(held: Held) -> str:
     return f"chart {known.chart} {known.version} of {public(known.repository)}"
 
 
-def release_of(here: Installation, cluster: str, key: Identity) -> str:
-    """Say which release an object of a cluster is part of, and whose that is; else nothing."""
+def deployed_by(here: Installation, cluster: str, key: Identity) -> tuple[str, str]:
+    """Name the profile that has an object of a cluster, and say how it has it; else nothing."""
     owner = here.records.owners.get(cluster, key)
     kept = here.records.inventories.get(cluster, owner.value.profile) if owner else None
-    part = kept.value.held.get(key) if kept else None
-    if kept is None or part is None or not part.part_of:
-        return ""
-    release = kept.value.held.get(release_key(*part.part_of.split("/")))
+    held = kept.value.held.get(key) if kept else None
+    if kept is None or held is None:
+        return "", ""
+    profile = Titled(here).with_kind(kept.value.profile)
+    if not held.part_of:
+        return profile, f"{profile} deploys it"
+    release = kept.value.held.get(release_key(*held.part_of.split("/")))
     chart = f", {origin(release)}" if release else ""
-    return f"it is {origin(part)}{chart}, which {Titled(here).with_kind(kept.value.profile)} holds"
+    return profile, f"it is {origin(held)}{chart}, which {profile} holds"
 
 
 def charted(chart: Chart) -> tuple[str, str]:

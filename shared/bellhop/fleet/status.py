@@ -18,13 +18,17 @@ from bellhop.ports.queue import Backlog
 
 
 class ClusterStatus(Struct, frozen=True):
-    """How one cluster is: when it was heard and reached last, and what waits for it."""
+    """How one cluster is: when it was heard and reached last, and what waits for it.
+
+    It `rings` if it sends events, and `beats` if a forwarder is to send heartbeats.
+    """
 
     key: str
     state: str
     heard_at: datetime | None
     reached_at: datetime | None
     rings: bool
+    beats: bool
     missed: int
     seen: int
     counted_since: datetime | None
@@ -101,6 +105,7 @@ def _cluster(here: Installation, key: str, unanswered: Mapping[str, str]) -> Clu
         heard_at=heard.at if heard else None,
         reached_at=health.swept_at,
         rings=bool(kept and kept.value.forwarder),
+        beats=bool(kept and overview.beats(kept.value)),
         missed=health.missed,
         seen=health.seen,
         counted_since=health.counted_since,

@@ -12,6 +12,7 @@ from bellhop.model.gvk import GVK
 from bellhop.model.names import Duration, Namespace, Text, is_template, seconds_of
 from bellhop.model.ref import SecretRef
 from bellhop.model.rules import CelRule
+from bellhop.model.served import refuse_core_kind
 from bellhop.model.source import LabelFilter
 
 PROMETHEUS_PATH = "/api/v1/query"
@@ -87,6 +88,8 @@ class Check(Model):
         if not (beside or (self.kind and self.version)):
             missing = "version" if self.kind else "kind"
             raise mistake(f"{missing} is missing; a check looks at the objects of one kind")
+        if self.kind:
+            refuse_core_kind(self.group, self.version, self.kind)
         return self
 
     @model_validator(mode="after")

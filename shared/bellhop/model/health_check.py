@@ -19,6 +19,7 @@ from bellhop.model.base import Later, Many, Model, mistake
 from bellhop.model.core import Declaration
 from bellhop.model.names import Duration, Namespace, Text, seconds_of
 from bellhop.model.selector import Selector
+from bellhop.model.served import refuse_core_kind
 from bellhop.model.source import (
     AskingSource,
     EventSourceSpec,
@@ -212,6 +213,8 @@ class HealthCheckSpec(Model):
             )
         if self.script and self.resource_selectors:
             raise mistake("script goes with the flat form; name it evaluateHealth")
+        if self.kind is not None:
+            refuse_core_kind(self.group or "", self.version or "", self.kind)
         return self
 
     @property

@@ -15,6 +15,7 @@ from bellhop.model.gvk import CLOUD_EVENT, GVK
 from bellhop.model.names import Namespace, Text, label_key_problem, label_value_problem
 from bellhop.model.record import Criterion
 from bellhop.model.selector import Selector
+from bellhop.model.served import refuse_core_kind
 
 if TYPE_CHECKING:
     from bellhop.model.rules import CelRule, MessagingMatch
@@ -77,6 +78,11 @@ class ResourceSelectorSpec(_Selecting):
     version: Text
     kind: Text
 
+    @model_validator(mode="after")
+    def _has_a_kind(self) -> Self:
+        refuse_core_kind(self.group, self.version, self.kind)
+        return self
+
 
 class EventSourceSpec(_Selecting):
     """The spec as written, in the flat form or with resourceSelectors."""
@@ -112,6 +118,7 @@ class EventSourceSpec(_Selecting):
                 f"no resource is named: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'}"
                 f" missing; or list the resources in resourceSelectors"
             )
+        refuse_core_kind(self.group or "", self.version or "", self.kind or "")
         return self
 
 

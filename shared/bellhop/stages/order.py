@@ -117,7 +117,8 @@ class Order:
         kind = profile_kind(first)
         if head is None:
             return (
-                f"it comes after {kind} '{first}', which is not there: apply it, or mend the name"
+                f"it comes after {kind} '{first}', which is not there: apply it, or correct the"
+                " name"
             )
         if cluster not in head.value.matched:
             return (

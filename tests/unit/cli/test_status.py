@@ -38,12 +38,13 @@ HOUR = timedelta(hours=1)
 MEBI = 1024 * 1024
 
 
-def rings(here: Installation, **changes: Any) -> None:
-    """Have the example's cluster ring by a forwarder."""
+def rings(here: Installation, how: str = "", **changes: Any) -> None:
+    """Have the example's cluster ring by a forwarder, or `direct`, or for its `audit` log."""
     fleet.populate(here)
     kept = value_of(here.records.clusters.get(CLUSTER))
     assert kept is not None
-    here.declare.register(replace(kept, forwarder={"url": "", "path": "/ring/x"}, **changes))
+    forwarder = {"url": "", "path": "/ring/x", **({how: "yes"} if how else {})}
+    here.declare.register(replace(kept, forwarder=forwarder, **changes))
 
 
 def failures(bellhop: Bellhop) -> list[dict[str, Any]]:
@@ -104,6 +105,19 @@ def test_counts_no_misses_where_nothing_rings(bellhop: Bellhop, here: Installati
     assert row.split()[-3:] == ["-", "0", "0"]
     assert (told["clusters"][0]["missed"], told["clusters"][0]["observed"]) == (1, 10)
     assert told["clusters"][0]["countedSince"]
+
+
+@pytest.mark.usefixtures("served")
+@pytest.mark.parametrize("how", ["direct", "audit"])
+def test_awaits_no_heartbeat_of_an_api_server(
+    bellhop: Bellhop, here: Installation, how: str
+) -> None:
+    """Only a forwarder sends them."""
+    rings(here, how)
+    [row] = [line for line in bellhop("status").stdout.splitlines() if CLUSTER in line]
+
+    assert row.split()[2] == "-"
+    assert "heartbeat" not in bellhop("describe", "cluster", CLUSTER).stdout
 
 
 @pytest.mark.usefixtures("served")

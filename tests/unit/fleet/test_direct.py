@@ -26,6 +26,7 @@ from bellhop.errors import BusyError, InvalidError
 from bellhop.fleet import overview, ringing
 from bellhop.fleet.deregistration import deregister
 from bellhop.fleet.doctor import examine
+from bellhop.fleet.failures import failures
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.registration import PATIENCE, Registration, register
 from bellhop.fleet.renewal import next_at, renew, rotate
@@ -319,17 +320,20 @@ def test_tells_that_bellhop_is_at_another_address(house: House) -> None:
     """Its API server calls the address of its registration, unless that was given there."""
     at_first = replace(house.here, inbound=house.spec.inbound)
     moved = replace(house.here, inbound=Inbound("https://127.0.0.1:1", ""))
-    found = []
+    found, told = [], []
     for here in (at_first, house.here):
         register(here, house.spec)
         [(_, signs)] = examine(moved, [KEY])
         found.append([each for each in signs if each.piece == "webhook"])
+        told.append([each.sentence for each in failures(moved) if each.which == KEY])
 
     [[wrong], [well]] = found
     calls = f"it calls {house.spec.inbound.url}, and Bellhop is at https://127.0.0.1:1"
     assert (wrong.verdict, wrong.sentence) == ("wrong", calls)
     assert "register the cluster again" in wrong.cure
     assert well.verdict == "well"
+    again = "no event arrives; register it again: `bellhop register cluster`"
+    assert told == [[f"{calls}: {again}"], []]
 
 
 def test_leaves_nothing_when_it_is_deregistered(house: House) -> None:

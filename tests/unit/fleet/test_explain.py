@@ -121,13 +121,13 @@ MISTAKES = [
     pytest.param(
         join(source("Service"), trigger("made").replace("production", "prod"), MADE),
         "its sourceClusterSelector asks for env=prod, and 'fleet/east' has env=production",
-        "`bellhop label cluster fleet/east env=prod`, or mend the sourceClusterSelector",
+        "correct the sourceClusterSelector, or `bellhop label cluster fleet/east env=prod`",
         id="label missing on the source cluster",
     ),
     pytest.param(
         join(source("Service"), trigger("made", more=ENG), MADE),
         "its destinationClusterSelector asks for dep=eng, and 'fleet/east' has no label dep",
-        "`bellhop label cluster fleet/east dep=eng`, or mend the destinationClusterSelector",
+        "`bellhop label cluster fleet/east dep=eng`, or correct the destinationClusterSelector",
         id="label missing on the destination",
     ),
     pytest.param(
@@ -146,7 +146,7 @@ MISTAKES = [
     pytest.param(
         join(scripted("return obj.x.y"), trigger(), MADE),
         "watched:2: attempt to index field 'x' (a nil value)",
-        "mend the script of EventSource 'watched', and apply it: ",
+        "correct the script of EventSource 'watched', and apply it: ",
         id="Lua error",
     ),
     pytest.param(
@@ -158,25 +158,25 @@ MISTAKES = [
     pytest.param(
         join(ruled(f"{MANY}.all(x, {MANY}.all(y, x == y || true))"), trigger(), MADE),
         "its CEL rule failed: watched, rule 'rule-0': its loops took more than 10000 rounds",
-        "mend the rule of EventSource 'watched', and apply it: its CEL rule failed: watched, rule",
+        "correct the rule of EventSource 'watched', and apply it: its CEL rule failed: watched,",
         id="CEL rule beyond its limits",
     ),
     pytest.param(
         join(source(), trigger(), holder("made", config("{{ .Nope }}"), annotations=INSTANTIATE)),
         'at <.Nope>: map has no entry for key "Nope"',
-        "mend what EventTrigger 'made' renders, and apply it again: template: ",
+        "fix what EventTrigger 'made' renders, and apply it again: template: ",
         id="template error",
     ),
     pytest.param(
         join(source(), trigger(ref="maed"), MADE),
         "it names ConfigMap 'default/maed', which is not there yet (did you mean 'default/made'?)",
-        "apply it with `bellhop apply -f FILE`, or mend the name 'maed'",
+        "apply it with `bellhop apply -f FILE`, or correct the name 'maed'",
         id="missing ConfigMap",
     ),
     pytest.param(
         join(source(), trigger(origin="wacthed"), MADE),
         "it names EventSource 'wacthed', which is not there yet (did you mean 'watched'?)",
-        "apply it with `bellhop apply -f FILE`, or mend the name 'wacthed'",
+        "apply it with `bellhop apply -f FILE`, or correct the name 'wacthed'",
         id="missing EventSource",
     ),
 ]
@@ -282,6 +282,23 @@ def test_an_object_that_does_not_exist(fleet: Fleet) -> None:
     assert found.next == "look for it under its name 'default/web'"
 
 
+def test_an_object_that_bellhop_deployed(fleet: Fleet, east: FakeKube) -> None:
+    """Its profile is named, though no source names its kind."""
+    settle(fleet, DECLARED)
+    [profile] = fleet.records.profiles.of("made")
+    name = next(iter(fleet.records.inventories.get("fleet/east", profile.name).value.held)).name
+    found = about(fleet, "configmap", name)
+    east.drop(GVK("", "v1", "ConfigMap"), "default", name)
+    missing = about(fleet, "configmap", name)
+
+    assert said(found, "object").endswith(f"| ClusterProfile/{profile.name} deploys it")
+    assert {link.state for link in found.links if link.step == "object"} == {"yes"}
+    assert found.next == "nothing"
+    assert said(missing, "object").startswith("there is none in the cluster | ClusterProfile/")
+    again = f"`bellhop redeploy ClusterProfile/{profile.name} --cluster fleet/east`"
+    assert missing.next == again
+
+
 def test_an_object_that_was_not_heard_of(fleet: Fleet, east: FakeKube) -> None:
     """It is judged as it is in the cluster, and a sweep is the cure."""
     settle(fleet, DECLARED)
@@ -382,7 +399,7 @@ def test_a_deployment_that_fails_says_when_it_is_tried_again(fleet: Fleet, east:
     found = about(fleet)
 
     assert "failed: cannot apply it: 'x' is no name" in said(found, "destination")
-    assert found.next.startswith("mend this in cluster 'fleet/east' or in what is applied")
+    assert found.next.startswith("fix this in cluster 'fleet/east' or in what is applied")
 
 
 def test_of_thousands_of_sources_those_of_the_kind_are_told(fleet: Fleet) -> None:
@@ -517,7 +534,7 @@ def test_a_name_that_cannot_be_rendered(fleet: Fleet) -> None:
     """The trigger is in force nowhere, and says why."""
     settle(fleet, join(source(), trigger(origin="{{ .Nope }}"), MADE))
     for found in (of_trigger(fleet), about(fleet)):
-        assert found.next.startswith("mend the eventSourceName of EventTrigger 'made': ")
+        assert found.next.startswith("correct the eventSourceName of EventTrigger 'made': ")
 
 
 def aggregated(body: str) -> str:
@@ -551,7 +568,7 @@ def test_a_script_over_all_that_fails(fleet: Fleet) -> None:
     for found in (about(fleet), of_trigger(fleet)):
         assert ("source", "watched", "failed") in told(found)
         assert "oh no; the line is `error('oh no')`" in said(found, "source")
-        assert found.next.startswith("mend the aggregatedSelection of EventSource 'watched'")
+        assert found.next.startswith("correct the aggregatedSelection of EventSource 'watched'")
 
 
 def test_a_script_over_all_waits_for_a_sweep(fleet: Fleet) -> None:

@@ -63,8 +63,8 @@ def test_registered_clusters_are_no_objects(fleet: Fleet) -> None:
             {"env": "prod"},
             trigger(),
             "EventTrigger 'made' selects no source cluster: its sourceClusterSelector asks for"
-            " env=production, and 'fleet/east' has env=prod; `bellhop label cluster fleet/east"
-            " env=production`, or mend the sourceClusterSelector",
+            " env=production, and 'fleet/east' has env=prod; correct the sourceClusterSelector, or"
+            " `bellhop label cluster fleet/east env=production`",
             id="another value",
         ),
         pytest.param(
@@ -78,7 +78,7 @@ def test_registered_clusters_are_no_objects(fleet: Fleet) -> None:
             trigger(more=ENG),
             "EventTrigger 'made' selects no destination: its destinationClusterSelector asks for"
             " dep=eng, and 'fleet/east' has no label dep; `bellhop label cluster fleet/east"
-            " dep=eng`, or mend the destinationClusterSelector",
+            " dep=eng`, or correct the destinationClusterSelector",
             id="no destination",
         ),
         pytest.param(
@@ -106,7 +106,7 @@ def test_registered_clusters_are_no_objects(fleet: Fleet) -> None:
             {"env": "production"},
             trigger(origin="watchde"),
             "EventTrigger 'made' names EventSource 'watchde', which is not there yet (did you mean"
-            " 'watched'?); apply it with `bellhop apply -f FILE`, or mend the name 'watchde'",
+            " 'watched'?); apply it with `bellhop apply -f FILE`, or correct the name 'watchde'",
             id="source",
         ),
         pytest.param(

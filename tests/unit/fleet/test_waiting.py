@@ -30,7 +30,7 @@ BEHIND = join(
     trigger(more="dependsOn: [base]"),
     holder("made", config(FOR_EACH), annotations=INSTANTIATE),
 )
-MISSING = "it comes after ClusterProfile 'base', which is not there: apply it, or mend the name"
+MISSING = "it comes after ClusterProfile 'base', which is not there: apply it, or correct the name"
 
 
 @pytest.fixture

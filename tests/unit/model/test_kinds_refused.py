@@ -620,3 +620,37 @@ def test_kinds_of_sveltos_are_known(kind: str) -> None:
         of(manifest)
     with pytest.raises(InvalidDocuments, match=f"the kind '{kind}' is not known"):
         of({**manifest, "apiVersion": "example.com/v1"})
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "said"),
+    [
+        pytest.param("v1", "Namespaces", "did you mean 'Namespace'?", id="a plural"),
+        pytest.param("v1", "configmap", "did you mean 'ConfigMap'?", id="small letters"),
+        pytest.param("v1", "Deployment", "it is in the group 'apps'", id="another group"),
+        pytest.param("v1", "Widget", "name its group", id="a kind of one's own"),
+        pytest.param("v1beta1", "Pod", "'v1', not 'v1beta1'", id="no such version"),
+    ],
+)
+def test_the_core_group_has_its_kinds_and_no_others(version: str, kind: str, said: str) -> None:
+    """No CRD brings a kind there, so that whoever waits for it would wait for ever."""
+    named = f"{{group: '', version: {version}, kind: {kind}}}"
+    health = SOURCE.replace("EventSource", "HealthCheck")
+    check = (
+        f"  preDeployChecks: [{{name: c, featureID: Resources, version: {version}, kind: {kind}}}]"
+    )
+    texts = (
+        SOURCE + f"  resourceSelectors: [{named}]\n",
+        SOURCE + f"  group: ''\n  version: {version}\n  kind: {kind}\n",
+        health + f"  evaluateHealth: x\n  resourceSelectors: [{named}]\n",
+        health + f"  script: x\n  group: ''\n  version: {version}\n  kind: {kind}\n",
+        PROFILE + "spec:\n  clusterSelector: {matchLabels: {env: fv}}\n" + check,
+    )
+
+    assert [said in " ".join(problems(text)) for text in texts] == [True] * len(texts)
+
+
+def test_a_kind_of_another_group_may_still_come() -> None:
+    """Its CRD may be installed later."""
+    named = "[{group: example.org, version: v1, kind: Namespaces}]"
+    assert parse_all(read_documents(SOURCE + f"  resourceSelectors: {named}\n", source="f"))

@@ -15,7 +15,7 @@ CHART = {
     "releaseName": "r",
     "releaseNamespace": "n",
 }
-CHECK = {"name": "n", "featureID": "Helm", "kind": "Job", "version": "v1"}
+CHECK = {"name": "n", "featureID": "Helm", "kind": "Pod", "version": "v1"}
 METRICS = {
     "metricSource": {"url": "http://prom:9090", "secretRef": {"name": "s"}},
     "metricQueries": [{"name": "a", "query": "up"}],

@@ -19,8 +19,14 @@ EAST = "fleet/east"
 EVERYWHERE = tuple(f"fleet-of-europe/cluster-number-{number:06}" for number in range(50_000))
 
 
+ODD = "odd.example.org"
+
+
 def source(name: str, *kinds: str) -> str:
-    selectors = ", ".join(f"{{group: '', version: v1, kind: {kind}}}" for kind in kinds)
+    groups = {kind: ODD if kind.startswith("Odd") else "" for kind in kinds}
+    selectors = ", ".join(
+        f"{{group: '{group}', version: v1, kind: {kind}}}" for kind, group in groups.items()
+    )
     return f"""
 apiVersion: lib.projectsveltos.io/v1beta1
 kind: EventSource
@@ -85,7 +91,7 @@ def test_a_cluster_of_which_hardly_a_kind_may_be_listed_is_down(fleet: Fleet) ->
     east.page = refuse  # type: ignore[method-assign]
     odd = [f"Odd{number:03}" for number in range(MOST_UNSEEN + 1)]
     for kind in odd:
-        east.serve(Resource(GVK("", "v1", kind), kind.lower() + "s", namespaced=True))
+        east.serve(Resource(GVK(ODD, "v1", kind), kind.lower() + "s", namespaced=True))
     fleet.apply(source("odd", *odd[:-1], "Service"))
     assert sweep(fleet) == 1
     assert fleet.records.health.get(EAST).value.state == "Healthy"

@@ -126,7 +126,7 @@ def test_nothing_is_applied_until_the_ground_is_ready(fleet: Fleet, east: FakeKu
     ("kind", "said"),
     [
         ("ConfigMap", "there is no ConfigMap in namespace 'kube-system'"),
-        ("Gadget", "the cluster does not serve v1/Gadget"),
+        ("PodTemplate", "the cluster does not serve v1/PodTemplate"),
     ],
 )
 def test_ground_that_is_not_there_is_not_ready(
@@ -358,7 +358,7 @@ def test_nothing_is_removed_while_somebody_uses_it(fleet: Fleet, east: FakeKube)
     assert fleet.records.profiles.head("", "", "own") is None
 
 
-@pytest.mark.parametrize("kind", ["ConfigMap", "Gadget"])
+@pytest.mark.parametrize("kind", ["ConfigMap", "PodTemplate"])
 @pytest.mark.parametrize("when", ["preDeleteChecks", "postDeleteChecks"])
 def test_nobody_is_nobody(fleet: Fleet, east: FakeKube, when: str, kind: str) -> None:
     """Where nothing of the kind is there, nothing keeps a removal."""

@@ -117,7 +117,8 @@ def test_names_are_templates_of_the_destination_too(fleet: Fleet, east: FakeKube
         pytest.param(
             "",
             {},
-            "cannot find ConfigMap 'default/read' that templateResourceRefs names as 'Read'",
+            "cannot find ConfigMap 'default/read' among what is applied to Bellhop or in cluster"
+            " 'mgmt/mgmt'; templateResourceRefs names it as 'Read': apply it, or mark it optional",
             id="wanted",
         ),
         pytest.param(", optional: true", {"got": "none"}, "", id="optional"),

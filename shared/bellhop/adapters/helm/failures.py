@@ -1,4 +1,4 @@
-"""What Helm says when it fails, as an error of ours: who may mend it, and whether to try again."""
+"""What Helm says when it fails, as an error of ours: who may fix it, and whether to try again."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ MOST = 20
 
 
 class Link(Struct, frozen=True):
-    """One link: which thing of which step, how it is, why, and what would mend it."""
+    """One link: which thing of which step, how it is, why, and what would fix it."""
 
     step: str
     name: str

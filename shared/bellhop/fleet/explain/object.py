@@ -23,7 +23,7 @@ from bellhop.fleet.explain.result import Results, Serves
 from bellhop.fleet.held import reported
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reach import Holders, lacking, miss, no_holder, no_source
-from bellhop.fleet.releases import release_of
+from bellhop.fleet.releases import deployed_by
 from bellhop.fleet.reports import AGGREGATION, selection
 from bellhop.fleet.sight import Sight, alike, see
 from bellhop.fleet.trial import CHOSEN, LEFT_OUT, NOTHING
@@ -92,6 +92,7 @@ class _Story:
         )
         self._until = time.monotonic() + _JUDGING_SECONDS
         self._candidates: dict[ObjectKey, Candidate | None] = {}
+        self._deployed = ""
 
     def tell(self) -> Explanation:
         """Tell the whole chain."""
@@ -108,11 +109,12 @@ class _Story:
         ]
         in_force = {*self._catalog.sources_in(self._cluster)}
         watched = [source for source in naming_it if source.name in in_force]
+        self._deployed, how = deployed_by(self._here, self._cluster, identity)
         self._tell_object(sight, watched=bool(watched))
-        if part := release_of(self._here, self._cluster, identity):
-            self._chain.add("object", overview.object_name(self._key), "yes", part)
+        if self._deployed:
+            self._chain.add("object", overview.object_name(self._key), "yes", how)
         self._tell_sources(sight, naming_it, in_force)
-        return self._chain.end(_DONE)
+        return self._chain.end(_DONE if naming_it or not self._deployed else "nothing")
 
     # The cluster and the object -----------------------------------------------------------------
 
@@ -156,15 +158,19 @@ class _Story:
                 self._chain.add("object", name, "waits", said, self._sweep())
             else:
                 said = "it is in the cluster; no source in force there names its kind"
-                self._chain.add("object", name, "no", said)
+                self._chain.add("object", name, "yes" if self._deployed else "no", said)
             return
         near = alike(self._here, self._cluster, self._key)
         hint = f"; did you mean '{near}'?" if near else ""
+        if self._deployed and not sight.blind:
+            cure = f"`bellhop redeploy {self._deployed} --cluster {self._cluster}`"
+            self._chain.add("object", name, "failed", "there is none in the cluster", cure)
+            return
         if sight.blind:
             said = f"Bellhop has received no event of it{_unseen(sight)}{hint}"
         else:
             said = f"there is none in the cluster{hint}"
-        cure = f"look for it under its name '{near}'" if near else "create it, or mend its name"
+        cure = f"look for it under its name '{near}'" if near else "create it, or correct its name"
         self._chain.add("object", name, "failed" if not sight.blind else "no", said, cure)
 
     def _sweep(self) -> str:
@@ -206,7 +212,7 @@ class _Story:
         if not naming_it:
             said = f"no EventSource names {self._key.gvk.kind}"
             cure = f"apply an EventSource that names {self._key.gvk}, and a trigger that names it"
-            self._chain.add("source", "-", "no", said, cure)
+            self._chain.add("source", "-", "no", said, "" if self._deployed else cure)
         # Where a source of the kind is joined, what other triggers name is beside the point.
         beside = any(by_source.get(each.name) for each in naming_it)
         nameless = (self._nameless(each) for each in self._catalog.triggers.values())
@@ -262,7 +268,7 @@ class _Story:
         """Tell of an object that ended with too many others."""
         kept, name = self._here.records.holds.get(self._cluster, source.name), source.name
         why = f": {reported(self._here, kept.value).why}" if kept else ""
-        cure = f"`bellhop release {self._cluster} {name}`, if that was meant; else mend what ended"
+        cure = f"`bellhop release {self._cluster} {name}`, if that was meant; else fix what ended"
         said = f"now {verdict.said}, and its match is held{why}"
         return Link("source", name, "waits", said, cure)
 
@@ -364,7 +370,7 @@ class _Story:
         lack = no_source(trigger, self._catalog)
         if problem:
             said = f"its eventSourceName cannot be rendered: {problem}"
-            cure = f"mend the eventSourceName of {trigger.kind} '{trigger.name}': {problem}"
+            cure = f"correct the eventSourceName of {trigger.kind} '{trigger.name}': {problem}"
             return Link("trigger", trigger.name, "failed", said, cure)
         if lack:
             said = f"it selects the cluster, and {lack.said}"
@@ -427,7 +433,7 @@ def mending(source: EventSource, said: str) -> str:
     """Say what to do about a failure of a source."""
     what = "rule" if said.startswith(_RULE_FAILED) else "script"
     what = AGGREGATION if said.startswith(f"its {AGGREGATION} ") else what
-    return f"mend the {what} of EventSource '{source.name}', and apply it: {said}"
+    return f"correct the {what} of EventSource '{source.name}', and apply it: {said}"
 
 
 def _version(manifest: Mapping[str, Any]) -> str:

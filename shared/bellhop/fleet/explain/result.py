@@ -166,12 +166,12 @@ class Results:
 
 
 def _mend(trigger: EventTrigger, error: str) -> str:
-    return f"mend what {trigger.kind} '{trigger.name}' renders, and apply it again: {error}"
+    return f"fix what {trigger.kind} '{trigger.name}' renders, and apply it again: {error}"
 
 
 def _deployed(cluster: str, outcome: Outcome) -> str:
     then = "it is tried again by itself" if outcome.retry_at else "then apply it again"
-    return f"mend this in cluster '{cluster}' or in what is applied; {then}: {outcome.message}"
+    return f"fix this in cluster '{cluster}' or in what is applied; {then}: {outcome.message}"
 
 
 def _phases(outcomes: Iterable[Outcome]) -> str:

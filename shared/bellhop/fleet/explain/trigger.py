@@ -105,7 +105,7 @@ class _Story:
                 links.append(Link("cluster", key, "no", lack.said))
             elif problem:
                 said = f"its eventSourceName cannot be rendered: {problem}"
-                cure = f"mend the eventSourceName of {trigger.kind} '{trigger.name}': {problem}"
+                cure = f"correct the eventSourceName of {trigger.kind} '{trigger.name}': {problem}"
                 links.append(Link("cluster", key, "failed", said, cure))
             else:
                 selected.append(key)
