@@ -107,3 +107,11 @@ def test_each_example_is_run(name: str) -> None:
     tests = "\n".join(each.read_text() for each in (ROOT / "tests/flow").glob("test_*.py"))
 
     assert re.search(rf'"{re.escape(name)}"', tests)
+
+
+def test_the_page_lists_each_example() -> None:
+    """Whoever looks for one finds it by what it is for."""
+    page = (ROOT / "docs/reference/examples.md").read_text()
+
+    listed = re.findall(r"\(\.\./examples/([a-z-]+)\)", page)
+    assert sorted(listed) == sorted(each.name for each in EXAMPLES.iterdir())
