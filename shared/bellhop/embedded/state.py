@@ -104,7 +104,7 @@ def require_state(state: Path) -> None:
     if not there:
         raise MissingError(
             f"there is no state in '{state}': start `bellhop serve`, which makes it, or name"
-            " another folder by --state"
+            " another folder by --state or BELLHOP_STATE"
         )
 
 

@@ -86,7 +86,7 @@ class Reports:
             if not kept.value.held:
                 raise TemporaryError(
                     f"cannot render '{key}' in '{cluster}' yet: it is gone, and whether it still"
-                    f" matches '{source.name}' is about to be judged"
+                    f" matches '{source.name}' is about to be evaluated"
                 )
             held = True
         return held

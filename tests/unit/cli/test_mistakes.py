@@ -54,7 +54,8 @@ def test_a_state_that_is_not_there_is_not_made(
     assert result.exit_code == 1
     assert result.stderr.startswith(f"error: there is no state in '{state}'")
     assert (
-        "start `bellhop serve`, which makes it, or name another folder by --state" in result.stderr
+        "start `bellhop serve`, which makes it, or name another folder by --state or BELLHOP_STATE"
+        in result.stderr
     )
     assert state.exists() == there
     assert not list(state.glob("*"))

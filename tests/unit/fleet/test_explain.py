@@ -208,7 +208,7 @@ def test_a_rule_that_holds_now_is_still_to_be_judged(fleet: Fleet, east: FakeKub
     east.put({**web, "metadata": {**web["metadata"], "labels": {"sveltos": "vf"}}})
 
     assert said(about(fleet), "source") == (
-        "it matches now (its CEL rule 'rule-0' holds), and is still to be judged"
+        "it matches now (its CEL rule 'rule-0' holds), and is not evaluated yet"
     )
 
 
@@ -319,7 +319,7 @@ def test_an_object_that_is_gone_and_whose_match_is_kept(fleet: Fleet, east: Fake
     found = about(fleet)
 
     assert "it is gone in the cluster" in said(found, "object")
-    assert "its match is kept until it is judged" in said(found, "source")
+    assert "its match is kept until it is evaluated" in said(found, "source")
     assert found.next.startswith("`bellhop resync fleet/east`")
 
 

@@ -259,7 +259,7 @@ class _Story:
             cure = "" if matched else self._differing(source, verdict, sight)
             return Link("source", source.name, state, verdict.said, cure)  # type: ignore[arg-type]
         now = f"it matches now ({verdict.said})" if verdict.matching else f"now {verdict.said}"
-        kept = "its match is kept until it is judged" if matched else "and is still to be judged"
+        kept = "its match is kept until it is evaluated" if matched else "and is not evaluated yet"
         held = self._held() if matched else ""
         cure = self._sweep() if sight.behind else self._results.waiting(str(self._key))
         return Link("source", source.name, "waits", f"{now}, {kept}{held}", cure)

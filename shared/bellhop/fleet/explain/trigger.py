@@ -271,7 +271,7 @@ def _verdict(source: EventSource, candidate: Candidate, limits: luabox.Limits) -
     except (ScriptError, TemporaryError) as error:
         return failure(source, str(error)), True
     if ruling.matching:
-        return "it matches, and is still to be judged", False
+        return "it matches, and is not evaluated yet", False
     reasons = dict.fromkeys(why_not(each, candidate.manifest) for each in ruling.declined)
     return "; ".join(reasons) or "the source has no selectors", False
 
