@@ -46,7 +46,7 @@ _NEAR = {
     "fleet/redeploying": "checks giving_up",
     "stages/claim": "ownership transitions failures overlap",
     "stages/work": "dry_run giving_up once reloading",
-    "stages/carrying": _DEPLOYED,
+    "stages/deployer": _DEPLOYED,
     "stages/execute": _DEPLOYED,
     "stages/ending": (
         "giving_up paused_clusters checks outcomes failures order pipeline overlap races dry_run"

@@ -71,6 +71,8 @@ def asked(
         if namespace not in ("", place):
             raise InvalidError(f"'{place}/{name}' and -n {namespace} name two namespaces")
         namespace = place
+    elif "/" in name:
+        raise InvalidError(f"cannot find '{name}': {known.plural} have no namespace")
     query = Query(
         namespace=namespace if known.namespaced else "",
         name=name,

@@ -58,4 +58,5 @@ def listed(paths: Sequence[str], *, recursive: bool) -> Iterator[Named]:
                 where=document.where(),
             )
         key = key_of(data)
-        yield (kind,), key.namespace, key.name
+        # An EventTrigger and an EventBasedAddOn are one kind.
+        yield kind_named(kind).stored or (kind,), key.namespace, key.name

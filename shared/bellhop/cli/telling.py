@@ -44,7 +44,7 @@ def tell(block: list[Entry]) -> None:
     place = f" in {first.cluster}" if first.cluster else ""
     heading = f"{who}{_VERBS.get(first.what, '') if first.trace else ''}{place}"
     if not first.trace:
-        heading += ", after a resync or an apply"
+        heading += ", after a resync or a change of manifests"
     trace = f"  {visible(first.trace[:_TRACE])}" if first.trace else ""
     when = styled(_clock(first.at), "bright_black")
     compose(fold(f"{when}{trace}  {styled(heading, 'white', bold=True)}", _BELOW))

@@ -39,15 +39,13 @@ class Wait:
         quiet = self.condition == PROVISIONED and self._quiet.look()
         statuses = list(overview.statuses(self._here)) if self.condition != READY else []
         found: dict[str, str] = {}
-        first = not self._known
+        for what in self._objects if self.condition == DELETE else ():
+            found |= self._leaving(what, statuses)
         for what in self._objects:
             rows = list(self._rows(what))
-            there = {name: self._lacks(what, row, statuses, quiet=quiet) for name, row in rows}
-            if self.condition == DELETE:
-                there = {**self._leaving(what, statuses), **there}
-                if first and what.query.name and not there:
-                    there = {_named(what): ""}
-            found |= there
+            found |= {name: self._lacks(what, row, statuses, quiet=quiet) for name, row in rows}
+            if not (rows or self._known) and what.query.name:
+                found.setdefault(_named(what), "")
         if self.condition != DELETE:
             return found
         self._known |= dict.fromkeys(found)
@@ -113,10 +111,9 @@ def wait(waited: Wait, seconds: float) -> None:
 
 
 def _named(what: Asked) -> str:
-    """Return the name of an object that is not there, as it was asked for."""
-    if what.kind.namespaced and not what.query.namespace:
-        return f"{what.kind.singular}/{what.query.name}"
-    return what.kind.object_name({"namespace": what.query.namespace, "name": what.query.name})
+    """Return the name of an object that does not exist, without a namespace if none was given."""
+    row = {"namespace": what.query.namespace, "name": what.query.name}
+    return what.kind.object_name(row).replace("//", "/")
 
 
 def _of(what: Asked, row: Row, statuses: Sequence[ProfileStatus]) -> list[ProfileStatus]:

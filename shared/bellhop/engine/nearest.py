@@ -13,6 +13,8 @@ from bellhop.model.shape import closest
 _COMPARED = 100
 """Clusters whose labels are held against what is asked for, letter by letter."""
 
+_WANTS = ("In", "Exists")
+
 
 class Near(NamedTuple):
     """A cluster that a selector does not take, and the requirements that its labels break."""
@@ -32,8 +34,9 @@ class Near(NamedTuple):
 
     @property
     def misspelt(self) -> bool:
-        """Tell whether all that it lacks looks like a typing mistake, made here or there."""
-        return all(_alike(each, self.cluster.labels) for each in self.broken)
+        """Return whether all that it lacks looks like a typing mistake."""
+        there = self.cluster.labels
+        return all(each.operator in _WANTS and _alike(each, there) for each in self.broken)
 
     @property
     def command(self) -> str:

@@ -279,7 +279,9 @@ class _Examination:
         for gvk in catalog.kinds_in(self._cluster.key):
             if gvk not in served:
                 cure = "install its definition, or name a version that is served"
-                yield wrong("sources", f"the cluster does not serve {gvk}, which one names", cure)
+                names = (each for each in sources if gvk in catalog.sources[each].kinds)
+                said = f"the cluster does not serve {gvk}, which {next(names, 'one')} names"
+                yield wrong("sources", said, cure)
 
     def _accounts(self) -> set[str]:
         """Return the service accounts for which anything may be done in the cluster."""
@@ -455,9 +457,11 @@ class _Examination:
         if said:
             cure = "see what else is wrong here; if nothing is, read the forwarder's log"
             yield wrong("heartbeat", said, cure)
-        elif heard is None and overview.beats(self._cluster):
+        elif not overview.beats(self._cluster):
+            return
+        elif heard is None:
             yield unseen("heartbeat", "no heartbeat yet")
-        elif heard:
+        else:
             yield well(
                 "heartbeat", f"at {heard.at:%Y-%m-%d %H:%M:%S} UTC, {_forwarder(heard.version)}"
             )

@@ -190,8 +190,8 @@ def _clusters(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
             cure = f"`bellhop register cluster {key} --kubeconfig FILE` gives it others"
             yield Failure("credentials", key, None, f"{overview.ending(ends, now)}; {cure}")
         if said := overview.moved(here, catalog.clusters[key]):
-            cure = "no event arrives; register it again: `bellhop register cluster`"
-            yield Failure("cluster", key, None, f"{said}: {cure}")
+            cure = "register it again: `bellhop register cluster`"
+            yield Failure("cluster", key, None, f"{said}: no event arrives; {cure}")
         if said := overview.unsubscribed(here, key):
             yield Failure("messaging", key, None, said)
         for gvk in catalog.kinds_in(key):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from bellhop.adapters.kube.builtin import BUILT_IN
 from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.model.gvk import GVK
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
-    from bellhop.model.gvk import GVK
 
 _SHORT = {
     "cj": "CronJob",
@@ -35,6 +35,19 @@ _SHORT = {
     "svc": "Service",
 }
 """Short names that fingers know from kubectl."""
+
+_USUAL = {
+    **{gvk: (each.plural, each.namespaced) for gvk, each in BUILT_IN.items()},
+    GVK("", "v1", "Node"): ("nodes", False),
+    GVK("", "v1", "PersistentVolume"): ("persistentvolumes", False),
+    GVK("", "v1", "Pod"): ("pods", True),
+    GVK("", "v1", "ServiceAccount"): ("serviceaccounts", True),
+    GVK("batch", "v1", "CronJob"): ("cronjobs", True),
+    GVK("discovery.k8s.io", "v1", "EndpointSlice"): ("endpointslices", True),
+    GVK("networking.k8s.io", "v1", "NetworkPolicy"): ("networkpolicies", True),
+    GVK("policy", "v1", "PodDisruptionBudget"): ("poddisruptionbudgets", True),
+}
+"""Kinds that are known without asking: their plurals, and whether they are in namespaces."""
 
 
 def guess(word: str, known: Iterable[str], otherwise: str = "") -> str:
@@ -142,7 +155,7 @@ def kinds_named(here: Installation, cluster: str, text: str) -> list[GVK]:
 
 def _kinds(here: Installation, cluster: str) -> Iterator[tuple[GVK, str]]:
     """Yield the kinds that are known, each with its plural where that is known, too."""
-    usual = {gvk: resource.plural for gvk, resource in BUILT_IN.items()}
+    usual = {gvk: plural for gvk, (plural, _) in _USUAL.items()}
     try:
         gate = here.records.gates.get(cluster)
     except StaleError:
@@ -157,5 +170,4 @@ def _kinds(here: Installation, cluster: str) -> Iterator[tuple[GVK, str]]:
 
 def scope_of(gvk: GVK) -> bool | None:
     """Say whether a usual kind is in namespaces; None of one that is not known."""
-    resource = BUILT_IN.get(gvk)
-    return resource.namespaced if resource else None
+    return _USUAL[gvk][1] if gvk in _USUAL else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +17,8 @@ from bellhop.model.asking import asker
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.record import Cluster, Ended, Health, Outcome, Pace, Profile
 from bellhop.records.profiles import place
+
+_HTTPS = 443
 
 SILENT = timedelta(minutes=5)
 """A forwarder that says nothing for so long is not there, or not heard."""
@@ -208,7 +211,7 @@ def standing(here: Installation, cluster: Cluster, health: Health) -> tuple[str,
 
 
 def beats(cluster: Cluster) -> bool:
-    """Say if a cluster has a forwarder; an API server that calls by itself sends no heartbeat."""
+    """Return whether a cluster has a forwarder: an API server alone sends no heartbeat."""
     forwarder = cluster.forwarder
     return bool(forwarder) and not (is_direct(forwarder) or is_audited(forwarder))
 
@@ -249,12 +252,20 @@ def unsubscribed(here: Installation, cluster: str) -> str:
 
 
 def moved(here: Installation, cluster: Cluster) -> str:
-    """Say where Bellhop is by now, if an API server calls where it was at registration."""
-    record, now = cluster.forwarder, here.inbound.url.rstrip("/")
+    """Return where Bellhop is now, if an API server calls where it was at registration."""
+    record, now = cluster.forwarder, here.inbound.url
     calls = record.get("url", "")
-    if not is_direct(record) or record.get("ingest-url") or not now or calls.startswith(f"{now}/"):
+    given = not is_direct(record) or record.get("ingest-url") or not (now and calls)
+    if given or _place(calls) == _place(now):
         return ""
-    return f"it calls {calls.partition('/clusters/')[0]}, and Bellhop is at {now}"
+    return f"it calls {calls.partition('/clusters/')[0]}, and Bellhop is at {now.rstrip('/')}"
+
+
+def _place(url: str) -> tuple[str | None, int, str]:
+    """Return the host, the port and the path before the cluster's own."""
+    parts = urlsplit(url)
+    path = parts.path.partition("/clusters/")[0].rstrip("/")
+    return parts.hostname, parts.port or _HTTPS, path
 
 
 def _could_be_heard(here: Installation, since: datetime) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
+from bellhop.engine.naming import profile_shown
+from bellhop.errors import MissingError
 from bellhop.fleet.installation import Installation
-from bellhop.fleet.titled import Titled
 from bellhop.model.chart import Chart, release_key
 from bellhop.model.gvk import Identity
-from bellhop.model.record import Held
+from bellhop.model.record import Held, Owner
 
 _LOGIN = re.compile(r"(?<=://)[^/?#]*@")
 
@@ -29,18 +31,26 @@ def origin(held: Held) -> str:
 
 
 def deployed_by(here: Installation, cluster: str, key: Identity) -> tuple[str, str]:
-    """Name the profile that has an object of a cluster, and say how it has it; else nothing."""
+    """Return the profile that owns an object of a cluster, and a sentence on it; else nothing."""
     owner = here.records.owners.get(cluster, key)
     kept = here.records.inventories.get(cluster, owner.value.profile) if owner else None
     held = kept.value.held.get(key) if kept else None
-    if kept is None or held is None:
+    if owner is None or kept is None or held is None:
         return "", ""
-    profile = Titled(here).with_kind(kept.value.profile)
+    profile = profile_shown(_title(here, owner.value) or owner.value.profile)
     if not held.part_of:
         return profile, f"{profile} deploys it"
     release = kept.value.held.get(release_key(*held.part_of.split("/")))
     chart = f", {origin(release)}" if release else ""
-    return profile, f"it is {origin(held)}{chart}, which {profile} holds"
+    return profile, f"it is {origin(held)}{chart}, which {profile} deploys"
+
+
+def _title(here: Installation, owner: Owner) -> str:
+    """Return what its trigger calls a profile; empty where it is called by our name."""
+    with suppress(MissingError):
+        head = here.records.profiles.head(owner.trigger, owner.source, owner.profile)
+        return head.value.title if head else ""
+    return ""
 
 
 def charted(chart: Chart) -> tuple[str, str]:

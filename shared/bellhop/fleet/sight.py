@@ -80,7 +80,9 @@ def known_names(here: Installation, cluster: str, gvk: GVK) -> list[str]:
 def alike(here: Installation, cluster: str, key: ObjectKey) -> str:
     """Name an object that may have been meant, with its namespace; empty if none looks like it."""
     asked = "/".join(filter(None, (key.namespace, key.name)))
-    near = difflib.get_close_matches(asked, known_names(here, cluster, key.gvk), n=1)
+    known = known_names(here, cluster, key.gvk)
+    same = [each for each in known if each.rpartition("/")[2] == key.name]
+    near = same or difflib.get_close_matches(asked, known, n=1)
     return near[0] if near else ""
 
 

@@ -9,7 +9,14 @@ from importlib import import_module
 from types import ModuleType
 from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 T = TypeVar("T")
@@ -78,10 +85,10 @@ class Later:
     def __get_pydantic_core_schema__(
         self, _source: Any, _handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        def read(value: Any) -> Any:
-            return self.model.model_validate(value)
+        def read(value: Any, info: ValidationInfo) -> Any:
+            return self.model.model_validate(value, context=info.context)
 
-        return core_schema.no_info_plain_validator_function(read)
+        return core_schema.with_info_plain_validator_function(read)
 
 
 def mistake(sentence: str) -> PydanticCustomError:

@@ -4,7 +4,7 @@ import math
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from bellhop.model import check
 from bellhop.model.base import Many, Model, mistake
@@ -80,7 +80,7 @@ class Check(Model):
     job_check: JobCheck | None = None
 
     @model_validator(mode="after")
-    def _has_one_check(self) -> Self:
+    def _has_one_check(self, info: ValidationInfo) -> Self:
         if self.job_check is not None and (self.script or self.evaluate_cel):
             raise mistake("jobCheck stands beside script or evaluateCEL; keep one of them")
         named = bool(self.kind or self.version or self.evaluate_cel)
@@ -88,8 +88,8 @@ class Check(Model):
         if not (beside or (self.kind and self.version)):
             missing = "version" if self.kind else "kind"
             raise mistake(f"{missing} is missing; a check looks at the objects of one kind")
-        if self.kind:
-            refuse_core_kind(self.group, self.version, self.kind)
+        if self.kind and self.job_check is None:
+            refuse_core_kind(self.group, self.version, self.kind, info)
         return self
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
 from bellhop.model.account import labels_of
@@ -193,7 +193,7 @@ class HealthCheckSpec(Model):
     flapping: Flapping | None = None
 
     @model_validator(mode="after")
-    def _has_one_form(self) -> "HealthCheckSpec":
+    def _has_one_form(self, info: ValidationInfo) -> "HealthCheckSpec":
         flat = [field for field in _FLAT if field in self.model_fields_set]
         if self.resource_selectors and flat:
             raise mistake(
@@ -214,7 +214,7 @@ class HealthCheckSpec(Model):
         if self.script and self.resource_selectors:
             raise mistake("script goes with the flat form; name it evaluateHealth")
         if self.kind is not None:
-            refuse_core_kind(self.group or "", self.version or "", self.kind)
+            refuse_core_kind(self.group or "", self.version or "", self.kind, info)
         return self
 
     @property

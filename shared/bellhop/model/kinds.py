@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from bellhop.errors import InvalidError
-from bellhop.model import account, marks
+from bellhop.model import account, marks, served
 from bellhop.model.addon import ClusterRef
 from bellhop.model.classifier import Classifier
 from bellhop.model.cluster_set import ClusterSet, NamespacedSet
@@ -108,10 +108,14 @@ def parse_all(documents: Iterable[Document]) -> list[Declaration]:
     Raises:
         InvalidDocuments: with every mistake of every document, in reading order.
     """
+    return _parse_all(documents, written_now=True)
+
+
+def _parse_all(documents: Iterable[Document], *, written_now: bool) -> list[Declaration]:
     found: list[Declaration] = []
     problems: list[InvalidError] = []
     for document in documents:
-        declaration = _read(document, problems)
+        declaration = _read(document, problems, written_now=written_now)
         if declaration is not None:
             found.append(declaration)
     if problems:
@@ -120,12 +124,15 @@ def parse_all(documents: Iterable[Document]) -> list[Declaration]:
 
 
 def of(manifest: dict[str, Any], *, source: str = "manifest") -> Declaration:
-    """Read a manifest that is at hand as data, as `parse` reads one from a file.
+    """Read a manifest that is stored, or at hand as data.
+
+    What an earlier version accepted is read, although `parse` refuses it by now.
 
     Raises:
         InvalidDocuments: with every mistake of the manifest.
     """
-    return parse(Document(manifest, source))
+    (declaration,) = _parse_all([Document(manifest, source)], written_now=False)
+    return declaration
 
 
 def key_of(manifest: Mapping[str, Any]) -> DeclarationKey:
@@ -135,7 +142,9 @@ def key_of(manifest: Mapping[str, Any]) -> DeclarationKey:
     return DeclarationKey(kind, namespace, metadata["name"])
 
 
-def _read(document: Document, problems: list[InvalidError]) -> Declaration | None:
+def _read(
+    document: Document, problems: list[InvalidError], *, written_now: bool
+) -> Declaration | None:
     model = _model(document, problems)
     if model is None:
         return None
@@ -146,7 +155,7 @@ def _read(document: Document, problems: list[InvalidError]) -> Declaration | Non
         found |= dict(account.mistakes(written))
     declaration: Declaration | None = None
     try:
-        declaration = model.model_validate(written)
+        declaration = model.model_validate(written, context={served.WRITTEN_NOW: written_now})
     except ValidationError as error:
         told = [*found.items(), *mistakes(error, model, found)]
     else:

@@ -1,9 +1,11 @@
 """The kinds of the core group: no CustomResourceDefinition adds one, so another is a mistake.
 
-Where a kind of another group is not served, its CRD may still come, and whoever asks for it waits.
+A kind of another group may still come with its CRD, and an EventSource waits for that.
 """
 
 from __future__ import annotations
+
+from pydantic import ValidationInfo
 
 from bellhop.model.base import mistake
 from bellhop.model.shape import nearest
@@ -34,21 +36,32 @@ _BUILT_IN = {
     "apps": ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
     "autoscaling": ("HorizontalPodAutoscaler",),
     "batch": ("CronJob", "Job"),
+    "coordination.k8s.io": ("Lease",),
+    "discovery.k8s.io": ("EndpointSlice",),
+    "gateway.networking.k8s.io": ("Gateway", "GatewayClass", "HTTPRoute"),
     "networking.k8s.io": ("Ingress", "IngressClass", "NetworkPolicy"),
     "policy": ("PodDisruptionBudget",),
     "rbac.authorization.k8s.io": ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
     "storage.k8s.io": ("StorageClass",),
 }
-"""Where the kinds are that are often looked for in the core group."""
+"""Other groups of Kubernetes, with the kinds that are often written without their group."""
 
 
-def refuse_core_kind(group: str, version: str, kind: str) -> None:
-    """Refuse a kind that the core group cannot have; one of another group passes.
+WRITTEN_NOW = "written_now"
+"""The entry of the context of a validation that is true of what users write, and not of records."""
+
+
+def refuse_core_kind(group: str, version: str, kind: str, info: ValidationInfo) -> None:
+    """Refuse a kind that the core group cannot have, where a user writes it.
+
+    One of another group passes, as does a template.
 
     Raises:
         PydanticCustomError: it cannot.
     """
-    if problem := _problem(version, kind) if not group else "":
+    if group or "{{" in kind or not (info.context or {}).get(WRITTEN_NOW):
+        return
+    if problem := _problem(version, kind):
         raise mistake(problem)
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from msgspec import Struct
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from bellhop.model.base import Later, Many, Model, mistake
 from bellhop.model.core import Declaration, ObjectMeta
@@ -79,8 +79,8 @@ class ResourceSelectorSpec(_Selecting):
     kind: Text
 
     @model_validator(mode="after")
-    def _has_a_kind(self) -> Self:
-        refuse_core_kind(self.group, self.version, self.kind)
+    def _has_a_kind(self, info: ValidationInfo) -> Self:
+        refuse_core_kind(self.group, self.version, self.kind, info)
         return self
 
 
@@ -96,7 +96,7 @@ class EventSourceSpec(_Selecting):
     messaging_match_criteria: Many[_MessagingMatch] = ()
 
     @model_validator(mode="after")
-    def _has_one_form(self) -> Self:
+    def _has_one_form(self, info: ValidationInfo) -> Self:
         written = [field for field in FLAT_FIELDS if field in self.model_fields_set]
         flat = [_alias(field) for field in written]
         if self.messaging_match_criteria and self.aggregated_selection:
@@ -118,7 +118,7 @@ class EventSourceSpec(_Selecting):
                 f"no resource is named: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'}"
                 f" missing; or list the resources in resourceSelectors"
             )
-        refuse_core_kind(self.group or "", self.version or "", self.kind or "")
+        refuse_core_kind(self.group or "", self.version or "", self.kind or "", info)
         return self
 
 

@@ -197,7 +197,8 @@ class Declare:
             if other != new.kind and (twin in beside or self._records.manifests.has(*twin)):
                 raise InvalidError(
                     f"cannot apply {new.kind} '{new.name}': there is an {other} of that name,"
-                    " and both are one kind; delete it first"
+                    f" and both are one kind; delete it first: `bellhop delete {other.lower()}"
+                    f" {new.name}`"
                 )
 
     def _refuse_cycles(self, declarations: Iterable[Declaration]) -> None:

@@ -1,6 +1,6 @@
 """Deploy, second half: one profile to one cluster, from plan to inventory.
 
-    read ─► may it begin? ─► plans, carried out (`carrying`) ─► outcome
+    read ─► may it begin? ─► plans, carried out (`deployer`) ─► outcome
       ▲                                                            │
       └───────────────────── read again ◄──────────────────────────┘
 
@@ -38,8 +38,8 @@ from bellhop.ports.tools import NONE, Tools
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
-from bellhop.stages.carrying import Carrying
 from bellhop.stages.circuit import Circuits
+from bellhop.stages.deployer import Deployer
 from bellhop.stages.elsewhere import Elsewhere
 from bellhop.stages.ending import Endings
 from bellhop.stages.features.feature import Feature
@@ -105,7 +105,7 @@ class Execute:
         self._features = make_features(
             records, access, publisher, settings, hands=hands, tools=tools
         )
-        self._carrying = Carrying(
+        self._deployer = Deployer(
             catalogs,
             access,
             publisher,
@@ -139,7 +139,7 @@ class Execute:
         found = self._found(message)
         if found and (found.value.paused or is_done_once(found.value, outcome, inventory)):
             if not found.value.paused:
-                self._carrying.let_others(found.value, cluster, outcome)
+                self._deployer.let_others(found.value, cluster, outcome)
                 if outcome and outcome.value.reads:
                     self._elsewhere.forget(name, cluster)
             return True
@@ -149,7 +149,7 @@ class Execute:
         inputs = _inputs(message, found, record.token if record else ABSENT, hosted)
         try:
             if record is None or (found is None and not inventory.held):
-                self._carrying.leave(profile, cluster, outcome)
+                self._deployer.leave(profile, cluster, outcome)
             else:
                 work = Work(
                     message=message,
@@ -235,7 +235,7 @@ class Execute:
         if isinstance(error, AwayError):
             self._look_again(work)
             return
-        self._carrying.keep_doubts(work)
+        self._deployer.keep_doubts(work)
         if isinstance(error, PausedError):
             self._pauses.look_again(work, error)
             self._turns.step_aside(work)
@@ -248,7 +248,7 @@ class Execute:
         """
         self._circuits.refuse_away(work.cluster.key)
         try:
-            self._carrying.bring(work)
+            self._deployer.deploy(work)
         except UnreachableError:
             self._circuits.doubt(work.cluster.key)
             raise

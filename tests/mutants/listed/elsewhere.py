@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "        self._elsewhere.note(work)\n        plans = self._plans(work)\n",
         "        plans = self._plans(work)\n        self._elsewhere.note(work)\n",
         "What is missing when it is read for the first time is followed by nobody.",
@@ -56,7 +56,7 @@ MUTANTS = [
         "Who reads for more clusters than there is time for follows none of the rest.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "        if outcome is None or outcome.value.reads:\n"
         "            self._elsewhere.forget(profile.name, cluster)\n",
         "",

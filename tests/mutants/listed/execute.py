@@ -48,25 +48,25 @@ MUTANTS = [
         "Health is asked after pauses that grew before anything was brought.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "            self._check(work, self._checks.before)\n",
         "",
         "What is applied or removed is not checked before.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "                self._check(work, self._checks.after)\n",
         "                pass\n",
         "A profile is deployed, or gone, whatever the checks after say.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "stands = idle and self._checks.have_passed(work)",
         "stands = idle",
         "A check after that did not pass is not asked again.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "            if not stands:\n                self._check(",
         "            if work:\n                self._check(",
         "What is healthy is asked again by each message.",
@@ -162,7 +162,7 @@ MUTANTS = [
         "Objects are begun behind one that failed.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "            raise together((*work.failed, *work.lacking))\n",
         "            raise work.failed[0]\n",
         "Of several objects that failed the first alone is told.",
@@ -260,7 +260,7 @@ MUTANTS = [
         "A profile that could not be applied as a whole takes something away.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "        finally:\n            self._leases.give_up(work)",
         "        except ZeroDivisionError:\n            self._leases.give_up(work)",
         "What was applied is not written down.",
@@ -588,7 +588,7 @@ MUTANTS = [
         "How each feature ended is not noted.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "        if work.dry:\n",
         "        if not self:\n",
         "What is tried dry is done.",
@@ -741,7 +741,7 @@ MUTANTS = [
         "What is deleted while it is tried dry has its objects written to.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "        if work.message.contested:\n            self.keep_doubts(work)\n",
         "",
         "Who lost an object while it was tried dry goes on holding it.",

@@ -102,7 +102,7 @@ MUTANTS = [
         "Rights go before what was written by them, which stays for ever.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "            self._revoking.look_ahead(work)\n",
         "",
         "What is just coming to a cluster is written while its rights go, and stays for ever.",

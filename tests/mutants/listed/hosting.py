@@ -31,7 +31,7 @@ MUTANTS = [
         "What a cluster is labelled with meanwhile is not in what is Local for it.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "        elif work.lacking:\n            raise together(work.lacking)\n",
         "",
         "What is Local and cannot be rendered for a cluster counts as brought.",
@@ -129,13 +129,13 @@ MUTANTS = [
         "What is Local goes where what comes in its place was refused.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "        if work.unfinished and (work.got_on or not work.lacking):\n",
         "        if work.unfinished and not work.lacking:\n",
         "What one cluster lacks ends the turns of all others.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "        if work.unfinished and (work.got_on or not work.lacking):\n",
         "        if work.unfinished:\n",
         "Who gets no further asks for another turn at once, for ever.",

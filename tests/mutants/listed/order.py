@@ -15,25 +15,25 @@ MUTANTS = [
         "No profile waits for another one before it looks at its cluster.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "            self._look_ahead(work)\n",
         "",
         "What was about to be brought is, though what it stands on goes meanwhile.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         ("            work.held = dict(work.before)\n            raise\n"),
         "            raise\n",
         "Who waits after all is taken for one that is there.",
     ),
     Mutant(
         "stages/execute.py",
-        "        self._carrying.keep_doubts(work)\n        if isinstance(error, PausedError):\n",
+        "        self._deployer.keep_doubts(work)\n        if isinstance(error, PausedError):\n",
         "        if isinstance(error, PausedError):\n",
         "What is told of an object while its profile waits is lost.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         (
             "            self._endings.settle(work)\n"
             "            self.let_others(work.profile, work.cluster.key, work.outcome)\n"
@@ -45,7 +45,7 @@ MUTANTS = [
         "Who waits is told before it can see that its turn has come.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         (
             "        self._order.leave(profile, cluster, outcome)\n"
             "        self._turns.end(profile, cluster, outcome)\n"
@@ -60,7 +60,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        "                self._carrying.let_others(found.value, cluster, outcome)\n",
+        "                self._deployer.let_others(found.value, cluster, outcome)\n",
         "                pass\n",
         "Who waits for what was brought once waits for ever.",
     ),

@@ -6,13 +6,13 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "        if not stands:\n            self._pauses.refuse(work)\n",
         "",
         "A cluster is changed while it is paused.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "        if not stands:\n            self._pauses.refuse(work)\n",
         "        self._pauses.refuse(work)\n",
         "What is as it is wanted waits for a paused cluster.",

@@ -12,13 +12,13 @@ MUTANTS = [
         "All clusters change at once, whatever a profile asks for.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         ("        if not profile.error:\n            self._turns.end(profile, cluster, outcome)\n"),
         "",
         "The turn of a cluster that is done never ends.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         (
             "        self._order.leave(profile, cluster, outcome)\n"
             "        self._turns.end(profile, cluster, outcome)\n"
@@ -27,7 +27,7 @@ MUTANTS = [
         "Nobody is let in for a cluster that leaves.",
     ),
     Mutant(
-        "stages/carrying.py",
+        "stages/deployer.py",
         "            self._turns.begin(work)\n",
         "",
         "Who ends the turn of a cluster by what he saw before wins over who is at work in it.",

@@ -500,6 +500,18 @@ def test_deletes_by_file_what_is_no_longer_valid(bellhop: Bellhop, here: Install
     ]
 
 
+def test_deletes_by_file_a_trigger_that_is_stored_by_its_other_name(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """EventTrigger and EventBasedAddOn are one kind."""
+    fleet.declare(here)
+    other = fleet.MANIFESTS.replace("EventBasedAddOn", "EventTrigger")
+    result = bellhop("delete", "-f", "-", stdin=other)
+
+    assert (result.exit_code, result.stdout.count(" deleted")) == (0, 4)
+    assert not list(here.records.manifests.of("EventBasedAddOn"))
+
+
 def test_deletes_what_is_there_and_says_what_is_not(bellhop: Bellhop, here: Installation) -> None:
     """A missing object is an error after the others are deleted, unless it may be missing."""
     fleet.declare(here)

@@ -177,7 +177,7 @@ def test_events_are_told_by_blocks(bellhop: Bellhop, here: Installation) -> None
         "  matched   sveltos-service  (took 0.3 ms, 20 ms after the event)",
         "  rendered  NetworkPolicy front-my-service  (took 17.0 ms)",
         "  applied   prod/eu-2: NetworkPolicy front",
-        "Service default/my-service in default/workload, after a resync or an apply",
+        "Service default/my-service in default/workload, after a resync or a change of manifests",
         "  failed    no such thing",
         "77aa00be  Service default/my-service was deleted in default/workload",
     ]

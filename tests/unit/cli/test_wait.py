@@ -170,6 +170,7 @@ def test_waits_for_a_deletion(bellhop: Bellhop, here: Installation) -> None:
         pytest.param(("cm", "own", "-n", "shop"), "configmap/shop/own deleted\n", id="namespace"),
         pytest.param(("cm", "own"), "configmap/own deleted\n", id="no namespace"),
         pytest.param(("cm", "a", "b"), "configmap/a deleted\nconfigmap/b deleted\n", id="two"),
+        pytest.param(("profile", "a"), "profile.config.projectsveltos.io/a deleted\n", id="group"),
         pytest.param(("cm", "--all"), "", id="all of none"),
     ],
 )
@@ -226,6 +227,7 @@ def test_a_trigger_is_there_until_its_profiles_are_removed(
         pytest.param(
             ("cp", "own", "--for=provisioned", "--timeout", "5"), 2, "as a duration", id="timeout"
         ),
+        pytest.param(("cp", "default/own", "--for=delete"), 2, "have no namespace", id="place"),
         pytest.param(("cp", "owm", "--for=provisioned"), 1, "did you mean 'own'?", id="missing"),
         pytest.param(("cl", "-l", "a=b", "--for=ready"), 1, "there are none of these", id="none"),
     ],

@@ -336,6 +336,22 @@ def test_tells_that_bellhop_is_at_another_address(house: House) -> None:
     assert told == [[f"{calls}: {again}"], []]
 
 
+@pytest.mark.parametrize(
+    ("calls", "now"),
+    [
+        pytest.param("https://h:443/clusters/x", "https://h", id="the port of https"),
+        pytest.param("https://H/clusters/x", "https://h/", id="capitals"),
+        pytest.param("https://h/stage/clusters/x", "https://h/stage", id="a path"),
+        pytest.param("", "https://h", id="nothing known"),
+    ],
+)
+def test_other_spellings_of_an_address_are_the_same(house: House, calls: str, now: str) -> None:
+    """No cluster has to be registered again for them."""
+    register(house.here, house.spec)
+    cluster = replace(house.cluster, forwarder={"direct": "yes", "url": calls})
+    assert overview.moved(replace(house.here, inbound=Inbound(now, "")), cluster) == ""
+
+
 def test_leaves_nothing_when_it_is_deregistered(house: House) -> None:
     """Neither in the cluster nor here."""
     register(house.here, house.spec)

@@ -258,6 +258,38 @@ def test_an_unknown_trigger_is_an_error(fleet: Fleet) -> None:
         of_trigger(fleet, "mad")
 
 
+def test_a_misspelt_source_outranks_one_that_does_not_take_the_object(fleet: Fleet) -> None:
+    """Another trigger that works is no reason to change the object."""
+    unlike = source("Service", name="unlike", more=", labelFilters: [{key: a, operation: Has}]")
+    settle(fleet, join(source("Service"), trigger("made", origin="watcehd"), MADE))
+    fleet.apply(unlike, trigger("other", origin="unlike"))
+    fleet.pump()
+
+    assert about(fleet).next.endswith("or correct the name 'watcehd'")
+
+
+@pytest.mark.parametrize("kind", ["pod", "po", "NetworkPolicy", "netpol", "node", "sa"])
+def test_kinds_of_kubernetes_are_known_though_no_source_names_them(fleet: Fleet, kind: str) -> None:
+    """They may be asked about."""
+    settle(fleet, DECLARED)
+    place = "" if kind == "node" else "default"
+
+    assert (
+        said(about(fleet, kind, "x", namespace=place), "object") == "there is none in the cluster"
+    )
+
+
+def test_the_same_name_in_another_namespace_is_named_first(fleet: Fleet, east: FakeKube) -> None:
+    """Nobody misspells a whole name, and many forget the namespace."""
+    settle(fleet, DECLARED)
+    east.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    for name, namespace in (("mine", "shop"), ("mina", "default")):
+        fleet.write("east", service(name, namespace=namespace))
+    fleet.pump()
+
+    assert about(fleet, name="mine").next == "look for it under its name 'shop/mine'"
+
+
 @pytest.mark.parametrize("kind", ["Service", "services", "svc", "SERVICE", "service."])
 def test_a_kind_has_several_names(fleet: Fleet, kind: str) -> None:
     """As kubectl knows them."""
@@ -282,21 +314,45 @@ def test_an_object_that_does_not_exist(fleet: Fleet) -> None:
     assert found.next == "look for it under its name 'default/web'"
 
 
-def test_an_object_that_bellhop_deployed(fleet: Fleet, east: FakeKube) -> None:
-    """Its profile is named, though no source names its kind."""
-    settle(fleet, DECLARED)
+OTHERS = source("ConfigMap", name="others", more=", labelFilters: [{key: a, operation: Has}]")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param("", id="no source names the kind"),
+        pytest.param(OTHERS, id="a source that is not in force"),
+        pytest.param(join(OTHERS, trigger("more", origin="others")), id="a source in force"),
+        pytest.param(trigger("more", origin="nope"), id="a trigger without its source"),
+    ],
+)
+def test_an_object_that_bellhop_deployed(fleet: Fleet, east: FakeKube, more: str) -> None:
+    """Its profile is named, and nothing is to be done, whatever sources say of it."""
+    settle(fleet, join(DECLARED, more) if more else DECLARED)
     [profile] = fleet.records.profiles.of("made")
     name = next(iter(fleet.records.inventories.get("fleet/east", profile.name).value.held)).name
     found = about(fleet, "configmap", name)
     east.drop(GVK("", "v1", "ConfigMap"), "default", name)
     missing = about(fleet, "configmap", name)
 
-    assert said(found, "object").endswith(f"| ClusterProfile/{profile.name} deploys it")
-    assert {link.state for link in found.links if link.step == "object"} == {"yes"}
-    assert found.next == "nothing"
-    assert said(missing, "object").startswith("there is none in the cluster | ClusterProfile/")
+    deployed = f"ClusterProfile/{profile.name} deploys it"
+    assert said(found, "object").endswith(f"| {deployed}")
+    assert found.next == f"nothing; {deployed}"
     again = f"`bellhop redeploy ClusterProfile/{profile.name} --cluster fleet/east`"
     assert missing.next == again
+
+
+def test_an_object_that_bellhop_deployed_where_nobody_can_look(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Nobody is told to create it."""
+    settle(fleet, DECLARED)
+    [profile] = fleet.records.profiles.of("made")
+    name = next(iter(fleet.records.inventories.get("fleet/east", profile.name).value.held)).name
+    east.fail_with(UnreachableError("no answer"), "get")
+    found = about(fleet, "configmap", name)
+
+    assert found.next == f"nothing; ClusterProfile/{profile.name} deploys it"
 
 
 def test_an_object_that_was_not_heard_of(fleet: Fleet, east: FakeKube) -> None:

@@ -91,6 +91,15 @@ def test_registered_clusters_are_no_objects(fleet: Fleet) -> None:
             id="a label too many",
         ),
         pytest.param(
+            {"env": "production"},
+            trigger(
+                more="destinationClusterSelector: {matchExpressions:"
+                " [{key: env, operator: NotIn, values: [production]}]}"
+            ),
+            "and 'fleet/east' has env=production; `bellhop label cluster fleet/east env-`",
+            id="a value that is excluded",
+        ),
+        pytest.param(
             {"env": "prod"},
             profile(),
             "ClusterProfile 'own' selects no cluster: its clusterSelector asks for env=production",

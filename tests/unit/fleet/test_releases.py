@@ -83,7 +83,7 @@ def test_an_object_of_a_release_is_explained_by_it(fleet: Fleet) -> None:
 
     assert [each.said for each in told.links if each.step == "object"][-1] == (
         "it is part of release apps/web, chart web 1.0.0 of https://charts.example.com, which"
-        " ClusterProfile/p holds"
+        " ClusterProfile/p deploys"
     )
 
 

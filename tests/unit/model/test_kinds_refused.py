@@ -633,7 +633,7 @@ def test_kinds_of_sveltos_are_known(kind: str) -> None:
     ],
 )
 def test_the_core_group_has_its_kinds_and_no_others(version: str, kind: str, said: str) -> None:
-    """No CRD brings a kind there, so that whoever waits for it would wait for ever."""
+    """No CRD adds a kind there, so an EventSource would wait for ever."""
     named = f"{{group: '', version: {version}, kind: {kind}}}"
     health = SOURCE.replace("EventSource", "HealthCheck")
     check = (
@@ -650,7 +650,32 @@ def test_the_core_group_has_its_kinds_and_no_others(version: str, kind: str, sai
     assert [said in " ".join(problems(text)) for text in texts] == [True] * len(texts)
 
 
-def test_a_kind_of_another_group_may_still_come() -> None:
-    """Its CRD may be installed later."""
-    named = "[{group: example.org, version: v1, kind: Namespaces}]"
-    assert parse_all(read_documents(SOURCE + f"  resourceSelectors: {named}\n", source="f"))
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param("{group: example.org, version: v1, kind: Namespaces}", id="its CRD may come"),
+        pytest.param("{group: '', version: v1, kind: '{{ .Kind }}'}", id="a template"),
+    ],
+)
+def test_other_kinds_are_accepted(selector: str) -> None:
+    """Only what is certain to be a mistake is refused."""
+    assert parse_all(read_documents(SOURCE + f"  resourceSelectors: [{selector}]\n", source="f"))
+
+
+def test_a_check_by_a_job_may_have_any_kind() -> None:
+    """It looks at no object, and manifests that tools generate name a kind all the same."""
+    check = (
+        "{name: c, featureID: Resources, kind: Job, jobCheck: {jobRef: {name: j, namespace: d}}}"
+    )
+    text = PROFILE + "spec:\n  clusterSelector: {matchLabels: {env: fv}}\n"
+
+    assert parse_all(read_documents(f"{text}  validateHealths: [{check}]\n", source="f"))
+
+
+def test_a_stored_manifest_with_such_a_kind_is_read() -> None:
+    """It was accepted by an earlier version, and must not keep others from being read."""
+    named = {"group": "", "version": "v1", "kind": "Namespaces"}
+    [document] = read_documents(SOURCE + "  resourceSelectors: []\n", source="f")
+    document.data["spec"]["resourceSelectors"] = [named]
+
+    assert [str(each) for each in of(document.data).kinds] == ["v1/Namespaces"]

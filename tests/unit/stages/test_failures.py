@@ -391,7 +391,7 @@ def test_refuses_two_triggers_of_one_name(fleet: Fleet) -> None:
     fleet.apply(trigger("made", CONFIG_MAP))
     twin = trigger("made", CONFIG_MAP).replace("EventTrigger", "EventBasedAddOn")
 
-    with pytest.raises(InvalidError, match="there is an EventTrigger of that name"):
+    with pytest.raises(InvalidError, match="`bellhop delete eventtrigger made`"):
         fleet.apply(twin)
 
 

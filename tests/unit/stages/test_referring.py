@@ -354,6 +354,7 @@ def test_a_secret_is_replicated_to_each_namespace_that_asks(fleet: Fleet, east: 
     found = {each["metadata"]["namespace"]: each for each in east.objects(SECRET)}
     assert sorted(found) == ["eng", "hr"]
     assert {each["metadata"]["name"] for each in found.values()} == {"login-credentials"}
+    assert {each["type"] for each in found.values()} == {"Opaque"}
     assert base64.b64decode(found["hr"]["data"]["username"]) == b"admin"
     generated = fleet.stages["deploy"]._instantiation._writer._titles.read(
         "ConfigMap", "fleet-east-namespaces"
@@ -362,9 +363,8 @@ def test_a_secret_is_replicated_to_each_namespace_that_asks(fleet: Fleet, east: 
     assert generated.namespace == "projectsveltos"
     assert yaml.safe_load(generated.data["namespaces"]) == {"eng": "ok", "hr": "ok"}
 
-    text = next(
-        (Path(__file__).parents[3] / "docs/examples/replicate-secret").glob("trigger.yaml")
-    ).read_text()
+    folder = Path(__file__).parents[3] / "docs/examples/replicate-secret"
+    text = (folder / "secret.yaml").read_text()
     fleet.apply(re.sub("username: admin", "username: root", text))
     fleet.pump()
     assert {base64.b64decode(each["data"]["username"]) for each in east.objects(SECRET)} == {

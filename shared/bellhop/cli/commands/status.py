@@ -151,7 +151,7 @@ def _row(each: ClusterStatus, now: datetime) -> dict[str, Any]:
     return {
         "cluster": each.key,
         "state": each.state,
-        "heard": age(each.heard_at, now) if each.beats or each.heard_at else "-",
+        "heard": age(each.heard_at, now) if each.beats else "-",
         "reached": age(each.reached_at, now),
         "missed": f"{each.missed}/{each.seen}" if each.rings else "-",
         "waiting": each.waiting,

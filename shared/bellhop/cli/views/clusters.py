@@ -109,7 +109,7 @@ def _tell(here: Installation, cluster: Cluster, titled: Titled, story: Story) ->
     story.fact("Paused", _pause(cluster, now))
     story.fact("Last resync", age(health.swept_at, now))
     heard = here.records.hearings.get(cluster.key)
-    if heard or overview.beats(cluster):
+    if overview.beats(cluster):
         story.fact("Last heartbeat", age(heard.at if heard else None, now))
     since = f" since {stamp(health.counted_since)}" if health.tallies else ""
     story.fact("Found by resyncs", f"{health.missed} of {health.seen} looks at objects{since}")

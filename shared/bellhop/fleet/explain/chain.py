@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 State = Literal["yes", "no", "waits", "failed"]
 MOST = 20
@@ -55,6 +56,11 @@ class Chain:
     def note(self, step: str, said: str) -> None:
         """Say of a step what is not told one by one."""
         self.rest.setdefault(step, []).append(said)
+
+    def drop_cures(self, but: str) -> None:
+        """Leave nothing to do about what is told so far, but in one step."""
+        kept = (each if each.step == but else replace(each, cure="") for each in self.links)
+        self.links = list(kept)
 
     def end(self, done: str) -> Explanation:
         """Close the chain; `done` is said where nothing is left to do."""

@@ -18,10 +18,11 @@ from bellhop.engine.naming import profile_name
 from bellhop.engine.observe import observe
 from bellhop.errors import InvalidError, ScriptError, StaleError, TemporaryError
 from bellhop.fleet import naming, overview, permitted
-from bellhop.fleet.explain.chain import Chain, Explanation, Link
+from bellhop.fleet.explain.chain import Chain, Explanation, Link, State
 from bellhop.fleet.explain.result import Results, Serves
 from bellhop.fleet.held import reported
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.naming import meant
 from bellhop.fleet.reach import Holders, lacking, miss, no_holder, no_source
 from bellhop.fleet.releases import deployed_by
 from bellhop.fleet.reports import AGGREGATION, selection
@@ -92,7 +93,6 @@ class _Story:
         )
         self._until = time.monotonic() + _JUDGING_SECONDS
         self._candidates: dict[ObjectKey, Candidate | None] = {}
-        self._deployed = ""
 
     def tell(self) -> Explanation:
         """Tell the whole chain."""
@@ -109,12 +109,22 @@ class _Story:
         ]
         in_force = {*self._catalog.sources_in(self._cluster)}
         watched = [source for source in naming_it if source.name in in_force]
-        self._deployed, how = deployed_by(self._here, self._cluster, identity)
         self._tell_object(sight, watched=bool(watched))
-        if self._deployed:
-            self._chain.add("object", overview.object_name(self._key), "yes", how)
-        self._tell_sources(sight, naming_it, in_force)
-        return self._chain.end(_DONE if naming_it or not self._deployed else "nothing")
+        taken = self._tell_sources(sight, naming_it, in_force)
+        profile, how = deployed_by(self._here, self._cluster, identity)
+        if not profile:
+            return self._chain.end(_DONE)
+        return self._end_deployed(sight, profile, how, taken=taken)
+
+    def _end_deployed(self, sight: Sight, profile: str, how: str, *, taken: bool) -> Explanation:
+        """Close the chain of an object that Bellhop deployed, which need not be an event."""
+        if not taken:
+            self._chain.drop_cures("cluster")
+        missing = sight.there is None and not sight.blind
+        cure = f"`bellhop redeploy {profile} --cluster {self._cluster}`" if missing else ""
+        state: State = "failed" if missing else "yes"
+        self._chain.add("object", overview.object_name(self._key), state, how, cure)
+        return self._chain.end(_DONE if taken else f"nothing; {how}")
 
     # The cluster and the object -----------------------------------------------------------------
 
@@ -158,14 +168,10 @@ class _Story:
                 self._chain.add("object", name, "waits", said, self._sweep())
             else:
                 said = "it is in the cluster; no source in force there names its kind"
-                self._chain.add("object", name, "yes" if self._deployed else "no", said)
+                self._chain.add("object", name, "no", said)
             return
         near = alike(self._here, self._cluster, self._key)
         hint = f"; did you mean '{near}'?" if near else ""
-        if self._deployed and not sight.blind:
-            cure = f"`bellhop redeploy {self._deployed} --cluster {self._cluster}`"
-            self._chain.add("object", name, "failed", "there is none in the cluster", cure)
-            return
         if sight.blind:
             said = f"Bellhop has received no event of it{_unseen(sight)}{hint}"
         else:
@@ -189,7 +195,8 @@ class _Story:
 
     # Sources ------------------------------------------------------------------------------------
 
-    def _tell_sources(self, sight: Sight, naming_it: list[EventSource], in_force: set[str]) -> None:
+    def _tell_sources(self, sight: Sight, naming_it: list[EventSource], in_force: set[str]) -> bool:
+        """Tell of each source that names the kind; return whether one takes the object."""
         by_source: dict[str, list[EventTrigger]] = {}
         for trigger in self._catalog.triggers.values():
             by_source.setdefault(trigger.event_source_name, []).append(trigger)
@@ -212,14 +219,11 @@ class _Story:
         if not naming_it:
             said = f"no EventSource names {self._key.gvk.kind}"
             cure = f"apply an EventSource that names {self._key.gvk}, and a trigger that names it"
-            self._chain.add("source", "-", "no", said, "" if self._deployed else cure)
-        # Where a source of the kind is joined, what other triggers name is beside the point.
-        beside = any(by_source.get(each.name) for each in naming_it)
-        nameless = (self._nameless(each) for each in self._catalog.triggers.values())
-        found = [replace(each, cure="" if beside else each.cure) for each in nameless if each]
-        self._chain.add_all(found, "triggers name a source that is not there")
+            self._chain.add("source", "-", "no", said, cure)
+        self._tell_nameless(naming_it, by_source)
         for source, triggers in taken:
             self._tell_triggers(source, triggers)
+        return bool(taken)
 
     def _out_of_force(self, source: EventSource, triggers: list[EventTrigger]) -> Link:
         """Say why a source is not in force in the cluster: nobody joins it, or none selects it."""
@@ -361,6 +365,24 @@ class _Story:
         return f": a resync found suspiciously many deleted; {strikes} of {agreement} resyncs agree"
 
     # Triggers -----------------------------------------------------------------------------------
+
+    def _tell_nameless(
+        self, naming_it: list[EventSource], by_source: Mapping[str, list[EventTrigger]]
+    ) -> None:
+        """Tell of the triggers whose source cannot be found.
+
+        Where a trigger joins a source of the kind, what others name is beside the point, unless
+        one probably means a source of the kind.
+        """
+        beside = any(by_source.get(each.name) for each in naming_it)
+        names = [each.name for each in naming_it]
+        found = []
+        for trigger in self._catalog.triggers.values():
+            link = self._nameless(trigger)
+            if link and beside and not meant(trigger.event_source_name, names):
+                link = replace(link, cure="")
+            found += [link] if link else []
+        self._chain.add_all(found, "triggers name a source that is not there")
 
     def _nameless(self, trigger: EventTrigger) -> Link | None:
         """Tell of a trigger that selects the cluster, and whose source cannot be found."""

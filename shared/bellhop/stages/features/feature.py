@@ -1,4 +1,4 @@
-"""What `execute.py` asks of a feature: a plan, and that it is carried out."""
+"""What `deployer.py` asks of a feature: a plan, and that it is carried out."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ from bellhop.stages.watch import Watching
 from bellhop.stages.work import Work
 
 
-class Carrying:
-    """Plans what the features of a profile want in one cluster, and carries the plans out."""
+class Deployer:
+    """Plans what the features of a profile want in one cluster, and executes the plans."""
 
     def __init__(  # noqa: PLR0913 - a stage has a port for each that it asks
         self,
@@ -58,7 +58,7 @@ class Carrying:
         features: Sequence[Feature[Any]],
         builds: bool,
     ) -> None:
-        """Make it for a worker that has these features; `builds` says that it has kubectl."""
+        """Make the deployer of a worker; it has kubectl if it `builds`."""
         self._records = records = catalogs.records
         self._publisher = publisher
         self._leases = leases
@@ -75,11 +75,11 @@ class Carrying:
         self._granting = Granting(records, publisher)
         self._revoking = Revoking(catalogs)
 
-    def bring(self, work: Work) -> None:
-        """Plan it, carry the plans out under the lease, and note how that ended.
+    def deploy(self, work: Work) -> None:
+        """Plan the features, execute the plans under the lease, and record success.
 
         Raises:
-            BellhopError: it cannot be brought now, or not at all.
+            BellhopError: it failed, or is to wait.
         """
         if self._lacks_kubectl(work) and self._hand_over(work, CHARTS):
             return
@@ -162,13 +162,13 @@ class Carrying:
             self.leave(work.profile, work.cluster.key, work.outcome)
 
     def let_others(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
-        """Let those go on who wait for a profile that is done in a cluster."""
+        """Wake the profiles that wait until this one is deployed in a cluster."""
         self._order.tell(profile, cluster, outcome)
         if not profile.error:
             self._turns.end(profile, cluster, outcome)
 
     def leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
-        """Let those go on who wait for a profile to leave a cluster, and note that it has."""
+        """Wake the profiles that wait until this one has left a cluster, and record that it has."""
         if outcome is None or outcome.value.reads:
             self._elsewhere.forget(profile.name, cluster)
         self._order.leave(profile, cluster, outcome)
@@ -201,7 +201,7 @@ class Carrying:
         self._endings.preview(work, changes)
 
     def keep_doubts(self, work: Work) -> None:
-        """Keep what a message says of objects that may not be as they were: it is said once."""
+        """Store which objects may have changed: only one message says so."""
         told = filter(None, (work.message.contested, work.message.touched))
         if keys := [Identity.parse(each) for each in told]:
             self._records.inventories.doubt(work.cluster.key, work.profile.name, None, keys)
