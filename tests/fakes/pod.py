@@ -33,6 +33,7 @@ from tests.missing import missing
 ROOT = Path(__file__).parents[2]
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
 SERVICE = GVK("", "v1", "Service")
+_POD_PORT = 9443
 _INHERITED = ("PATH", "HOME", "COVERAGE_PROCESS_CONFIG")
 
 
@@ -120,8 +121,8 @@ class Network:
     def __init__(self, port: int) -> None:
         self._socket = _listening(port)
         self.address: str = self._socket.getsockname()[0]
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.target: tuple[str, int] = probe.getsockname()
+        # At this address nobody takes the port until the pod listens.
+        self.target = (self.address, _POD_PORT)
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:

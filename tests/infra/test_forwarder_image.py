@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -126,6 +127,15 @@ def test_runs_without_anything_that_it_does_not_hold(image: Image) -> None:
     assert "--kubeconfig" in done.stdout
 
 
+@contextmanager
+def telling(log: Path) -> Iterator[None]:
+    """Add what the pod has logged to what a wait in vain says."""
+    try:
+        yield
+    except AssertionError as error:
+        raise AssertionError(f"{error}; the pod says:\n{log.read_text()[-4000:]}") from error
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a process another root folder")
 def test_rings_as_a_pod_of_the_image(image: Image, tmp_path: Path, source_cluster: Cluster) -> None:
     """Its very entry point, as nobody, with nothing to write but its spool, forwards what rings.
@@ -145,11 +155,12 @@ def test_rings_as_a_pod_of_the_image(image: Image, tmp_path: Path, source_cluste
             wired = {"ca": authority, "path": PATH}
             rig.admin.apply(webhook_configuration(WATCHED, wired))
             names = count()
-            until(
-                "it rings",
-                lambda: rig.api.create(f"c-{next(names)}") and rig.inbox.items,
-                patience=60,
-            )
+            with telling(pod.log):
+                until(
+                    "it rings",
+                    lambda: rig.api.create(f"c-{next(names)}") and rig.inbox.items,
+                    patience=60,
+                )
             status = Path(f"/proc/{process.pid}/status").read_text()
             process.stop(grace=45)
 
