@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
 
 from bellhop.engine.instantiate import INSTANTIATE, TEMPLATE, Ref, entries_of
 from bellhop.engine.render import ANNOTATION as DIALECT
+from bellhop.engine.render import TemplateText
 from bellhop.errors import InvalidError
 from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret
 from bellhop.model.marks import LUA
@@ -36,7 +39,9 @@ def of_trigger(
         named = {name for action in actions for name in _OF_EVENT.findall(action)}
         if not always and INSTANTIATE not in holder.annotations:
             yield from _not_rendered(ref, holder, actions, named)
+            yield from _no_templates(ref, holder, {}) if TEMPLATE in holder.annotations else ()
             continue
+        yield from _no_templates(ref, holder, None)
         wrong = named - _FOR_ONE if trigger.one_for_event else named & _FOR_ONE
         for name in sorted(wrong):
             one = str(not trigger.one_for_event).lower()
@@ -50,8 +55,10 @@ def of_trigger(
 
 
 def of_profile(held: Iterable[tuple[Ref, ConfigMap | Secret]]) -> Iterator[str]:
-    """Say what of a user's own profile looks like a template, and is none."""
+    """Say what of a user's own profile looks like a template and is none, or cannot be parsed."""
     for ref, holder in held:
+        if TEMPLATE in holder.annotations and not {DIALECT, LUA} & set(holder.annotations):
+            yield from _no_templates(ref, holder, {})
         actions = _actions(holder)
         if actions and not {TEMPLATE, DIALECT, LUA} & set(holder.annotations):
             yield _literal(ref, holder, actions[0], f"add the annotation {TEMPLATE}")
@@ -78,6 +85,17 @@ def _not_rendered(
     elif actions and TEMPLATE not in holder.annotations:
         first = next((each for each in actions if _OF_EVENT.search(each)), actions[0])
         yield _literal(ref, holder, first, f"add the annotation {INSTANTIATE}")
+
+
+def _no_templates(
+    ref: Ref, holder: ConfigMap | Secret, resources: Mapping[str, Any] | None
+) -> Iterator[str]:
+    """Say which entries cannot be parsed; `resources` are None for templates of an event."""
+    with suppress(InvalidError):
+        for entry, text in sorted(entries_of(holder).items()):
+            name, secret = f"{holder.place}/{entry}", isinstance(holder, Secret)
+            if said := TemplateText(text, name, secret=secret, resources=resources).objection():
+                yield f"{ref} cannot be rendered: {said}"
 
 
 def _literal(ref: Ref, holder: ConfigMap | Secret, action: str, cure: str) -> str:

@@ -59,6 +59,14 @@ class TemplateText(Struct, frozen=True):
                 str(error), name=error.name, line=error.line, column=error.column
             ) from error
 
+    def objection(self) -> str:
+        """Return why it is no template of Go, without rendering it; empty if it is one."""
+        try:
+            self._compiled()
+        except gotemplate.GoTemplateError as error:
+            return str(self._withheld(error.line) if self.secret else error)
+        return ""
+
     def _withheld(self, line: int, column: str = "") -> TemplateError:
         place = f"{self.name}:{line}{column}" if line else self.name
         words = f"template: {place}: the template fails here; {LOCALLY}"

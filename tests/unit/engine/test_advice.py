@@ -89,6 +89,39 @@ def test_tells_what_is_forgotten(held: ConfigMap | Secret, hint: str) -> None:
     assert said(held) == [hint]
 
 
+BROKEN = "a: {{ .Cluster.kind | qoute }}"
+WHY = 'cannot be rendered: template: default/c/a:1: function "qoute" not defined'
+
+
+@pytest.mark.parametrize(
+    ("held", "trigger", "hints"),
+    [
+        pytest.param(holder(BROKEN, INSTANTIATE), rule(), [WHY], id="for an event"),
+        pytest.param(holder(BROKEN, TEMPLATE), rule(), [WHY], id="at deploy time"),
+        pytest.param(holder(BROKEN), rule("EventTrigger", "v1alpha1"), [WHY], id="always"),
+        pytest.param(holder(BROKEN, TEMPLATE), None, [WHY], id="of a profile"),
+        pytest.param(
+            holder('a: {{ getResource "x" }}', TEMPLATE), None, [], id="a function of deploy time"
+        ),
+        pytest.param(
+            holder("a: {{ if }}", INSTANTIATE, kind="Secret"),
+            rule(),
+            ["the template fails here"],
+            id="a Secret is not quoted",
+        ),
+        pytest.param(holder(BROKEN, TEMPLATE, "bellhop.dev/template"), None, [], id="Jinja2"),
+        pytest.param(holder(BROKEN, "bellhop.dev/template"), rule(), [], id="Jinja2 of an event"),
+    ],
+)
+def test_tells_of_templates_that_cannot_be_parsed(
+    held: ConfigMap | Secret, trigger: EventTrigger | None, hints: list[str]
+) -> None:
+    """Before an event comes, with the line; of a profile where there is no trigger."""
+    found = said(held, trigger) if trigger else list(of_profile([(REF, held)]))
+
+    assert [hint in each for hint, each in zip(hints, found, strict=True)] == [True] * len(hints)
+
+
 def test_tells_that_the_source_collects_nothing() -> None:
     """Without collectResources there is no `.Resource`, whatever the annotations."""
     hint = (
