@@ -32,7 +32,7 @@ _MARKS = {
     "rang": ("cyan", "changed"),
     "gone": ("cyan", "deleted"),
     "matched": ("blue", "matched"),
-    "unmatched": ("blue", "no match"),
+    "unmatched": ("blue", "unmatched"),
     "rendered": ("magenta", "rendered"),
     "applied": ("green", "applied"),
     "withdrawn": ("magenta", "withdrawn"),
@@ -60,6 +60,7 @@ class Scenes:
         self._destination = User(destination.kubeconfig())
         self._clusters = (source, destination)
         self._mark = ""
+        self._begun = time.monotonic()
 
     def play(self) -> None:
         """Play all scenes."""
@@ -215,6 +216,7 @@ class Scenes:
 
     def _step(self, text: str) -> None:
         self._console.print(f"\n  {text}")
+        self._begun = time.monotonic()
 
     def _declare(self, example: str) -> None:
         self._console.print(f"  $ bellhop apply -f docs/examples/{example}", style="dim")
@@ -222,16 +224,14 @@ class Scenes:
         self._console.print("\n".join(f"  {line}" for line in said.splitlines()), style="dim")
         self._stand.settle("demo/source")
 
-    def _until(self, what: str, done: Callable[[], bool], *, quiet: bool = False) -> None:
-        begun = time.monotonic()
+    def _until(self, what: str, done: Callable[[], bool]) -> None:
+        ends = time.monotonic() + _PATIENCE
         while not done():
-            if time.monotonic() - begun > _PATIENCE:
+            if time.monotonic() > ends:
                 said = self._stand.bellhop("show", "failures").stdout
                 raise RuntimeError(f"waited {_PATIENCE:.0f} s in vain until {what}.\n{said}")
             time.sleep(0.005)
-        took = (time.monotonic() - begun) * 1000
-        if quiet:
-            return
+        took = (time.monotonic() - self._begun) * 1000
         time.sleep(0.8)  # The lines of the ledger are written together, half a second later.
         self._timeline()
         self._console.print(f"    [green]✓[/green] {what} [dim]({took:.0f} ms)[/dim]")
