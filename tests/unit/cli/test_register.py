@@ -22,6 +22,7 @@ from bellhop.engine.wiring import NAME, NAMESPACE
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.marks import INSTALLATION
 from bellhop.model.reach import HERE
 from infra.lab.cluster import Cluster
 from tests.fakes.kept import value_of
@@ -147,6 +148,24 @@ def test_registering_again_renews(register: Bellhop, here: Installation, kube: K
     )
     assert first.registered_at == second.registered_at
     assert len(list(here.records.clusters.all())) == 1
+
+
+def test_a_cluster_of_another_installation_is_taken_over_by_an_option(
+    register: Bellhop, here: Installation, kube: KubeClient
+) -> None:
+    """Without it the command says who has the cluster, and changes nothing."""
+    assert register(*INGEST).exit_code == 0
+    other = {"metadata": {"annotations": {INSTALLATION: "another"}}}
+    kube.merge(GVK("", "v1", "Namespace"), "", NAMESPACE, other)
+    before = entries(kube)
+    refused = register(*INGEST)
+
+    assert (refused.exit_code, "--take-over" in refused.stderr) == (1, True)
+    assert entries(kube) == before
+    assert register("--take-over", *INGEST).exit_code == 0
+    space = kube.get(GVK("", "v1", "Namespace"), "", NAMESPACE)
+    assert space
+    assert space["metadata"]["annotations"][INSTALLATION] == here.records.installations.get().id
 
 
 def test_without_a_forwarder_nothing_is_done_in_the_cluster(

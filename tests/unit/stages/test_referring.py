@@ -201,7 +201,9 @@ def test_what_is_not_there_yet_is_told_before_an_event_comes(fleet: Fleet) -> No
     ]
 
 
-@pytest.mark.parametrize("kind", ["ClassifierReport", "EventReport", "HealthCheckReport"])
+@pytest.mark.parametrize(
+    "kind", ["ClassifierReport", "EventReport", "HealthCheckReport", "HeldReport"]
+)
 def test_a_report_is_refused_with_what_to_write_instead(fleet: Fleet, kind: str) -> None:
     """Reports are views that `bellhop get` shows: a template would wait for one for ever."""
     with pytest.raises(InvalidDocuments, match=f"{kind} is a view, which templates cannot read"):

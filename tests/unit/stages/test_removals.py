@@ -289,21 +289,27 @@ def test_the_guard_can_be_switched_off(tmp_path: Path) -> None:
     fleet.close()
 
 
-def test_a_set_that_loses_its_clusters_is_held(fleet: Fleet) -> None:
-    """A typo in a ClusterSet's selector is one in the profiles that name it."""
-    declared = """
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [pytest.param("ClusterSet", "", id="ClusterSet"), pytest.param("Set", "fleet", id="Set")],
+)
+def test_a_set_that_loses_its_clusters_is_held(fleet: Fleet, kind: str, place: str) -> None:
+    """A typo in a set's selector is one in the profiles that name it."""
+    declared = f"""
 apiVersion: lib.projectsveltos.io/v1beta1
-kind: ClusterSet
-metadata: {name: prod}
-spec: {clusterSelector: {matchLabels: {env: %s}}}
+kind: {kind}
+metadata: {{name: prod{f", namespace: {place}" if place else ""}}}
+spec: {{clusterSelector: {{matchLabels: {{env: %s}}}}}}
 """
     kubes = [fleet.register(f"c{number}", env="production") for number in range(10)]
-    fleet.apply(declared % "production", profile("setRefs: [prod]"), holder("own", config("own")))
+    named_by = profile("setRefs: [prod]", namespace=place)
+    contents = holder("own", config("own"), namespace=place or "default")
+    fleet.apply(declared % "production", named_by, contents)
     fleet.pump()
 
     fleet.apply(declared % "prodution")
     fleet.pump()
-    assert [each.rule for each in held(fleet)] == [("", "own")]
+    assert [each.rule for each in held(fleet)] == [("", f"{place}/own" if place else "own")]
     assert all(named(each) == ["own"] for each in kubes)
 
     fleet.apply(declared % "production")
