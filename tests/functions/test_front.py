@@ -112,6 +112,7 @@ def test_allows_who_asks_before_it_sends(account: Account) -> None:
     [
         pytest.param({"path": "/"}, 404, "events go to /clusters", id="another path"),
         pytest.param({"method": "GET"}, 405, "by POST", id="another verb"),
+        pytest.param({"method": "HEAD"}, 405, "by POST", id="a probe"),
         pytest.param({"authorization": ""}, 401, "the token is not", id="no token"),
         pytest.param({"authorization": "Bearer west"}, 401, "the token is not", id="a stranger's"),
         pytest.param(

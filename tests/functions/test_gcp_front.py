@@ -130,6 +130,7 @@ def test_allows_who_asks_before_it_sends() -> None:
         ),
         pytest.param({"path": "/"}, 404, "events go to /clusters", id="another path"),
         pytest.param({"method": "GET"}, 405, "by POST", id="another verb"),
+        pytest.param({"method": "HEAD"}, 405, "by POST", id="a probe"),
         pytest.param({"headers": {"Authorization": ""}}, 401, "the token is not", id="no token"),
         pytest.param({"path": "/clusters/fleet/west"}, 401, "the token is not", id="a stranger"),
         pytest.param({"body": "x" * (LIMIT + 1)}, 413, f"{LIMIT + 1} bytes", id="too large"),
