@@ -86,7 +86,8 @@ def test_every_link_within_the_site_leads_somewhere(site: Path) -> None:
 
 def test_examples_can_be_read(site: Path) -> None:
     """A folder that a page links to is a page with its files."""
-    linked = [each for each in Page(site / "docs/reference/kinds.html").links if "examples" in each]
+    links = Page(site / "docs/reference/kinds.html").links
+    linked = [each for each in links if "docs-examples" in each]
 
     assert linked
     page = (site / "docs/reference" / linked[0]).read_text()
