@@ -75,9 +75,6 @@ class Inbox:
     """An HTTPS ingest that keeps what it takes, and admission webhooks that deny, or wait."""
 
     def __init__(self) -> None:
-        now = datetime.now(UTC)
-        self.authority = make_authority("an ingest", now=now, validity=HOUR)
-        certificate, key = issue(self.authority, ["127.0.0.1"], now=now, validity=HOUR)
         self.items: list[dict[str, Any]] = []
         self.events: list[dict[str, Any]] = []
         self.events_status = HTTPStatus.OK
@@ -92,8 +89,8 @@ class Inbox:
         self.answers.set()
         self.delayed: list[str] = []
         self.may_pass = threading.Event()
-        self._identity = {"certificate_pem": certificate, "key_pem": key}
         self._port = free_port()
+        self.identify()
         self.start()
 
     @property
@@ -107,6 +104,13 @@ class Inbox:
     def named(self, name: str) -> list[dict[str, Any]]:
         """Return the items of all objects of a name."""
         return [item for item in self.items if _name(item) == name]
+
+    def identify(self) -> None:
+        """Have an authority that nobody knows yet, and a certificate of it from the next start."""
+        now = datetime.now(UTC)
+        self.authority = make_authority("an ingest", now=now, validity=HOUR)
+        certificate, key = issue(self.authority, ["127.0.0.1"], now=now, validity=HOUR)
+        self._identity = {"certificate_pem": certificate, "key_pem": key}
 
     def start(self) -> None:
         """Listen, again on the same port."""

@@ -130,6 +130,20 @@ def test_follows_a_changed_token_at_once(rig: Rig) -> None:
     assert TOKEN not in rig.log.read_text()
 
 
+def test_follows_another_authority_of_ingest_at_once(rig: Rig) -> None:
+    """A certificate that it cannot trust sends it to the Secret, as a refused token does."""
+    rig.inbox.stop()
+    rig.inbox.identify()
+    rig.inbox.start()
+    rig.instruct()
+    begun = time.monotonic()
+    made = create(rig, 3)
+    rig.settle()
+
+    assert made == names(rig)
+    assert time.monotonic() - begun < 30
+
+
 def test_follows_a_changed_path_and_certificate(rig: Rig) -> None:
     """A request to the new path has the Secret read; the former one rings on for a while."""
     rig.instruct(path="/ring/another")

@@ -2,6 +2,8 @@
 
 401 to the token of our account   send that of the Secret, for a minute
 401 to that one                   read the Secret again, it may have been changed
+a certificate of another          the same: a restored installation has a new authority
+authority
 
 It reckons with ingest's clock: when something happened is told by that one where ours differs.
 """
@@ -41,13 +43,17 @@ _SAY_SKEW_SECONDS = 3600.0
 
 
 class Answer(NamedTuple):
-    """How ingest answered, and by how much our clock is ahead of its; status 0 for no answer."""
+    """How ingest answered, and by how much our clock is ahead of its; status 0 for no answer.
+
+    One is `distrusted` whose certificate the authority of the Secret has not issued.
+    """
 
     status: int
     why: str
     wait: float = 0.0
     ahead: timedelta | None = None
     body: bytes = b""
+    distrusted: bool = False
 
     @property
     def taken(self) -> bool:
@@ -58,7 +64,7 @@ class Answer(NamedTuple):
 class Uplink:
     """What is sent by one thread, to whom the instructions name at present.
 
-    `refused` is called when the token of the Secret is refused.
+    `refused` is called when the token of the Secret is refused, or its authority is the wrong one.
     """
 
     def __init__(
@@ -85,7 +91,7 @@ class Uplink:
         answer = self._connection.post(body)
         if answer.ahead is not None:
             self._reckon(answer.ahead)
-        if answer.status == HTTPStatus.UNAUTHORIZED:
+        if answer.status == HTTPStatus.UNAUTHORIZED or answer.distrusted:
             self._refused()
         return answer
 
@@ -138,7 +144,8 @@ class _Connection:
         except LimitError as error:
             return Answer(0, error.words)
         except (HttpError, OSError) as error:
-            return Answer(0, type(error).__name__)
+            distrusted = isinstance(error, urllib3.exceptions.SSLError)
+            return Answer(0, type(error).__name__, distrusted=distrusted)
         wait = response.headers.get("Retry-After", "")
         seconds = float(wait) if wait.isascii() and wait.isdigit() else 0.0
         wait_at_most = min(seconds, PATIENCE_SECONDS)
