@@ -110,7 +110,7 @@ def test_each_example_is_run(name: str) -> None:
 
 
 def test_the_page_lists_each_example() -> None:
-    """Whoever looks for one finds it by what it is for."""
+    """A reader finds each by what it is for."""
     page = (ROOT / "docs/reference/examples.md").read_text()
 
     listed = re.findall(r"\(\.\./examples/([a-z-]+)\)", page)

@@ -97,7 +97,7 @@ def callers(flow: Flow) -> set[str]:
     }
 
 
-def rings(flow: Flow) -> bool:
+def sends_again(flow: Flow) -> bool:
     """Create another Service, and say whether one of these has had its effect by now."""
     create(flow, f"after-{time.monotonic_ns()}")
     time.sleep(0.5)
@@ -166,7 +166,7 @@ def test_a_lost_machine_is_restored_with_nothing_lost(flow: Flow, terminal: Term
     assert policies(flow) == {name: after[name] for name in wanted}
     page.type("bellhop status")
     # The renewal after the restore goes on meanwhile, and an event of these seconds may be missed.
-    until("its forwarder is heard", lambda: rings(flow))
+    until("its forwarder sends events again", lambda: sends_again(flow))
     assert dead_letters(flow) == "[]"
     page.type("bellhop --state drill restore")
     page.type("bellhop --state drill get clusters")

@@ -20,7 +20,7 @@ from bellhop.ports.queue import Backlog
 class ClusterStatus(Struct, frozen=True):
     """How one cluster is: when it was heard and reached last, and what waits for it.
 
-    It `rings` if it sends events, and `beats` if a forwarder is to send heartbeats.
+    `rings` is true of a cluster that sends events, `beats` of one whose forwarder sends heartbeats.
     """
 
     key: str

@@ -124,7 +124,7 @@ def _parse_all(documents: Iterable[Document], *, written_now: bool) -> list[Decl
 
 
 def of(manifest: dict[str, Any], *, source: str = "manifest") -> Declaration:
-    """Read a manifest that is stored, or at hand as data.
+    """Read a manifest that is stored, or that is data already.
 
     What an earlier version accepted is read, although `parse` refuses it by now.
 

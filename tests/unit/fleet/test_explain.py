@@ -345,7 +345,7 @@ def test_an_object_that_bellhop_deployed(fleet: Fleet, east: FakeKube, more: str
 def test_an_object_that_bellhop_deployed_where_nobody_can_look(
     fleet: Fleet, east: FakeKube
 ) -> None:
-    """Nobody is told to create it."""
+    """The advice is not to create it."""
     settle(fleet, DECLARED)
     [profile] = fleet.records.profiles.of("made")
     name = next(iter(fleet.records.inventories.get("fleet/east", profile.name).value.held)).name

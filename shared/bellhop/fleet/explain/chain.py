@@ -58,7 +58,7 @@ class Chain:
         self.rest.setdefault(step, []).append(said)
 
     def drop_cures(self, but: str) -> None:
-        """Leave nothing to do about what is told so far, but in one step."""
+        """Remove the cures of all links added so far, except those of one step."""
         kept = (each if each.step == but else replace(each, cure="") for each in self.links)
         self.links = list(kept)
 
