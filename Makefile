@@ -11,7 +11,7 @@ UV     := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip
 # Images that are to stay small set it: each process would compile again all that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo package release site terraform reference test test-rest test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
+.PHONY: help install control-plane demo package release site terraform reference test test-oldest test-thorough test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -66,19 +66,24 @@ reference: install ## Write the generated parts of docs/reference: commands and 
 # up to 2 GB. Files begin in the order of tests/conftest.py, which also says which tests need only
 # `make check`.
 WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 7 ? cores + 1 : 8)))
-PYTEST = $(BIN)/$(if $(TRACED),coverage run,python) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+TRACED = tests/cli tests/contract tests/functions tests/golden tests/unit $(wildcard tests/infra/test_forwarder_*.py)
 
 test: install control-plane ## Run the tests that a change needs, on real API servers; WORKERS=2 for less memory
-	@$(if $(TRACED),$(BIN)/coverage erase)
-	$(PYTEST) --part test
+	$(PYTEST) --part $(or $(PART),test)
 
-test-rest: install control-plane oracle ## Run the others: emulators, Terraform, packages, the lab
-	$(PYTEST) --part rest
+test-oldest: install control-plane ## Run on Kubernetes 1.20 what must hold on the oldest version
+	env -u KUBEBUILDER_ASSETS $(PYTEST) -m oldest $(shell grep -rl 'mark\.oldest' tests --include='*.py')
+
+test-thorough: install control-plane oracle ## Run what repeats at length what the others show, before a release
+	$(PYTEST) --part thorough
 
 test-fast: install ## Run the tests that need no servers
 	$(BIN)/python -m pytest tests/unit
 
-coverage: install ## Report which lines `make test test-rest TRACED=1` ran
+coverage: install control-plane oracle ## Run the tests of the library, and report which lines they run
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --part landing -m "not clocked" $(TRACED)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -95,10 +100,8 @@ imports: install ## Check that the layers hold
 docs: install ## Check that links and examples of the docs hold
 	$(BIN)/python -m pytest tests/docs
 
-check: lint types imports ## Everything that CI runs
-	$(MAKE) test TRACED=1
-	$(MAKE) test-rest TRACED=1
-	$(MAKE) coverage
+check: lint types imports oracle ## Everything that CI runs
+	$(MAKE) test PART=landing
 
 format: install ## Format the code
 	$(BIN)/ruff check --fix-only --quiet $(CODE)
@@ -113,7 +116,7 @@ oracle: install ## Build the Go oracle that template tests compare with (once)
 fuzz: oracle control-plane ## Play 5,000 histories, and fuzz the template engine, for some minutes; FUZZ=1000 for longer
 	PYTHONPATH=. $(BIN)/python -m tests.fakes.histories $$(($(or $(FUZZ),100) * 50))
 	BELLHOP_FUZZ=1 $(BIN)/python -m pytest --timeout 0 tests/unit/stages/test_deaths.py
-	BELLHOP_FUZZ=1 $(BIN)/python -m pytest --timeout 0 --part rest tests/unit/stages tests/unit/fleet
+	BELLHOP_FUZZ=1 $(BIN)/python -m pytest --timeout 0 -m rest tests/unit/stages tests/unit/fleet
 	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/unit/gotemplate/test_properties.py
 	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/functions/test_fuzzed_requests.py
 	@for round in $$(seq $$(($(or $(FUZZ),100) / 5 + 1))); do \

@@ -7,12 +7,13 @@ import logging
 import os
 import re
 import shutil
+import subprocess
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import coverage
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
@@ -21,7 +22,9 @@ from bellhop.adapters.gcp.services import EMULATORS
 from tests import live, live_google, sharing
 
 if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
     from xdist.remote import Producer
+    from xdist.workermanage import WorkerController
 
 pytest_plugins = [
     "tests.kube_fixtures",
@@ -35,7 +38,7 @@ _KEPT = frozenset({"CI", "HOME", "KUBEBUILDER_ASSETS", "LANG", "PATH", "TMPDIR",
 _OURS = ("BELLHOP_", "KUBE")
 _MEMORY = "/dev/shm"
 _MEMORY_BYTES = 4 * 10**9  # All parts at once leave less than a tenth of it.
-_TRACES_PROCESSES = "COVERAGE_PROCESS_CONFIG"
+_FAILURES = Path(__file__).with_name("failures.txt")
 _AWS = ("AWS_",)
 _GOOGLE = ("GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", *EMULATORS)
 
@@ -60,33 +63,13 @@ and on real API servers what is neither a promise of the README nor the adapter 
 _EMULATORS = ("aws", "gcp", "google")
 """Names of contract tests that need a cloud's emulators, which only `make check` runs, too."""
 
-_TRACED = (
-    *("tests/unit/", "tests/golden/", "tests/contract/", "tests/functions/", "tests/cli/"),
-    *("tests/infra/test_forwarder_", "tests/flow/test_http.py"),
-)
-"""What says how much of the library the tests cover; no line of other tests is traced."""
-
-_NOT_TRACED = (
-    *("aws_queues", "gcp_queues", "test_live", "test_gcp_pipeline", "test_gcp_faults"),
-    *("stages/test_properties", "stages/test_interleaving", "test_survives_death", "test_death_at"),
-    *("test_who_dies", "stages/test_role_request_races"),
-    *("cli/test_permissions", "functions/test_rights", "functions/test_faults"),
-    *("functions/test_mov", "functions/test_mixed", "cli/test_secrets"),
-    *("stages/test_ingest_hostile", "stages/test_loops"),
-    *("stages/test_deaths", "wherever_it_dies", "whichever_write_was_the_last"),
-    *("a_restore_that_was_killed", "functions/test_gcp_pages", "functions/test_imports"),
-    *("functions/test_gcp_rights",),
-)
-"""Among it, what mostly waits for a cloud's queues, runs functions where nothing is traced, goes
-through the same lines thousands of times, or does again what others do, by other rights or in the
-midst of faults."""
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--part",
-        choices=("test", "rest"),
-        help="run only the tests of `make test`, or only those that `make check` adds",
+        choices=("test", "landing", "thorough"),
+        help="run the tests of `make test`, those of `make check`, or those of"
+        " `make test-thorough`",
     )
     live.add_options(parser)
     live_google.add_options(parser)
@@ -95,12 +78,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the clouds out of reach, unless an account or a project is named."""
     _keep_in_memory()
+    if config.getoption("--part") == "thorough":
+        os.environ.setdefault("BELLHOP_SHARE", "3")
     if live.chosen(config) is None and live_google.chosen(config) is None:
         live.forbid()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Read no file whose tests are all of the other part."""
+    """Read no file whose tests are all of another part."""
     name = f"{collection_path.relative_to(config.rootpath)}{'/' * collection_path.is_dir()}"
     return (config.getoption("--part") == "test" and _REST.match(name) is not None) or None
 
@@ -112,25 +97,35 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the other part, and begin with what is long: last, one worker waits for the other.
+    """Keep the chosen part, the longest files first and the clocked tests last.
 
-    What needs the same servers is one long part. The many short files of `unit` come last as they
-    are, and end together.
+    A long file that begins late keeps one worker busy after the others have ended. The files that
+    need the same servers are one long part.
     """
     part = config.getoption("--part")
     if part:
-        other = [item for item in items if _is_rest(item) != (part == "rest")]
-        config.hook.pytest_deselected(items=other)
-        left_out = set(map(id, other))
-        items[:] = [item for item in items if id(item) not in left_out]
+        others = [item for item in items if not _is_of(part, item)]
+        config.hook.pytest_deselected(items=others)
+        deselected = set(map(id, others))
+        items[:] = [item for item in items if id(item) not in deselected]
         sharing.require_listed(items)
-    items.sort(key=lambda item: _rank(item.nodeid.partition("::")[0]))
+    items.sort(key=_rank)
+    sharing.list_clocked(config, items)
 
 
-def _rank(file: str) -> int:
+def _rank(item: pytest.Item) -> int:
+    file = item.nodeid.partition("::")[0]
+    if item.get_closest_marker("clocked"):
+        return len(_LONG) + 1
     if sharing.group_of(file):
         return -1
     return _LONG.index(file) if file in _LONG else len(_LONG)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Have the worker list its clocked tests."""
+    sharing.pass_file(node)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -160,20 +155,12 @@ def pytest_runtest_call() -> None:
     gc.collect(0)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool | None, bool | None]:
-    """Trace no lines in a test that says nothing new of what is covered."""
-    tracer = coverage.Coverage.current()
-    if tracer is None or _is_traced(item):
-        return (yield)
-    told = os.environ.pop(_TRACES_PROCESSES, None)
-    tracer.stop()
-    try:
-        return (yield)
-    finally:
-        tracer.start()
-        if told is not None:
-            os.environ[_TRACES_PROCESSES] = told
+def _is_of(part: str, item: pytest.Item) -> bool:
+    """Return whether a part has a test; `make test-thorough` repeats the deaths in other steps."""
+    thorough = item.get_closest_marker("thorough") is not None
+    if part == "thorough":
+        return thorough or hasattr(getattr(item, "module", None), "SHARE")
+    return not thorough and (part == "landing" or not _is_rest(item))
 
 
 def _is_rest(item: pytest.Item) -> bool:
@@ -186,26 +173,29 @@ def _is_rest(item: pytest.Item) -> bool:
     )
 
 
-def _is_traced(item: pytest.Item) -> bool:
-    """Say if a test tells what is covered; one that judges time would judge the tracing.
-
-    Those unit tests of stages that only `make check` runs go through the lines of the others.
-    """
-    timed = item.get_closest_marker("timed") is not None
-    return (
-        not timed
-        and not (_is_rest(item) and item.nodeid.startswith("tests/unit/stages/"))
-        and item.nodeid.startswith(_TRACED)
-        and not any(name in item.nodeid for name in _NOT_TRACED)
-    )
-
-
 def _keep_in_memory() -> None:
     """Have temporary folders in memory where it has room: an fsync takes a disk 20 ms."""
     roomy = Path(_MEMORY).is_dir() and shutil.disk_usage(_MEMORY).free > _MEMORY_BYTES
     if "TMPDIR" not in os.environ and roomy:
         os.environ["TMPDIR"] = _MEMORY
         tempfile.tempdir = None  # It is read again.
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """List in a file of the repository what failed in CI, so that it is known the second time."""
+    failed = [each for key in ("failed", "error") for each in terminalreporter.getreports(key)]
+    in_worker = "PYTEST_XDIST_WORKER" in os.environ
+    if os.environ.get("CI") != "true" or in_worker or not failed:
+        return
+    ask = ["git", "-C", str(_FAILURES.parent), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(ask, capture_output=True, check=False)
+    place = f"{datetime.now(UTC):%Y-%m-%d} {commit.stdout.decode().strip() or 'unknown'}"
+    lines = sorted({f"{place} {report.nodeid}\n" for report in failed})
+    with _FAILURES.open("a") as file:
+        file.writelines(lines)
+    terminalreporter.section("added to tests/failures.txt")
+    terminalreporter.write("".join(lines))
 
 
 @pytest.fixture(autouse=True)

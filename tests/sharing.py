@@ -1,12 +1,17 @@
-"""Which tests share a worker: those that need the same servers, so that few of them run.
+"""The scheduler of a parallel run: tests that need the same servers share a worker.
 
 An API server takes seconds to boot and a fiftieth of a core while it waits, and every worker that
-runs a test with a cluster boots up to three of them. So it is with the emulators of clouds.
+runs a test with a cluster boots up to three of them. The emulators of clouds cost as much.
+Tests that measure time run after all others, one at a time, so that no other test slows them down.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -15,6 +20,8 @@ from xdist.scheduler import LoadFileScheduling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from xdist.workermanage import WorkerController
 
 _GROUPS = {
     "clouds": re.compile(
@@ -44,10 +51,55 @@ _WORKERS_PER_SHARE = 4
 """So many workers end their other tests about when one ends all of a group."""
 
 
+_CLOCKED = "clocked"
+_FOLDER = pytest.StashKey[TemporaryDirectory[str]]()
+
+
+def pass_file(node: WorkerController) -> None:
+    """Pass a worker the file in which it lists its clocked tests: a scheduler knows only ids."""
+    if _FOLDER not in node.config.stash:
+        node.config.stash[_FOLDER] = TemporaryDirectory()
+    node.workerinput[_CLOCKED] = f"{node.config.stash[_FOLDER].name}/clocked.json"
+
+
+def list_clocked(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Write which tests are clocked, in a worker; all workers write the same."""
+    target = getattr(config, "workerinput", {}).get(_CLOCKED)
+    if target:
+        ids = [item.nodeid for item in items if item.get_closest_marker(_CLOCKED)]
+        own = Path(f"{target}.{os.getpid()}")
+        own.write_text(json.dumps(ids))
+        own.replace(target)
+
+
 class Sharing(LoadFileScheduling):
-    """Give a worker all tests of a file, or all that need the same servers."""
+    """Give a worker all tests of a file, or all that need the same servers; clocked tests last."""
+
+    _clocked: frozenset[str] = frozenset()
+
+    def schedule(self) -> None:
+        """Begin, once all workers have collected."""
+        file = Path(self.config.stash[_FOLDER].name) / "clocked.json"
+        self._clocked = frozenset(json.loads(file.read_text()))
+        super().schedule()
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Remove a worker that has ended, and let the last one begin the clocked tests."""
+        crashed = super().remove_node(node)
+        for each in self.nodes:
+            self._reschedule(each)
+        return crashed
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        others = [each for each in self.nodes if each is not node]
+        if [*self.workqueue] != [_CLOCKED] or not others:
+            super()._assign_work_unit(node)
+        elif not all(each.shutting_down for each in others):
+            node.shutdown()  # It ends after what it has; the last worker waits for it.
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid in self._clocked:
+            return _CLOCKED
         file = super()._split_scope(nodeid)
         group = group_of(file)
         shares = max(1, self.numnodes // _WORKERS_PER_SHARE)

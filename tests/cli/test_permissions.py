@@ -239,6 +239,7 @@ TAKING = {
 """The rights of who reads, and a command that does not say the same without."""
 
 
+@pytest.mark.thorough
 def test_no_right_of_who_reads_is_one_too_many(crowded: House, moto: Moto) -> None:
     """Without each of them a command says that it is denied, or less than it would.
 

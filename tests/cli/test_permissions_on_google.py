@@ -187,6 +187,7 @@ TAKING = {
 """The rights of who reads, and a command that is denied without."""
 
 
+@pytest.mark.thorough
 def test_no_right_of_who_reads_is_one_too_many(crowded: House, access: Access) -> None:
     """Without each of them a command says that it is denied."""
     given = granted("read-only", crowded)

@@ -79,5 +79,5 @@ def other_process(rig: Any, rig_class: str) -> Iterator[Other]:
 
     yield start
     for process in started:
-        process.kill()
-        process.communicate()
+        with process:
+            process.kill()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from importlib import import_module
@@ -80,8 +81,13 @@ def publish(rig: Any, by: str, count: str, groups: str) -> None:
 
 
 def work(rig: Any, visibility: str, seconds: str) -> None:
-    """Finish messages until none has come for so long; say each before it is finished."""
+    """Finish messages until standard input ends and then none comes for so long; say each before.
+
+    On a busy machine publishers start late, and pause for longer than a worker may wait for them.
+    """
     queue = rig.queue(visibility=float(visibility))
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
     say("ready")
 
     def handle(delivery: Delivery) -> Result:
@@ -89,7 +95,10 @@ def work(rig: Any, visibility: str, seconds: str) -> None:
         say(f"{body['by']} {body['n']} {body.get('half', '')}")
         return Done()
 
-    rig.serve(queue, handle, idle=float(seconds))
+    last = False
+    while not last:
+        last = ended.is_set()
+        rig.serve(queue, handle, idle=float(seconds))
 
 
 def take_and_hang(rig: Any, visibility: str) -> None:

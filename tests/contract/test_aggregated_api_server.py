@@ -5,7 +5,6 @@ What such servers do with the conditions of an apply is not the same: some refus
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from tests.contract.test_preview_api_server import EAST, fleet, kube  # noqa: F4
 from tests.fakes.aggregated import PARCEL, Aggregated
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import holder, join, profile
+from tests.waiting import eventually
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -37,10 +37,7 @@ def make(kube: KubeClient, tmp_path: Path) -> Iterator[Make]:  # noqa: F811 - th
         running.append(server.__enter__())
         for path, body in server.registration().items():
             kube._transport.send(Request("POST", path, body=body), Call(EAST, "register it"))
-        until = time.monotonic() + 30
-        while not _answers(kube):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        eventually("_answers(kube)", lambda: _answers(kube))
         server.calls.clear()
         return server
 

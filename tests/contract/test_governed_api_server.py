@@ -20,6 +20,7 @@ from infra.lab.cluster import Cluster
 from tests.contract.test_preview_api_server import EAST, fleet  # noqa: F401 - the fixture
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config, holder, join, profile
+from tests.waiting import eventually
 
 # ruff: noqa: F811 - the fixture
 
@@ -100,10 +101,11 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: smoke, image:
     jobCheck: {jobRef: {name: smoke, namespace: default}, timeout: 1s}"""
     fleet.apply(profile(more=check), holder("own", config("a")), holder("smoke", written))
     fleet.pump()
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not any(_failed(each) for each in kube.list(JOB, namespace="default")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(
+        "the Job has failed",
+        lambda: any(_failed(each) for each in kube.list(JOB, namespace="default")),
+        patience=_PATIENCE_SECONDS,
+    )
     fleet.clock.advance(timedelta(hours=1))
     fleet.pump()
     found = fleet.records.outcomes.get(EAST, "own")
@@ -257,12 +259,14 @@ def told(fleet: Fleet) -> str:
 
 def until(fleet: Fleet, done: Callable[[], bool]) -> None:
     """Let time go by until something is so."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not done():
-        assert time.monotonic() < deadline, told(fleet)
-        time.sleep(0.05)
-        fleet.clock.advance(timedelta(minutes=1))
-        fleet.pump()
+
+    def step() -> bool:
+        if not done():
+            fleet.clock.advance(timedelta(minutes=1))
+            fleet.pump()
+        return done()
+
+    eventually(lambda: told(fleet), step, patience=_PATIENCE_SECONDS)
 
 
 def test_a_namespace_that_ends_is_waited_for(fleet: Fleet, kube: KubeClient) -> None:

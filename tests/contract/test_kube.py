@@ -22,6 +22,9 @@ from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from bellhop.ports.kube import Kube, Manifest, Page
 from tests.fakes.kube import FakeKube
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.oldest
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -121,10 +124,9 @@ def widget(gvk: GVK = WIDGET) -> Manifest:
 
 def wait_for(kube: Kube, gvk: GVK) -> None:
     """Wait until a kind is served; it takes an API server a moment to establish it."""
-    until = time.monotonic() + 10
-    while kube.resource(gvk) is None:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    eventually(
+        "kube.resource(gvk) is not None", lambda: kube.resource(gvk) is not None, patience=10
+    )
 
 
 @pytest.mark.parametrize(
@@ -457,14 +459,16 @@ def test_merges_a_patch_into_an_object(kube: Kube) -> None:
     assert there["data"] == {"a": "1", "b": "2", "d": "4"}
 
 
-STATUS = {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}}
+STATUS = {"loadBalancer": {"ingress": [{"hostname": "lb.example"}]}}
 
 
 def balanced(**spec: str) -> Manifest:
     """Make a Service with a status that somebody else usually writes."""
     head = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}
     ports = [{"port": 80, "protocol": "TCP"}]
-    return {**head, "spec": {"ports": ports, **spec}, "status": STATUS}
+    # Newer API servers refuse the status of another type.
+    wanted = {"type": "LoadBalancer", "ports": ports, **spec}
+    return {**head, "spec": wanted, "status": STATUS}
 
 
 def test_writes_a_status_apart_from_the_rest(kube: Kube) -> None:

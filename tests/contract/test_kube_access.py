@@ -19,6 +19,8 @@ from bellhop.model.reach import HERE
 from bellhop.ports.access import Access
 from infra.lab.cluster import Cluster
 
+pytestmark = pytest.mark.oldest
+
 pytest_plugins = ["tests.kube_fixtures"]
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

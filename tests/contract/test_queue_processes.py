@@ -20,6 +20,8 @@ def share(other_process: Any) -> list[list[tuple[str, int]]]:
     workers = [other_process("work", 60, 2) for _ in range(2)]
     publishers = [other_process("publish", by, 100, 5) for by in ("ann", "bob")]
     assert [publisher.wait(60) for publisher in publishers] == [0, 0]
+    for worker in workers:
+        worker.stdin.close()
     lines = [worker.stdout.read().splitlines() for worker in workers]
     return [[(line.split()[0], int(line.split()[1])) for line in each] for each in lines]
 
@@ -27,7 +29,7 @@ def share(other_process: Any) -> list[list[tuple[str, int]]]:
 def test_two_publish_and_two_work(rig: Any, other_process: Any) -> None:
     """All that two processes publish is handled by two others, which never meet.
 
-    It takes seconds: four processes start, and workers end once nothing has come for two seconds.
+    It takes seconds: four processes start, and workers end once publishers have.
     """
     given = share(other_process)
     rest: list[tuple[str, int]] = []
@@ -45,7 +47,7 @@ def test_two_publish_and_two_work(rig: Any, other_process: Any) -> None:
 def test_two_work_in_order(rig: Any, other_process: Any) -> None:
     """Each message comes to one of two processes, and a group's in the order of each publisher.
 
-    It takes seconds: four processes start, and workers end once nothing has come for two seconds.
+    It takes seconds: four processes start, and workers end once publishers have.
     """
     given = share(other_process)
 
@@ -74,6 +76,7 @@ def test_nothing_acknowledged_is_lost_whoever_is_killed(rig: Any, other_process:
         publisher.kill()
         said += publisher.stdout.read().splitlines()
         acknowledged += [(by, int(line), half) for line in said for half in ("a", "b")]
+    spared.stdin.close()
     handled += doomed.stdout.read().splitlines() + spared.stdout.read().splitlines()
     found = {
         (by, int(number), half) for by, number, half in map(str.split, filter(str.strip, handled))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from bellhop.errors import InvalidError, StaleError, TooLargeError
 from bellhop.ports.store import ABSENT, ANY, ITEM_LIMIT, KEY_LIMIT, Item, Store
+from tests.waiting import eventually
 
 PORT = "store"
 HOUR = timedelta(hours=1)
@@ -222,9 +222,7 @@ def test_expired_items_are_gone_for_every_reader(store: Store) -> None:
 def test_an_item_goes_when_its_time_has_come(store: Store) -> None:
     """Nobody has to do anything for it."""
     store.put(Item("a", "b", {}, expires_at=datetime.now(UTC) + timedelta(seconds=1)))
-    deadline = time.monotonic() + 60
-    while store.get("a", "b") is not None and time.monotonic() < deadline:
-        time.sleep(0.05)
+    eventually('store.get("a", "b") is None', lambda: store.get("a", "b") is None, patience=60)
 
     assert store.get("a", "b") is None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from tests.fakes.manifests import (
     source,
     trigger,
 )
+from tests.waiting import eventually
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -112,7 +112,7 @@ spec:
 """
         )
     fleet.pump()
-    spec = {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}
+    spec = {"maxReplicas": 3, "scaleTargetRef": DEPLOYMENT}
     for name in "abcde":
         metadata = {"name": name, "namespace": "default"}
         kube.apply(
@@ -144,7 +144,7 @@ SCALED = """\
 apiVersion: autoscaling/{version}
 kind: HorizontalPodAutoscaler
 metadata: {{name: web, namespace: default}}
-spec: {{maxReplicas: {most}, scaleTargetRef: {{kind: Deployment, name: d}}}}
+spec: {{maxReplicas: {most}, scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: d}}}}
 """
 
 
@@ -170,6 +170,7 @@ def test_a_version_that_is_raised_in_a_manifest_removes_nothing(
     assert [each.phase for each in fleet.records.outcomes.of(EAST)] == ["Provisioned"]
 
 
+DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
 CRD = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 BROUGHT = join(
     source("Widget", group="lab.example"),
@@ -191,9 +192,9 @@ def test_what_the_objects_of_a_vanished_definition_brought_is_withdrawn(
 
     name = "widgets.lab.example"
     kube.remove(CRD, "", name)
-    until = time.monotonic() + 10
-    while kube.get(CRD, "", name) is not None and time.monotonic() < until:
-        time.sleep(0.05)
+    eventually(
+        'kube.get(CRD, "", name) is None', lambda: kube.get(CRD, "", name) is None, patience=10
+    )
     # The first finds out that the kind is served no more; the three behind it have to agree.
     for _ in range(4):
         sweep(fleet)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ import yaml
 
 from infra.lab.port import free_port
 from tests.missing import find_program
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.rest
 
@@ -254,10 +254,11 @@ def _configured(metrics: int) -> dict[str, Any]:
 def test_a_prometheus_scrapes_serve_and_reads_the_rules(prometheus: str) -> None:
     """The target is up, every rule is evaluated, and none fires beside a `serve` that is well."""
     with urllib3.PoolManager(retries=False) as pool:
-        deadline = time.monotonic() + 60
-        while not _scraped(pool, prometheus):
-            assert time.monotonic() < deadline, _asked(pool, prometheus, "targets")
-            time.sleep(0.1)
+        eventually(
+            lambda: _asked(pool, prometheus, "targets"),
+            lambda: _scraped(pool, prometheus),
+            patience=60,
+        )
         rules = [
             rule for group in _asked(pool, prometheus, "rules")["groups"] for rule in group["rules"]
         ]

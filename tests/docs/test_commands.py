@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -16,20 +17,18 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.engine.wiring import NAME
-from bellhop.fleet import ringing
-from bellhop.model.gvk import GVK
 from infra.demo.stand import Stand
+from infra.demo.user import User
 from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
 from infra.lab.port import free_port
 from infra.lab.processes import Nursery, Process
 from tests.docs.terminal import Terminal, Typed, typed
 from tests.fakes.pod import Pod
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(sys.executable).parent
-WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
 
 
 def commands(page: str) -> list[str]:
@@ -98,7 +97,7 @@ def test_the_way_to_find_out_why_runs_as_it_is_written(stand: Stand) -> None:
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
-@pytest.mark.rest
+@pytest.mark.thorough
 @pytest.mark.timeout(900)
 def test_the_tutorial_runs_as_it_is_written(
     tmp_path: Path, control_plane_binaries: Binaries
@@ -170,6 +169,7 @@ def test_the_readme_leads_to_an_event_that_is_seen(
     serve, register, apply, show = bellhop
     with Nursery() as nursery, Terminal(own, ROOT) as terminal:
         pod = Pod(source_cluster, tmp_path, nursery)
+        user = User(source_cluster.kubeconfig())
         program = str(PROGRAMS / "bellhop")
         served = nursery.start([program, *serve[1:]], tmp_path / "serve.log", cwd=ROOT, env=own)
         _await(tmp_path / "serve.log", '"Bellhop serves"', served)
@@ -179,11 +179,20 @@ def test_the_readme_leads_to_an_event_that_is_seen(
         terminal.follow(Typed(shlex.join(apply)))
         log = tmp_path / "show.log"
         following = nursery.start([program, *show[1:]], log, cwd=ROOT, env=own)
-        # A reader is slower: the sweep that follows `apply` sets the ringing up, and API servers
-        # follow that within two seconds.
-        while not (pod.admin.get(WEBHOOK, "", NAME) or {}).get("webhooks"):
-            time.sleep(0.1)
-        time.sleep(ringing.SPREAD_SECONDS)
+        # A reader is slower: the resync that follows `apply` registers the webhook, and API servers
+        # follow that a moment later.
+        numbers = itertools.count()
+
+        def is_called() -> bool:
+            name = f"probe-{next(numbers)}"
+            labels = {"team": "web"}
+            metadata = {"name": name, "labels": labels}
+            user.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+            return any(
+                f"Namespace probe-{each} " in log.read_text() for each in range(int(name[6:]))
+            )
+
+        eventually("the API server calls the webhook", is_called, patience=60, pause=0.5)
         for line in lines:
             if line.startswith("kubectl "):
                 terminal.follow(Typed(line))
@@ -195,18 +204,19 @@ def test_the_readme_leads_to_an_event_that_is_seen(
         for process in (following, served):
             os.killpg(process.pid, signal.SIGINT)
             assert process.wait(20) in {0, 130}, process.last_words()
+        user.close()
         pod.close()
 
     assert "Traceback" not in log.read_text()
     assert (tmp_path / "home" / ".local").is_dir()
 
 
-def _await(log: Path, told: str, process: Process) -> None:
-    deadline = time.monotonic() + 30
-    while told not in log.read_text():
+def _await(log: Path, text: str, process: Process) -> None:
+    def written() -> bool:
         assert process.returncode() is None, process.last_words()
-        assert time.monotonic() < deadline, f"waited in vain for: {told}\n{log.read_text()[-2000:]}"
-        time.sleep(0.05)
+        return text in log.read_text()
+
+    eventually(lambda: f"{text}\n{log.read_text()[-2000:]}", written)
 
 
 def test_make_test_runs_the_tests() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -16,6 +15,7 @@ from bellhop.model.reach import HERE
 from infra.lab.cluster import Cluster
 from tests.docs.test_preview_page import served as served  # noqa: PLC0414 - a fixture
 from tests.docs.typed import type_page
+from tests.waiting import eventually
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -39,10 +39,11 @@ def apply(page: str, folder: Path, told: str) -> None:
     name, _, text = page.partition("```yaml file=")[2].partition("\n")
     (folder / name).write_text(text.partition("```")[0])
     assert CliRunner().invoke(cli, ["apply", "-f", name]).exit_code == 0
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while told not in CliRunner().invoke(cli, ["show", "dryrun"]).stdout:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(
+        told,
+        lambda: told in CliRunner().invoke(cli, ["show", "dryrun"]).stdout,
+        patience=_PATIENCE_SECONDS,
+    )
 
 
 def test_every_command_prints_what_stands_below_it(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +22,7 @@ from bellhop.model.record import Action, Cluster
 from bellhop.settings import Settings
 from infra.lab.cluster import Cluster as LabCluster
 from tests.docs.typed import type_page
+from tests.waiting import eventually
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -56,20 +56,22 @@ def dry(folder: Path) -> None:
     """Apply the page's file, and wait until its clusters have been asked."""
     (folder / "web.yaml").write_text(FILE)
     assert CliRunner().invoke(cli, ["apply", "-f", "web.yaml"]).exit_code == 0
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while "Create" not in CliRunner().invoke(cli, ["show", "dryrun"]).stdout:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(
+        "a dry run is shown",
+        lambda: "Create" in CliRunner().invoke(cli, ["show", "dryrun"]).stdout,
+        patience=_PATIENCE_SECONDS,
+    )
 
 
 def mean(folder: Path) -> None:
     """Apply the page's second file, and wait until its cluster has what it brings."""
     (folder / "green.yaml").write_text(PAGE.partition("file=green.yaml\n")[2].partition("```")[0])
     assert CliRunner().invoke(cli, ["apply", "-f", "green.yaml"]).exit_code == 0
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while "1/1" not in CliRunner().invoke(cli, ["get", "clusterprofiles"]).stdout:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(
+        "the profile is deployed",
+        lambda: "1/1" in CliRunner().invoke(cli, ["get", "clusterprofiles"]).stdout,
+        patience=_PATIENCE_SECONDS,
+    )
 
 
 def test_every_command_prints_what_stands_below_it(served: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from infra.lab.cluster import Cluster
 from tests.docs.test_preview_page import served
+from tests.waiting import eventually
 
 __all__ = ["served"]
 
@@ -54,10 +54,7 @@ def made(kube: KubeClient, kind: GVK) -> list[str]:
 
 
 def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not done():
-        assert time.monotonic() < deadline, typed("show failures")
-        time.sleep(0.1)
+    eventually(lambda: typed("show failures"), done, patience=_PATIENCE_SECONDS)
 
 
 def typed(command: str) -> str:

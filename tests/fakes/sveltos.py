@@ -7,7 +7,6 @@ what a deleted profile had deployed is deleted, or released if it has `LeavePoli
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import yaml
@@ -16,6 +15,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
 from bellhop.model.gvk import GVK
+from tests.waiting import eventually
 
 LIB, CONFIG = "lib.projectsveltos.io", "config.projectsveltos.io"
 CLUSTER_API = "cluster.x-k8s.io"
@@ -79,10 +79,11 @@ def definition(kind: str) -> dict[str, Any]:
 
 def wait_until_served(kube: KubeClient, kind: str) -> None:
     """Wait until an API server serves a kind that was defined."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while kube.served(KINDS[kind][0], kind) is None:
-        assert time.monotonic() < deadline, f"{kind} is not served"
-        time.sleep(0.05)
+    eventually(
+        lambda: f"{kind} is not served",
+        lambda: kube.served(KINDS[kind][0], kind) is not None,
+        patience=_PATIENCE_SECONDS,
+    )
 
 
 class Sveltos:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,14 +24,6 @@ SETTINGS = {
     "BELLHOP_HELM": str(cache() / "helm"),
 }
 _PATIENCE = 30.0
-
-
-def until(what: str, done: Callable[[], object], *, patience: float = _PATIENCE) -> None:
-    """Wait until something is so, or fail the test saying what never was."""
-    deadline = time.monotonic() + patience
-    while not done():
-        assert time.monotonic() < deadline, f"waited {patience:.0f} s in vain until {what}"
-        time.sleep(0.01)
 
 
 class Flow:

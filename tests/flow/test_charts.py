@@ -12,7 +12,8 @@ from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.programs.layer import download
 from tests.fakes.chart import packed
 from tests.fakes.site import Site
-from tests.flow.conftest import Flow, until
+from tests.flow.conftest import Flow
+from tests.waiting import eventually
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -86,10 +87,10 @@ def test_a_chart_is_there_as_long_as_a_service_is_labelled(
     flow.stand.settle("fleet/source")
 
     flow.source.create(service("fv"))
-    until("the chart is there", lambda: flow.source.get(CONFIG))
+    eventually("the chart is there", lambda: flow.source.get(CONFIG))
     found = flow.source.get(CONFIG)
     assert found
     assert found["data"] == {"greeting": "for 1"}
 
     flow.source.patch(SERVICE, {"metadata": {"labels": {"sveltos": "other"}}})
-    until("it is gone", lambda: flow.source.get(CONFIG) is None)
+    eventually("it is gone", lambda: flow.source.get(CONFIG) is None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bellhop.model.gvk import GVK, ObjectKey
-from tests.flow.conftest import EXAMPLES, Flow, until
+from tests.flow.conftest import EXAMPLES, Flow
+from tests.waiting import eventually
 
 EAST = "fleet/source"
 NAMESPACE = GVK("", "v1", "Namespace")
@@ -40,7 +41,7 @@ def test_a_gateway_is_checked_from_its_ground_to_its_end(flow: Flow) -> None:
     It takes seconds: each of four checks is tried again until it passes.
     """
     flow.stand.do("apply", "-f", str(EXAMPLES / "checked"))
-    until("it waits for the ground", lambda: "'namespace-is-ready'" in told(flow))
+    eventually("it waits for the ground", lambda: "'namespace-is-ready'" in told(flow))
     assert told(flow) == (
         "Provisioning waits for check 'namespace-is-ready': there is no Namespace with the labels"
         " 'network.example.com/policies=applied'"
@@ -50,32 +51,32 @@ def test_a_gateway_is_checked_from_its_ground_to_its_end(flow: Flow) -> None:
     labels = {"network.example.com/policies": "applied"}
     metadata = {"name": "edge", "labels": labels}
     flow.source.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-    until("it waits for the address", lambda: "'has-address'" in told(flow))
+    eventually("it waits for the address", lambda: "'has-address'" in told(flow))
     assert flow.source.get(GATEWAY)
     assert "Service 'edge/gateway' is not healthy: no CEL rule holds" in told(flow)
     assert "has-address" in flow.stand.do("describe", "clusterprofile", "gateway")
 
     flow.source.give_address(GATEWAY, "203.0.113.7")
-    until("it is deployed", lambda: told(flow) == "Provisioned ")
+    eventually("it is deployed", lambda: told(flow) == "Provisioned ")
 
     flow.source.create(ingress())
     flow.stand.do("delete", "clusterprofile", "gateway")
-    until("it waits for who uses it", lambda: "'unused'" in told(flow))
+    eventually("it waits for who uses it", lambda: "'unused'" in told(flow))
     assert told(flow).startswith("Removing waits for check 'unused': Ingress 'default/shop' is not")
     assert flow.source.get(GATEWAY)
 
     held = {"metadata": {"finalizers": ["example.com/address"]}}
     flow.source.patch(GATEWAY, held)
     flow.source.delete(SHOP)
-    until("it waits for its end", lambda: "'address-is-free'" in told(flow))
+    eventually("it waits for its end", lambda: "'address-is-free'" in told(flow))
     gateway = flow.source.get(GATEWAY)
     assert gateway
     assert gateway["metadata"]["deletionTimestamp"]
     assert flow.stand.records().profiles.head("", "", "gateway")
 
     flow.source.patch(GATEWAY, {"metadata": {"finalizers": None}})
-    until("it is gone", lambda: told(flow) == "")
-    until("all is", lambda: flow.stand.records().profiles.head("", "", "gateway") is None)
+    eventually("it is gone", lambda: told(flow) == "")
+    eventually("all is", lambda: flow.stand.records().profiles.head("", "", "gateway") is None)
     assert flow.source.get(GATEWAY) is None
 
 
@@ -89,12 +90,12 @@ def test_a_removal_whose_check_never_passes_is_ended_by_a_command(flow: Flow) ->
     metadata = {"name": "edge", "labels": labels}
     flow.source.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     flow.stand.do("apply", "-f", str(EXAMPLES / "checked"))
-    until("it is there", lambda: flow.source.get(GATEWAY))
+    eventually("it is there", lambda: flow.source.get(GATEWAY))
     flow.source.give_address(GATEWAY, "203.0.113.7")
-    until("it is deployed", lambda: told(flow) == "Provisioned ")
+    eventually("it is deployed", lambda: told(flow) == "Provisioned ")
     flow.stand.do("delete", "clusterprofile", "gateway")
-    until("it waits for who uses it", lambda: "'unused'" in told(flow))
+    eventually("it waits for who uses it", lambda: "'unused'" in told(flow))
 
     flow.stand.do("redeploy", "gateway", "--unchecked")
-    until("it is gone", lambda: flow.source.get(GATEWAY) is None)
-    until("all is", lambda: flow.stand.records().profiles.head("", "", "gateway") is None)
+    eventually("it is gone", lambda: flow.source.get(GATEWAY) is None)
+    eventually("all is", lambda: flow.stand.records().profiles.head("", "", "gateway") is None)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bellhop.model.gvk import ObjectKey
-from tests.flow.conftest import Flow, until
+from tests.flow.conftest import Flow
 from tests.flow.test_examples import POLICY, SERVICE, TWIN, WEB, balanced, ports, service
+from tests.waiting import eventually
 
 
 @pytest.mark.parametrize(
@@ -20,19 +21,19 @@ def test_ends_the_same_when_bellhop_is_killed(flow: Flow, moment: float) -> None
     flow.apply("service-discovery")
     flow.source.create(balanced("web", 60000))
     flow.source.give_address(WEB, "34.172.32.172")
-    until("something rings or not", lambda: True)
+    eventually("something rings or not", lambda: True)
     _wait(moment)
     flow.stand.kill("serve")
     flow.stand.serve()
 
-    until("the twin is there", lambda: ports(flow, TWIN) == [60000])
-    until("one profile is there", lambda: _profiles(flow) == 1)
+    eventually("the twin is there", lambda: ports(flow, TWIN) == [60000])
+    eventually("one profile is there", lambda: _profiles(flow) == 1)
 
     flow.stand.kill("serve")
     flow.source.delete(WEB)
     flow.stand.serve()
-    until("the twin is gone", lambda: flow.destination.get(TWIN) is None)
-    until("nothing is kept", lambda: _profiles(flow) == 0)
+    eventually("the twin is gone", lambda: flow.destination.get(TWIN) is None)
+    eventually("nothing is kept", lambda: _profiles(flow) == 0)
 
 
 def test_loses_no_ring_when_the_forwarder_is_killed(flow: Flow) -> None:
@@ -47,21 +48,21 @@ def test_loses_no_ring_when_the_forwarder_is_killed(flow: Flow) -> None:
     flow.stand.forward("source")
     flow.stand.serve()
 
-    until("the policy is there", lambda: flow.source.names(POLICY) == ["front-my-service"])
+    eventually("the policy is there", lambda: flow.source.names(POLICY) == ["front-my-service"])
 
 
 def test_heals_by_sweep_what_the_push_missed(flow: Flow) -> None:
     """With the forwarder stopped, a sweep finds what came and what went, and counts it."""
     flow.apply("network-policy")
     flow.source.create(service("old-service", sveltos="fv"))
-    until("the first is there", lambda: flow.source.names(POLICY) == ["front-old-service"])
+    eventually("the first is there", lambda: flow.source.names(POLICY) == ["front-old-service"])
     assert flow.stand.stop("forwarder-source") == 0
     flow.source.create(service("new-service", sveltos="fv"))
     flow.source.delete(ObjectKey(SERVICE, "default", "old-service"))
 
     flow.stand.do("resync", "fleet/source")
 
-    until("it is healed", lambda: flow.source.names(POLICY) == ["front-new-service"])
+    eventually("it is healed", lambda: flow.source.names(POLICY) == ["front-new-service"])
     assert flow.stand.records().health.get("fleet/source").value.missed >= 2
 
 
@@ -76,13 +77,13 @@ def test_serves_one_destination_while_another_is_down(flow: Flow) -> None:
     flow.destination_cluster.stop()
     flow.source.create(balanced("web", 60000))
     flow.source.give_address(WEB, "34.172.32.172")
-    until("the healthy one has it", lambda: flow.source.get(TWIN) is not None, patience=5)
-    until("the failure is shown", lambda: "fleet/destination" in flow.failures())
+    eventually("the healthy one has it", lambda: flow.source.get(TWIN) is not None, patience=5)
+    eventually("the failure is shown", lambda: "fleet/destination" in flow.failures())
 
     flow.destination_cluster.start()
 
-    until("the other one has it", lambda: ports(flow, TWIN) == [60000])
-    until("no failure is left", lambda: "Unreachable" not in flow.failures())
+    eventually("the other one has it", lambda: ports(flow, TWIN) == [60000])
+    eventually("no failure is left", lambda: "Unreachable" not in flow.failures())
 
 
 def _profiles(flow: Flow) -> int:

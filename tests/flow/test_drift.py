@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from bellhop.model.gvk import GVK, ObjectKey
-from tests.flow.conftest import Flow, until
+from tests.flow.conftest import Flow
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.oldest
 
 COLOURS = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "colours")
 SKETCH = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "sketch")
@@ -65,8 +68,8 @@ def held(flow: Flow, tmp_path: Path) -> Flow:
     file = tmp_path / "held.yaml"
     file.write_text(PROFILE)
     flow.stand.do("apply", "-f", str(file))
-    until("all is there", lambda: flow.source.get(COLOURS) and flow.source.get(WEB))
-    until("the cluster rings", lambda: put_back(flow, {"data": {"sky": "grey"}}), patience=60)
+    eventually("all is there", lambda: flow.source.get(COLOURS) and flow.source.get(WEB))
+    eventually("the cluster rings", lambda: put_back(flow, {"data": {"sky": "grey"}}), patience=60)
     return flow
 
 
@@ -128,7 +131,7 @@ def test_what_is_deleted_comes_back(held: Flow) -> None:
 
     held.source.delete(COLOURS)
 
-    until("it is there again", lambda: colours(held), patience=QUICK)
+    eventually("it is there again", lambda: colours(held), patience=QUICK)
     assert colours(held)["metadata"]["uid"] != before
     assert put_back(held, {"data": {"sky": "red"}})
 
@@ -155,7 +158,7 @@ def test_what_others_decide_is_theirs(held: Flow) -> None:
         found = held.source.get(WEB) or {}
         return str(found["spec"]["template"]["spec"]["containers"][0]["image"])
 
-    until("the image is put back", lambda: image_now() == "web:1", patience=QUICK)
+    eventually("the image is put back", lambda: image_now() == "web:1", patience=QUICK)
     spec = (held.source.get(WEB) or {})["spec"]
     assert (spec["replicas"], spec["minReadySeconds"]) == (3, 7)
     assert spec["template"]["metadata"]["labels"] == {"app": "web", "team": "blue"}
@@ -173,12 +176,12 @@ def test_a_change_of_replicas_that_the_profile_sets_is_put_back(held: Flow, tmp_
     def replicas() -> int:
         return int((held.source.get(WEB) or {})["spec"]["replicas"])
 
-    until("it is scaled by the profile", lambda: replicas() == 2)
+    eventually("it is scaled by the profile", lambda: replicas() == 2)
     held.source.patch(WEB, {"spec": {"replicas": 5}}, "scale")
     # The clusters of the lab have no controllers: this is what that of Deployments does next.
     held.source.patch(WEB, {"status": {"observedGeneration": 7}}, "status")
 
-    until("it is put back", lambda: replicas() == 2, patience=QUICK)
+    eventually("it is put back", lambda: replicas() == 2, patience=QUICK)
     assert (held.source.get(WEB) or {})["status"]["observedGeneration"] == 7
 
 
@@ -205,10 +208,10 @@ def test_replicas_that_are_excluded_are_left_to_who_scales(held: Flow, tmp_path:
     def image() -> str:
         return str(spec()["template"]["spec"]["containers"][0]["image"])
 
-    until("the new image is there", lambda: image() == "web:3")
+    eventually("the new image is there", lambda: image() == "web:3")
     assert spec()["replicas"] == 4
     held.source.patch(WEB, {"spec": {"replicas": 6}}, "scale")
     held.source.patch(WEB, {"status": {"observedGeneration": 9}}, "status")
     held.source.delete(COLOURS)
-    until("a deleted object is there again", lambda: colours(held), patience=QUICK)
+    eventually("a deleted object is there again", lambda: colours(held), patience=QUICK)
     assert spec()["replicas"] == 6

@@ -17,7 +17,8 @@ from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
-from tests.flow.conftest import SETTINGS, until
+from tests.flow.conftest import SETTINGS
+from tests.waiting import eventually
 
 HOOKS = ObjectKey(
     GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"), "", NAME
@@ -113,7 +114,7 @@ class Read:
     def follows(self, key: str, value: str) -> None:
         """Wait until a change has been rendered, sooner than any sweep."""
         begun = time.monotonic()
-        until(f"{key} is {value!r}", lambda: self.said().get(key) == value, patience=_SECONDS)
+        eventually(f"{key} is {value!r}", lambda: self.said().get(key) == value, patience=_SECONDS)
         print(f"{key} was {value!r} after {time.monotonic() - begun:.2f} s")
 
 
@@ -129,7 +130,7 @@ def read(tmp_path: Path, source_cluster: Cluster, destination_cluster: Cluster) 
         stand.register(source_cluster, "--cluster", "mgmt", namespace="mgmt", labels="role=host")
         one = Read(stand, source_cluster, destination_cluster)
         one.host.create(definition())
-        until("the kind is served", one.serves)
+        eventually("the kind is served", one.serves)
         yield one
         one.host.close()
         one.destination.close()
@@ -144,7 +145,7 @@ def test_what_is_read_is_followed_as_it_rings(read: Read, tmp_path: Path) -> Non
     """
     (tmp_path / "reads.yaml").write_text(PROFILE)
     read.stand.do("apply", "-f", str(tmp_path / "reads.yaml"))
-    until("both kinds ring", lambda: read.rings() == ["services", "widgets"])
+    eventually("both kinds ring", lambda: read.rings() == ["services", "widgets"])
     read.stand.settle(MANAGEMENT)
     assert read.said() == {}
     read.host.create(service("shop", "yes"))
@@ -162,7 +163,7 @@ def test_what_is_read_is_followed_as_it_rings(read: Read, tmp_path: Path) -> Non
     read.follows("later", "")
 
     read.stand.do("delete", "-f", str(tmp_path / "reads.yaml"))
-    until("it is withdrawn", lambda: read.destination.get(MADE) is None)
+    eventually("it is withdrawn", lambda: read.destination.get(MADE) is None)
     read.stand.settle(MANAGEMENT)
     assert read.rings() == []
     assert list(read.stand.records().readers.kinds()) == []

@@ -14,8 +14,9 @@ import urllib3
 import yaml
 
 from bellhop.model.gvk import GVK, ObjectKey
-from tests.flow.conftest import EXAMPLES, Flow, until
+from tests.flow.conftest import EXAMPLES, Flow
 from tests.flow.gateway_api import ROUTE, definition, route
+from tests.waiting import eventually
 
 SERVICE = GVK("", "v1", "Service")
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -56,18 +57,18 @@ def test_carries_a_service_to_the_other_cluster_and_takes_it_away(flow: Flow, fo
     flow.apply(form)
     flow.source.create(balanced("web", 60000))
     flow.source.give_address(WEB, "34.172.32.172")
-    until("both are there", lambda: ports(flow, TWIN) == [60000] == ports(flow, ADDRESSES))
+    eventually("both are there", lambda: ports(flow, TWIN) == [60000] == ports(flow, ADDRESSES))
     endpoints = flow.destination.get(ADDRESSES)
     assert endpoints
     assert endpoints["subsets"][0]["addresses"] == [{"ip": "34.172.32.172"}]
 
     flow.source.patch(WEB, {"spec": {"ports": [{"port": 60001}]}})
-    until("the port follows", lambda: ports(flow, TWIN) == [60001] == ports(flow, ADDRESSES))
+    eventually("the port follows", lambda: ports(flow, TWIN) == [60001] == ports(flow, ADDRESSES))
 
     flow.source.delete(WEB)
-    until("both are gone", lambda: not flow.destination.get(TWIN))
-    until("both are gone", lambda: not flow.destination.get(ADDRESSES))
-    until(
+    eventually("both are gone", lambda: not flow.destination.get(TWIN))
+    eventually("both are gone", lambda: not flow.destination.get(ADDRESSES))
+    eventually(
         "nothing is kept",
         lambda: not list(flow.stand.records().inventories.of("fleet/destination")),
     )
@@ -104,7 +105,7 @@ def test_guards_each_service_with_its_own_policy(flow: Flow) -> None:
     mine = service("my-service", 80, sveltos="fv")
     mine["spec"]["selector"] = {"app.kubernetes.io/name": "MyApp"}
     flow.source.create(mine)
-    until("the first is there", lambda: flow.source.names(POLICY) == ["front-my-service"])
+    eventually("the first is there", lambda: flow.source.names(POLICY) == ["front-my-service"])
     policy = flow.source.get(ObjectKey(POLICY, "default", "front-my-service"))
     assert policy
     assert written(policy, "network-policy") == {
@@ -140,11 +141,11 @@ def test_guards_each_service_with_its_own_policy(flow: Flow) -> None:
 
     flow.source.create(service("another-service", 443, sveltos="fv"))
     both = ["front-another-service", "front-my-service"]
-    until("both are there", lambda: flow.source.names(POLICY) == both)
+    eventually("both are there", lambda: flow.source.names(POLICY) == both)
     flow.source.delete(ObjectKey(SERVICE, "default", "another-service"))
-    until("one is gone", lambda: flow.source.names(POLICY) == ["front-my-service"])
+    eventually("one is gone", lambda: flow.source.names(POLICY) == ["front-my-service"])
     flow.source.patch(ObjectKey(SERVICE, "default", "my-service"), {"metadata": {"labels": None}})
-    until("the other too", lambda: flow.source.names(POLICY) == [])
+    eventually("the other too", lambda: flow.source.names(POLICY) == [])
 
 
 REPORT = "sveltos--sveltos-service--source"
@@ -165,7 +166,7 @@ def test_brings_what_cloud_events_say_and_takes_it_away(flow: Flow) -> None:
     binary = {f"ce-{name}": value for name, value in event.items()}
     web = ObjectKey(CONFIG, "default", "build-web")
     assert send(data, **binary, **{"content-type": "application/json"}) == (200, 1)
-    until("it is there", lambda: flow.source.get(web))
+    eventually("it is there", lambda: flow.source.get(web))
     found = flow.source.get(web)
     assert found
     assert found["data"] == {"image": "registry.example/web:1", "event": "1"}
@@ -173,7 +174,7 @@ def test_brings_what_cloud_events_say_and_takes_it_away(flow: Flow) -> None:
     structured = {**event, "id": "2", "type": "example.image.removed"}
     media = {"content-type": "application/cloudevents+json"}
     assert send(json.dumps(structured).encode(), **media) == (200, 1)
-    until("it is gone", lambda: not flow.source.get(web))
+    eventually("it is gone", lambda: not flow.source.get(web))
     batch = {"content-type": "application/cloudevents-batch+json"}
     assert send(json.dumps([event, {**structured, "type": "other"}]).encode(), **batch) == (200, 1)
     assert send(b"[7]", **batch)[0] == 400
@@ -231,9 +232,9 @@ def test_selects_by_labels_names_and_namespaces(flow: Flow) -> None:
     flow.source.create(service("shop", metrics="yes"))
 
     alert = config_map("alert-web", "shop")
-    until("of all one is watched", lambda: flow.source.get(alert))
-    until("the authority is trusted", lambda: flow.destination.get(config_map("authority")))
-    until("metrics are read", lambda: flow.source.names(POLICY) == ["let-prometheus-in"])
+    eventually("of all one is watched", lambda: flow.source.get(alert))
+    eventually("the authority is trusted", lambda: flow.destination.get(config_map("authority")))
+    eventually("metrics are read", lambda: flow.source.names(POLICY) == ["let-prometheus-in"])
     assert [each for each in flow.source.names(CONFIG) if each.startswith("alert-")] == [
         "alert-web"
     ]
@@ -247,7 +248,7 @@ def test_selects_by_labels_names_and_namespaces(flow: Flow) -> None:
         found = flow.destination.get(config_map("authority"))
         return found and found["data"]
 
-    until("the new one is trusted", lambda: trusted() == {"ca.crt": "anew"})
+    eventually("the new one is trusted", lambda: trusted() == {"ca.crt": "anew"})
 
 
 def deployment(name: str, namespace: str, labels: dict[str, str]) -> dict[str, Any]:
@@ -269,15 +270,15 @@ def test_guards_what_cel_says_is_reachable(flow: Flow) -> None:
     flow.source.create(service("quiet"))
     exposed = service("exposed", 443)
     flow.source.create({**exposed, "spec": {**exposed["spec"], "type": "NodePort"}})
-    until("the node port", lambda: flow.source.names(POLICY) == ["guard-exposed"])
+    eventually("the node port", lambda: flow.source.names(POLICY) == ["guard-exposed"])
     flow.source.create(balanced("web", 8080))
     flow.source.give_address(WEB, "34.172.32.172")
-    until("the address", lambda: flow.source.names(POLICY) == ["guard-exposed", "guard-web"])
+    eventually("the address", lambda: flow.source.names(POLICY) == ["guard-exposed", "guard-web"])
 
     flow.source.patch(ObjectKey(SERVICE, "default", "exposed"), {"spec": {"type": "ClusterIP"}})
-    until("one is gone", lambda: flow.source.names(POLICY) == ["guard-web"])
+    eventually("one is gone", lambda: flow.source.names(POLICY) == ["guard-web"])
     flow.source.delete(WEB)
-    until("the other too", lambda: flow.source.names(POLICY) == [])
+    eventually("the other too", lambda: flow.source.names(POLICY) == [])
 
 
 def test_cleans_up_after_what_is_being_deleted(flow: Flow) -> None:
@@ -289,13 +290,13 @@ def test_cleans_up_after_what_is_being_deleted(flow: Flow) -> None:
     flow.source.patch(WEB, {"metadata": {"labels": {"team": "web"}}})
     assert flow.source.names(JOB) == []
     flow.source.delete(WEB)
-    until("its Job is there", lambda: flow.source.names(JOB) == ["release-web"])
+    eventually("its Job is there", lambda: flow.source.names(JOB) == ["release-web"])
     found = flow.source.get(WEB)
     assert found
     assert found["metadata"]["deletionTimestamp"]
 
     flow.source.patch(WEB, {"metadata": {"finalizers": None}})
-    until("the Job is gone", lambda: flow.source.names(JOB) == [])
+    eventually("the Job is gone", lambda: flow.source.names(JOB) == [])
     assert flow.source.get(WEB) is None
 
 
@@ -305,7 +306,7 @@ def test_denies_what_no_policy_of_its_own_guards(flow: Flow) -> None:
     labels = {"guarded": "yes"}
     team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
     flow.source.create(team)
-    until("ours is there", lambda: flow.source.names(POLICY) == ["default-deny"])
+    eventually("ours is there", lambda: flow.source.names(POLICY) == ["default-deny"])
     own = {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -313,9 +314,9 @@ def test_denies_what_no_policy_of_its_own_guards(flow: Flow) -> None:
         "spec": {"podSelector": {}, "policyTypes": ["Ingress"]},
     }
     flow.source.create(own)
-    until("ours is gone", lambda: flow.source.names(POLICY) == ["own"])
+    eventually("ours is gone", lambda: flow.source.names(POLICY) == ["own"])
     flow.source.delete(ObjectKey(POLICY, "team", "own"))
-    until("ours is back", lambda: flow.source.names(POLICY) == ["default-deny"])
+    eventually("ours is back", lambda: flow.source.names(POLICY) == ["default-deny"])
 
 
 def served(flow: Flow, gvk: GVK) -> bool:
@@ -333,7 +334,7 @@ def test_makes_one_ingress_and_a_route_for_each_of_two_services(flow: Flow) -> N
     """
     flow.source.create(definition())
     flow.source.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "eng"}})
-    until("routes are served", lambda: served(flow, ROUTE))
+    eventually("routes are served", lambda: served(flow, ROUTE))
     flow.stand.do("apply", "-f", str(EXAMPLES / "http-routes"))
     flow.apply("ingress")
     for name, port in (("my-service", 443), ("my-service-2", 8443)):
@@ -365,23 +366,23 @@ def test_makes_one_ingress_and_a_route_for_each_of_two_services(flow: Flow) -> N
         }
 
     both = {"my-service": 443, "my-service-2": 8443}
-    until("both are in", lambda: ingress() == wanted(**both))
+    eventually("both are in", lambda: ingress() == wanted(**both))
     found = flow.source.get(ObjectKey(INGRESS, "default", "ingress"))
     assert found
     rewritten = "nginx.ingress.kubernetes.io/rewrite-target"
     assert found["metadata"]["annotations"][rewritten] == "/"
-    until("each has a route", lambda: flow.source.names(ROUTE) == [*both])
+    eventually("each has a route", lambda: flow.source.names(ROUTE) == [*both])
     for name in both:
         found = flow.source.get(ObjectKey(ROUTE, "eng", name))
         assert found
         assert written(found, "http-routes") == route(name)
 
     flow.source.delete(ObjectKey(SERVICE, "eng", "my-service"))
-    until("one is in", lambda: ingress() == wanted(**{"my-service-2": 8443}))
-    until("one has a route", lambda: flow.source.names(ROUTE) == ["my-service-2"])
+    eventually("one is in", lambda: ingress() == wanted(**{"my-service-2": 8443}))
+    eventually("one has a route", lambda: flow.source.names(ROUTE) == ["my-service-2"])
     flow.source.delete(ObjectKey(SERVICE, "eng", "my-service-2"))
-    until("the Ingress is gone", lambda: flow.source.names(INGRESS) == [])
-    until("so is the route", lambda: flow.source.names(ROUTE) == [])
+    eventually("the Ingress is gone", lambda: flow.source.names(INGRESS) == [])
+    eventually("so is the route", lambda: flow.source.names(ROUTE) == [])
 
 
 def test_shows_the_report_as_sveltos_does(flow: Flow) -> None:
@@ -409,9 +410,9 @@ def test_shows_the_report_as_sveltos_does(flow: Flow) -> None:
     def status(manifest: dict[str, Any]) -> dict[str, Any]:
         return {**manifest.get("status", {}), "sweptAt": "at some time"}
 
-    until("all is told", lambda: status(report()) == status(shown))
+    eventually("all is told", lambda: status(report()) == status(shown))
     assert report()["status"]["sweptAt"]
-    until("what can be is there", lambda: flow.source.get(config_map("shipment-4")))
+    eventually("what can be is there", lambda: flow.source.get(config_map("shipment-4")))
     found = report()
     assert cloud_events(found) == [event]
     assert [stored(each) for each in resources(found)] == [
@@ -457,8 +458,8 @@ def test_shows_what_was_deployed_and_what_happened(flow: Flow) -> None:
     """
     flow.apply("network-policy")
     flow.source.create(service("my-service", sveltos="fv"))
-    until("it is applied", lambda: flow.source.names(POLICY) == ["front-my-service"])
-    until("the ledger says so", lambda: "applied" in flow.stand.do("show", "events"))
+    eventually("it is applied", lambda: flow.source.names(POLICY) == ["front-my-service"])
+    eventually("the ledger says so", lambda: "applied" in flow.stand.do("show", "events"))
 
     addons = flow.stand.do("show", "addons")
     events = flow.stand.do("show", "events")
@@ -476,7 +477,7 @@ def test_serves_what_is_there_before_the_trigger(flow: Flow) -> None:
 
     flow.apply("network-policy")
 
-    until("the policy is there", lambda: flow.source.names(POLICY) == ["front-my-service"])
+    eventually("the policy is there", lambda: flow.source.names(POLICY) == ["front-my-service"])
 
 
 def test_withdraws_everything_with_the_trigger(flow: Flow) -> None:
@@ -487,13 +488,13 @@ def test_withdraws_everything_with_the_trigger(flow: Flow) -> None:
     """
     flow.apply("network-policy")
     flow.source.create(service("my-service", sveltos="fv"))
-    until("it is applied", lambda: flow.source.names(POLICY) == ["front-my-service"])
+    eventually("it is applied", lambda: flow.source.names(POLICY) == ["front-my-service"])
 
     flow.stand.do("delete", "-f", str(EXAMPLES / "network-policy"))
-    until("it is withdrawn", lambda: flow.source.names(POLICY) == [])
+    eventually("it is withdrawn", lambda: flow.source.names(POLICY) == [])
 
     flow.apply("network-policy")
-    until("it is back", lambda: flow.source.names(POLICY) == ["front-my-service"])
+    eventually("it is back", lambda: flow.source.names(POLICY) == ["front-my-service"])
 
 
 def test_follows_the_clusters_labels(flow: Flow) -> None:
@@ -504,13 +505,13 @@ def test_follows_the_clusters_labels(flow: Flow) -> None:
     flow.apply("service-discovery")
     flow.source.create(balanced("web", 60000))
     flow.source.give_address(WEB, "34.172.32.172")
-    until("the twin is there", lambda: ports(flow, TWIN) == [60000])
+    eventually("the twin is there", lambda: ports(flow, TWIN) == [60000])
 
     flow.stand.do("label", "cluster", "fleet/destination", "dep-")
-    until("the twin is withdrawn", lambda: flow.destination.get(TWIN) is None)
+    eventually("the twin is withdrawn", lambda: flow.destination.get(TWIN) is None)
 
     flow.stand.do("label", "cluster", "fleet/destination", "dep=eng")
-    until("the twin is back", lambda: ports(flow, TWIN) == [60000])
+    eventually("the twin is back", lambda: ports(flow, TWIN) == [60000])
 
 
 def test_another_cluster_takes_the_place_of_one_that_leaves(flow: Flow) -> None:
@@ -526,10 +527,10 @@ def test_another_cluster_takes_the_place_of_one_that_leaves(flow: Flow) -> None:
     for name in ("source", "destination"):
         flow.stand.do("label", "cluster", f"fleet/{name}", "pool=a")
     flow.stand.do("apply", "-f", str(EXAMPLES / "failover"))
-    until("one has it", lambda: where() == ["destination"])
+    eventually("one has it", lambda: where() == ["destination"])
 
     flow.stand.do("label", "cluster", "fleet/destination", "pool-")
-    until("the other has it", lambda: where() == ["source"])
+    eventually("the other has it", lambda: where() == ["source"])
     flow.stand.do("label", "cluster", "fleet/destination", "pool=a")
     shown = yaml.safe_load(flow.stand.do("get", "clusterset", "active", "-o", "yaml"))["status"]
 
@@ -555,19 +556,19 @@ def test_a_team_has_a_profile_and_a_set_of_its_own(flow: Flow, tmp_path: Path) -
     others.write_text(text.replace("namespace: fleet", "namespace: others"))
     flow.stand.do("apply", "-f", str(others))
     flow.stand.do("apply", "-f", str(EXAMPLES / "team"))
-    until("one has it", lambda: where() == ["destination"])
+    eventually("one has it", lambda: where() == ["destination"])
     policy = flow.destination.get(ObjectKey(POLICY, "default", "team-gateway"))
     assert policy
     assert policy["metadata"]["annotations"]["projectsveltos.io/owner-name"] == "fleet/gateway"
 
     flow.stand.do("label", "cluster", "fleet/destination", "gateway-")
-    until("the other has it", lambda: where() == ["source"])
+    eventually("the other has it", lambda: where() == ["source"])
     rows = [line.split() for line in flow.stand.do("get", "profiles").splitlines()[1:]]
     assert [row[:3] for row in rows] == [["fleet", "gateway", "1/1"], ["others", "gateway", "0/0"]]
     assert "Profile/fleet/gateway" in flow.stand.do("show", "addons")
 
     flow.stand.do("delete", "profile", "fleet/gateway")
-    until("nobody has it", lambda: where() == [])
+    eventually("nobody has it", lambda: where() == [])
 
 
 ROLE = GVK("rbac.authorization.k8s.io", "v1", "Role")
@@ -580,7 +581,7 @@ def test_a_team_writes_where_it_was_given_rights(flow: Flow, tmp_path: Path) -> 
     """
     hours = config_map("opening-hours", "shop")
     flow.stand.do("apply", "-f", str(EXAMPLES / "tenant"))
-    until("the team's is there", lambda: flow.source.get(hours))
+    eventually("the team's is there", lambda: flow.source.get(hours))
     assert len(flow.source.names(ROLE, "shop")) == 1
     assert flow.destination.names(ROLE, "shop") == []
 
@@ -588,14 +589,14 @@ def test_a_team_writes_where_it_was_given_rights(flow: Flow, tmp_path: Path) -> 
     text = (EXAMPLES / "tenant" / "shop.yaml").read_text()
     elsewhere.write_text(text.replace("opening-hours\n      namespace: shop", "opening-hours"))
     flow.stand.do("apply", "-f", str(elsewhere))
-    until("it is denied", lambda: "'shop/shop'" in flow.failures())
+    eventually("it is denied", lambda: "'shop/shop'" in flow.failures())
     assert "grant it this one" in flow.failures()
     assert flow.source.get(config_map("opening-hours")) is None
 
     flow.stand.do("delete", "-f", str(EXAMPLES / "tenant"))
-    until("the role is gone", lambda: flow.source.names(ROLE, "shop") == [])
+    eventually("the role is gone", lambda: flow.source.names(ROLE, "shop") == [])
     assert flow.source.get(hours) is None
-    until("nothing is left to do", lambda: "shop" not in flow.failures())
+    eventually("nothing is left to do", lambda: "shop" not in flow.failures())
 
 
 QUOTA = GVK("", "v1", "ResourceQuota")
@@ -624,14 +625,16 @@ def test_a_cluster_gets_what_its_class_gets(flow: Flow) -> None:
         return [[line.split()[0], line.split()[-1]] for line in shown.splitlines()]
 
     flow.apply("classified")
-    until("a script is satisfied", lambda: classes()[1][0] == "roomy" and "/" in classes()[1][1])
+    eventually(
+        "a script is satisfied", lambda: classes()[1][0] == "roomy" and "/" in classes()[1][1]
+    )
     flow.source.create(plugin)
-    until("the quota is there", lambda: flow.source.names(QUOTA) == ["gpus"])
+    eventually("the quota is there", lambda: flow.source.names(QUOTA) == ["gpus"])
     assert classes()[0] == ["gpu", "fleet/source"]
     assert flow.destination.names(QUOTA) == []
 
     flow.source.delete(ObjectKey(GVK("apps", "v1", "DaemonSet"), "default", "nvidia-device-plugin"))
-    until("the quota is gone", lambda: flow.source.names(QUOTA) == [], patience=90)
+    eventually("the quota is gone", lambda: flow.source.names(QUOTA) == [], patience=90)
 
 
 SECRET = GVK("", "v1", "Secret")
@@ -658,7 +661,7 @@ def test_replicates_a_secret_on_demand(flow: Flow) -> None:
     flow.apply("replicate-secret")
     for name in ("eng", "hr"):
         flow.source.create(wanting(name))
-    until("both have it", lambda: sorted(replicated(flow)) == ["eng", "hr"])
+    eventually("both have it", lambda: sorted(replicated(flow)) == ["eng", "hr"])
     credentials = {"username": "admin", "password": "a word for the example alone"}
     encoded = {name: base64.b64encode(each.encode()).decode() for name, each in credentials.items()}
     assert replicated(flow) == {"eng": encoded, "hr": encoded}
@@ -688,4 +691,4 @@ def test_replicates_a_secret_on_demand(flow: Flow) -> None:
     flow.source.patch(
         ObjectKey(GVK("", "v1", "Namespace"), "", "hr"), {"metadata": {"labels": None}}
     )
-    until("one is withdrawn", lambda: sorted(replicated(flow)) == ["eng"])
+    eventually("one is withdrawn", lambda: sorted(replicated(flow)) == ["eng"])

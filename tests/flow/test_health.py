@@ -7,7 +7,8 @@ from pathlib import Path
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.chat import chat
 from tests.fakes.fleet import service
-from tests.flow.conftest import Flow, until
+from tests.flow.conftest import Flow
+from tests.waiting import eventually
 
 EAST = "fleet/source"
 EVENT = GVK("", "v1", "Event")
@@ -70,15 +71,15 @@ def test_a_resource_that_is_not_well_is_told_of_until_it_is(flow: Flow) -> None:
     It takes seconds: commands start as processes of their own until the health has changed twice.
     """
     flow.apply("health")
-    until("the cluster is known to be well", lambda: said(flow).startswith("True"))
+    eventually("the cluster is known to be well", lambda: said(flow).startswith("True"))
 
     web = service("web")
     del web["status"]
     web["spec"]["type"] = "LoadBalancer"
     flow.source.create(web)
     sick = "False Service 'default/web' is Progressing: no address"
-    until("it is not well", lambda: said(flow) == sick)
-    until("an Event tells of it", lambda: len(events(flow)) == 1)
+    eventually("it is not well", lambda: said(flow) == sick)
+    eventually("an Event tells of it", lambda: len(events(flow)) == 1)
     [(kind, text)] = events(flow)
     assert kind == "Warning"
     assert "Service 'default/web' is Progressing: no address" in text
@@ -87,7 +88,7 @@ def test_a_resource_that_is_not_well_is_told_of_until_it_is(flow: Flow) -> None:
     assert row.split() == [EAST, "v1/Service", "default", "web", "Progressing:", "no", "address"]
 
     flow.source.give_address(WEB, "203.0.113.7")
-    until("it is well again", lambda: said(flow).startswith("True"))
+    eventually("it is well again", lambda: said(flow).startswith("True"))
 
 
 def test_a_profile_that_fails_is_told_until_it_is_mended(flow: Flow, tmp_path: Path) -> None:
@@ -99,9 +100,9 @@ def test_a_profile_that_fails_is_told_until_it_is_mended(flow: Flow, tmp_path: P
     with chat() as program:
         file.write_text(BROUGHT.replace("URL: URL", f"URL: '{program.url}/hook'"))
         flow.stand.do("apply", "-f", str(file))
-        until("it is refused", lambda: "Failed" in flow.stand.do("get", "clusterprofiles"))
+        eventually("it is refused", lambda: "Failed" in flow.stand.do("get", "clusterprofiles"))
         flow.stand.settle(EAST)
-        until("a program is told", lambda: program.taken)
+        eventually("a program is told", lambda: program.taken)
         [(path, token, body)] = program.taken
     assert (path, token) == ("/hook", "Bearer hidden")
     assert (body["cluster"], body["healthy"]) == (EAST, False)
@@ -110,6 +111,6 @@ def test_a_profile_that_fails_is_told_until_it_is_mended(flow: Flow, tmp_path: P
 
     file.write_text(file.read_text().replace(PORT, "port: 80"))
     flow.stand.do("apply", "-f", str(file))
-    until("it is there", lambda: " 1/1 " in flow.stand.do("get", "clusterprofiles"))
+    eventually("it is there", lambda: " 1/1 " in flow.stand.do("get", "clusterprofiles"))
     flow.stand.settle(EAST)
-    until("all is well", lambda: said(flow) == "True all 1 profiles are deployed")
+    eventually("all is well", lambda: said(flow) == "True all 1 profiles are deployed")

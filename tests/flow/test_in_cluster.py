@@ -21,7 +21,10 @@ from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
 from tests.fakes.pod import Pod
-from tests.flow.conftest import EXAMPLES, until
+from tests.flow.conftest import EXAMPLES
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.oldest
 
 CLUSTER = "fleet/source"
 WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
@@ -48,7 +51,9 @@ class Ringing:
 
     def await_ring(self, *, patience: float = 60) -> None:
         """Wait until something that happens now rings; API servers follow within two seconds."""
-        until("the Service is called", lambda: self.rings(patience=ONE_MOMENT), patience=patience)
+        eventually(
+            "the Service is called", lambda: self.rings(patience=ONE_MOMENT), patience=patience
+        )
 
     def rings(self, *, patience: float) -> bool:
         """Have something happen, and say whether the ledger has it as rung."""
@@ -117,7 +122,7 @@ def test_a_path_of_an_earlier_version_is_renewed_and_rings(ringing: Ringing) -> 
     records.catalog.change("clusters")
     ringing.pod.admin.remove(WEBHOOK, "", NAME)
     # An API server may call for a moment who is no webhook any more.
-    until("nothing rings", lambda: not ringing.rings(patience=ONE_MOMENT))
+    eventually("nothing rings", lambda: not ringing.rings(patience=ONE_MOMENT))
 
     ringing.stand.do("resync", CLUSTER)
 

@@ -23,9 +23,10 @@ from tests.benchmarks.isolation import (
     profiles,
     sender,
 )
-from tests.flow.conftest import Flow, until
+from tests.flow.conftest import Flow
+from tests.waiting import eventually
 
-pytestmark = pytest.mark.rest
+pytestmark = [pytest.mark.rest, pytest.mark.clocked]
 
 GENEROUS_MS = 5_000
 """What an event may take: tens of ms on a quiet machine, and a time-out of each neighbour never."""
@@ -55,7 +56,7 @@ def test_clusters_that_hang_keep_no_other_waiting(
     flow.stand.do("apply", "-f", "-", stdin=profiles(20 * CLUSTERS))
 
     assert max(happen(flow.source, flow.destination, 10)) < GENEROUS_MS
-    until("all that hang are known", lambda: _away(flow) == CLUSTERS, patience=60)
+    eventually("all that hang are known", lambda: _away(flow) == CLUSTERS, patience=60)
     assert max(happen(flow.source, flow.destination, 5)) < GENEROUS_MS
     flow.stand.settle("fleet/source")
     assert "20 of its profiles wait for it" in flow.failures()
@@ -73,7 +74,7 @@ def test_a_flood_from_one_sender_delays_no_other(
     flood(flow.stand, 500)
 
     assert max(happen(flow.source, flow.destination, 5)) < GENEROUS_MS
-    until("all of it is done", lambda: len(_made(flow)) >= 500, patience=120)
+    eventually("all of it is done", lambda: len(_made(flow)) >= 500, patience=120)
 
 
 def test_a_script_that_loops_delays_no_other_source(
@@ -87,7 +88,7 @@ def test_a_script_that_loops_delays_no_other_source(
     loop(flow.stand, flow.source, 100)
 
     assert max(happen(flow.source, flow.destination, 5)) < GENEROUS_MS
-    until("it is told", lambda: "its script took more than" in flow.failures(), patience=60)
+    eventually("it is told", lambda: "its script took more than" in flow.failures(), patience=60)
 
 
 def _away(flow: Flow) -> int:

@@ -9,7 +9,8 @@ from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
-from tests.flow.conftest import EXAMPLES, SETTINGS, until
+from tests.flow.conftest import EXAMPLES, SETTINGS
+from tests.waiting import eventually
 
 _CONFIG = GVK("", "v1", "ConfigMap")
 REMOTE = ObjectKey(_CONFIG, "default", "agent")
@@ -31,21 +32,23 @@ def test_what_is_local_follows_its_cluster(
         stand.register(source_cluster, namespace="fleet", labels="env=production", forward=False)
 
         stand.do("apply", "-f", str(EXAMPLES / "local"))
-        until("what is Remote is there", lambda: source.get(REMOTE))
-        until("it is told", lambda: "registered as 'mgmt/mgmt'" in stand.do("show", "failures"))
+        eventually("what is Remote is there", lambda: source.get(REMOTE))
+        eventually(
+            "it is told", lambda: "registered as 'mgmt/mgmt'" in stand.do("show", "failures")
+        )
 
         path = tmp_path / "host.kubeconfig"
         destination_cluster.kubeconfig(path)
         named = ("--namespace", "mgmt", "--cluster", "mgmt", "--kubeconfig", str(path))
         stand.do("register", "cluster", *named, "--no-forwarder")
-        until("what is Local is there", lambda: host.get(LOCAL))
+        eventually("what is Local is there", lambda: host.get(LOCAL))
         assert (host.get(LOCAL) or {})["data"] == {"env": "production"}
         assert host.get(REMOTE) is None
         assert source.get(LOCAL) is None
 
         stand.do("label", "cluster", "fleet/source", "env=test")
-        until("what is Local is gone", lambda: host.get(LOCAL) is None)
-        until("what is Remote is gone", lambda: source.get(REMOTE) is None)
+        eventually("what is Local is gone", lambda: host.get(LOCAL) is None)
+        eventually("what is Remote is gone", lambda: source.get(REMOTE) is None)
         source.close()
         host.close()
         stand.close()

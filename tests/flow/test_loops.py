@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.manifests import feeding, join, seed, watching
-from tests.flow.conftest import Flow, until
+from tests.flow.conftest import Flow
+from tests.waiting import eventually
 
 ONE = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "one")
 
@@ -23,11 +24,11 @@ def test_a_loop_is_named_and_slowed_and_nothing_else_is(flow: Flow) -> None:
         found = flow.source.get(ONE)
         return int(found["data"]["count"]) if found else 0
 
-    until("it is named", lambda: "trigger 'grow' feeds itself" in flow.failures())
+    eventually("it is named", lambda: "trigger 'grow' feeds itself" in flow.failures())
     assert count() == 16
     team = {"name": "team-a", "labels": {"team": "a"}}
     flow.source.create({"apiVersion": "v1", "kind": "Namespace", "metadata": team})
     closed = GVK("networking.k8s.io", "v1", "NetworkPolicy")
-    until("another is served", lambda: flow.source.names(closed, "team-a") == ["closed"])
+    eventually("another is served", lambda: flow.source.names(closed, "team-a") == ["closed"])
     assert count() == 16
-    until("it is told of", lambda: "slowed" in flow.stand.do("show", "events"))
+    eventually("it is told of", lambda: "slowed" in flow.stand.do("show", "events"))

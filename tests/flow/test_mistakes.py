@@ -24,7 +24,7 @@ from bellhop.settings import Settings
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
-from tests.flow.conftest import until
+from tests.waiting import eventually
 
 CONFIG = GVK("", "v1", "ConfigMap")
 MADE = "for-web"
@@ -155,7 +155,9 @@ def test_one_command_names_the_cause_and_the_cure(
         desk.type(before)
     desk.type("apply -f -", stdin=join(*{**RIGHT, **wrong}.values()))
     for what in ("fleet/source service default/web", "trigger made"):
-        until(f"{what} says so", lambda what=what: desk.explained(what)["next"].startswith(cure))
+        eventually(
+            f"{what} says so", lambda what=what: desk.explained(what)["next"].startswith(cure)
+        )
         told = " | ".join(link["said"] for link in desk.explained(what)["links"])
         assert cause in told
     assert not desk.is_there()
@@ -164,9 +166,9 @@ def test_one_command_names_the_cause_and_the_cure(
         desk.type(command)
     if right:
         desk.type("apply -f -", stdin=join(*right.values()))
-    until("the cure has helped", desk.is_there)
+    eventually("the cure has helped", desk.is_there)
     done = "nothing; what matches is applied where it is to be"
-    until("all is well", lambda: desk.explained("trigger made")["next"] == done)
+    eventually("all is well", lambda: desk.explained("trigger made")["next"] == done)
     found = desk.explained("fleet/source svc default/web")
     assert (found["next"], "in the cluster now" in found["links"][0]["said"]) == (done, True)
 

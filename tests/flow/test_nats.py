@@ -13,8 +13,9 @@ import nats
 from bellhop.model.gvk import GVK, ObjectKey
 from infra.lab.nats import Nats
 from infra.lab.processes import Nursery
-from tests.flow.conftest import Flow, until
+from tests.flow.conftest import Flow
 from tests.infra.nats_rig import NAMESPACE, configuration, happened, program, secret
+from tests.waiting import eventually
 
 USER = {"user": "admin", "password": "my-password"}
 DECLARED = """
@@ -74,23 +75,25 @@ def test_a_message_of_nats_brings_an_add_on_and_another_takes_it_away(
         flow.stand.do("apply", "-f", str(tmp_path / "declared.yaml"))
         flow.apply("promotions")
         log = flow.stand.processes["forwarder-source"].log_path
-        until("it is subscribed", lambda: _knock(flow) and "Subscribed to NATS" in log.read_text())
+        eventually(
+            "it is subscribed", lambda: _knock(flow) and "Subscribed to NATS" in log.read_text()
+        )
 
         added = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "of-user-1")
         asyncio.run(_publish(server.url, happened(1)))
-        until("it is there", lambda: flow.source.get(added))
+        eventually("it is there", lambda: flow.source.get(added))
         asyncio.run(_publish(server.url, happened("2", type="logout", subject="user-1")))
-        until("it is gone", lambda: not flow.source.get(added))
+        eventually("it is gone", lambda: not flow.source.get(added))
 
         # Of the example's criteria one is met by a subject and CEL, the other by names and Lua.
         rolled = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "release-web")
         for number, approvals in enumerate((["ann"], ["ann", "bob"])):
             asyncio.run(_publish(server.url, released(number, approvals), "releases.web"))
-        until("the approved one is there", lambda: flow.source.get(rolled))
+        eventually("the approved one is there", lambda: flow.source.get(rolled))
         shop = {"source": "ci.example/shop", "type": "any", "subject": "shop-api"}
         asyncio.run(_publish(server.url, released(9, ["ann", "bob"], **shop)))
         rolled = rolled._replace(name="release-shop-api")
-        until("the shop's is there", lambda: flow.source.get(rolled))
+        eventually("the shop's is there", lambda: flow.source.get(rolled))
 
         assert "my-password" not in log.read_text()
 

@@ -17,9 +17,10 @@ import urllib3
 
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.docs.terminal import Terminal, Typed, typed
-from tests.flow.conftest import EXAMPLES, Flow, until
+from tests.flow.conftest import EXAMPLES, Flow
 from tests.flow.test_examples import POLICY, SERVICE, service
 from tests.flow.test_renewing import knock
+from tests.waiting import eventually
 
 # Each command of a page is a process of its own.
 pytestmark = pytest.mark.timeout(300)
@@ -128,7 +129,7 @@ def test_a_lost_machine_is_restored_with_nothing_lost(flow: Flow, terminal: Term
     page = Reader("back-up-and-restore.md", terminal)
     flow.apply("network-policy")
     create(flow, "kept", "ended", "lost")
-    until("all are there", lambda: len(policies(flow)) == 3)
+    eventually("all are there", lambda: len(policies(flow)) == 3)
     create(flow, "meanwhile")
     page.type("bellhop backup")
 
@@ -136,9 +137,11 @@ def test_a_lost_machine_is_restored_with_nothing_lost(flow: Flow, terminal: Term
     end(flow, "ended")
     change(folder, "app: internal", "app: changed")
     flow.stand.do("apply", "-f", str(folder))
-    until("the end is known", lambda: "front-ended" not in policies(flow))
+    eventually("the end is known", lambda: "front-ended" not in policies(flow))
     flow.stand.do("rotate", SOURCE)
-    until("the change is there", lambda: callers(flow) == {"changed"} and len(policies(flow)) == 5)
+    eventually(
+        "the change is there", lambda: callers(flow) == {"changed"} and len(policies(flow)) == 5
+    )
     before = policies(flow)
     flow.stand.kill("serve")
     flow.stand.close()
@@ -152,8 +155,8 @@ def test_a_lost_machine_is_restored_with_nothing_lost(flow: Flow, terminal: Term
     page.type("bellhop apply")
     wanted = {f"front-{name}" for name in ("kept", "meanwhile", "late", "missed")}
     stray = {"front-brief"}
-    until("the cluster is right", lambda: policies(flow).keys() - stray == wanted)
-    until("the change is back", lambda: callers(flow) == {"changed"})
+    eventually("the cluster is right", lambda: policies(flow).keys() - stray == wanted)
+    eventually("the change is back", lambda: callers(flow) == {"changed"})
     after = policies(flow)
     assert {name: after[name] for name in wanted - {"front-missed"}} == {
         name: before[name] for name in wanted - {"front-missed"}
@@ -166,7 +169,7 @@ def test_a_lost_machine_is_restored_with_nothing_lost(flow: Flow, terminal: Term
     assert policies(flow) == {name: after[name] for name in wanted}
     page.type("bellhop status")
     # The renewal after the restore goes on meanwhile, and an event of these seconds may be missed.
-    until("its forwarder sends events again", lambda: sends_again(flow))
+    eventually("its forwarder sends events again", lambda: sends_again(flow))
     assert dead_letters(flow) == "[]"
     page.type("bellhop --state drill restore")
     page.type("bellhop --state drill get clusters")
@@ -185,7 +188,7 @@ class Writer:
 
     def wait_for(self, more: int) -> None:
         goal = self.count + more
-        until("more is written", lambda: self.count >= goal)
+        eventually("more is written", lambda: self.count >= goal)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -237,7 +240,7 @@ def test_serve_is_replaced_while_the_cluster_changes(flow: Flow, terminal: Termi
         writer.wait_for(10)
 
     wanted = {f"front-{name}" for name in writer.living}
-    until("each has its policy", lambda: policies(flow).keys() == wanted, patience=60)
+    eventually("each has its policy", lambda: policies(flow).keys() == wanted, patience=60)
     assert {each["metadata"]["generation"] for each in flow.source.list(POLICY)} == {1}
     page.type("bellhop version")
     page.type("bellhop dead-letters list")
@@ -255,7 +258,7 @@ def test_nothing_of_bellhop_is_left_in_a_cluster(flow: Flow, terminal: Terminal)
     page = Reader("uninstall.md", terminal)
     flow.apply("network-policy")
     create(flow, "one", "two")
-    until("both are there", lambda: len(policies(flow)) == 2)
+    eventually("both are there", lambda: len(policies(flow)) == 2)
 
     assert flow.source_cluster.remember().mentions("bellhop")
     for command in ("delete", "delete", *["wait"] * 3, "show addons", "deregister"):
@@ -290,7 +293,7 @@ def test_keys_and_tokens_are_replaced(flow: Flow, terminal: Terminal) -> None:
     for command in ("register", "doctor", "rotate", *["sender"] * 2):
         page.type(f"bellhop {command}")
     create(flow, "one")
-    until("the first is there", lambda: policies(flow).keys() == {"front-one"})
+    eventually("the first is there", lambda: policies(flow).keys() == {"front-one"})
 
     assert flow.stand.stop("serve") == 0
     flow.stand.close()
@@ -300,9 +303,9 @@ def test_keys_and_tokens_are_replaced(flow: Flow, terminal: Terminal) -> None:
     old = flow.stand.state.rename(folder / "old-state")
     (folder / "new-state").rename(flow.stand.state)
     flow.stand.serve()
-    until("the second is there", lambda: len(policies(flow)) == 2)
+    eventually("the second is there", lambda: len(policies(flow)) == 2)
     create(flow, "three")
-    until("the third is there", lambda: heard(flow, "front-three"))
+    eventually("the third is there", lambda: heard(flow, "front-three"))
     for name in ("key", "tls/authority.json"):
         assert (old / name).read_bytes() != (flow.stand.state / name).read_bytes()
     page.type("bellhop apply")

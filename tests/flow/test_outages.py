@@ -28,8 +28,9 @@ from bellhop.settings import Settings
 from infra.demo.stand import Stand
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
-from tests.flow.conftest import SETTINGS, Flow, until
+from tests.flow.conftest import SETTINGS, Flow
 from tests.flow.test_examples import SERVICE, WEB, balanced, service
+from tests.waiting import eventually
 
 SOURCE, DESTINATION = "fleet/source", "fleet/destination"
 HOUR = timedelta(hours=1)
@@ -81,7 +82,7 @@ def happen(flow: Flow, count: int) -> None:
 def flow(flow: Flow) -> Flow:
     """A source that rings for Services, and has been heard."""
     flow.apply("network-policy")
-    until("its forwarder is heard", lambda: heard(flow.stand))
+    eventually("its forwarder is heard", lambda: heard(flow.stand))
     return flow
 
 
@@ -112,7 +113,7 @@ def test_a_knock_changes_nothing_and_rings_for_nobody(flow: Flow) -> None:
     It takes seconds: commands start as processes of their own, beside those of the installation.
     """
     made = flow.source.create(service("web", sveltos="fv"))
-    until("it rang", lambda: "changed" in flow.stand.do("show", "events"))
+    eventually("it rang", lambda: "changed" in flow.stand.do("show", "events"))
     flow.stand.settle(SOURCE)
     before = flow.stand.do("show", "events", "-o", "json").count('"rang"')
     assert "webhook call" in {each["piece"] for each in signs(flow, SOURCE)["well"]}
@@ -199,7 +200,7 @@ def test_says_that_a_destination_is_down(flow: Flow) -> None:
     records.health.put(DESTINATION, health)
     status = said(flow.stand, "status")
     happen(flow, 5)
-    until("all wait", lambda: "5 of its profiles wait for it" in flow.failures())
+    eventually("all wait", lambda: "5 of its profiles wait for it" in flow.failures())
 
     assert set(found) == {"API server"}
     assert "see whether it runs, and is reached from here" in found["API server"]["cure"]
@@ -256,7 +257,7 @@ def test_says_that_the_disk_is_full(small_disk: Path, source_cluster: Cluster) -
         stand = Stand(small_disk / "stand", nursery, settings=SETTINGS)
         stand.serve()
         stand.register(source_cluster, namespace="fleet", labels="env=production")
-        until("it is heard", lambda: heard(stand))
+        eventually("it is heard", lambda: heard(stand))
         stand.settle(SOURCE)
         ballast = small_disk / "ballast"
         fill(ballast)
@@ -267,7 +268,7 @@ def test_says_that_the_disk_is_full(small_disk: Path, source_cluster: Cluster) -
         examined = stand.bellhop("doctor").stdout
         ballast.unlink()
         stand.serve()
-        until("all is well", lambda: stand.bellhop("status").returncode == 0)
+        eventually("all is well", lambda: stand.bellhop("status").returncode == 0)
         stand.close()
 
     for told in (running, shown, killed):
@@ -323,7 +324,7 @@ def test_says_that_rights_are_missing_in_a_destination(flow: Flow) -> None:
     )
     flow.apply("service-discovery")
     happen(flow, 3)
-    until("it is told", lambda: "so it is with 3 profiles" in flow.failures())
+    eventually("it is told", lambda: "so it is with 3 profiles" in flow.failures())
     rights = [each for each in signs(flow, DESTINATION)["wrong"] if each["piece"] == "rights"]
 
     assert any("may not get, create, patch or delete services" in x["sentence"] for x in rights)
@@ -351,7 +352,7 @@ def test_says_that_the_way_in_is_gone(flow: Flow, gvk: GVK, piece: str, sentence
     assert f"`bellhop resync {SOURCE}`" in found["cure"]
     flow.stand.settle(SOURCE)
 
-    until("the cure works", lambda: wrong(flow, SOURCE) == {})
+    eventually("the cure works", lambda: wrong(flow, SOURCE) == {})
 
 
 def test_says_that_the_forwarder_is_elsewhere(flow: Flow) -> None:

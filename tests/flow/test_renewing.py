@@ -24,8 +24,9 @@ from bellhop.model.reach import HERE
 from bellhop.settings import Settings
 from tests.fakes.kept import value_of
 from tests.fakes.renewing import renewals_due
-from tests.flow.conftest import Flow, until
+from tests.flow.conftest import Flow
 from tests.flow.test_examples import service
+from tests.waiting import eventually
 
 CLUSTER = "fleet/source"
 WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
@@ -50,7 +51,7 @@ class Writer:
     def reach(self, more: int) -> None:
         """Wait until so many more are written."""
         goal = len(self.written) + more
-        until("more is written", lambda: len(self.written) >= goal)
+        eventually("more is written", lambda: len(self.written) >= goal)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -140,7 +141,7 @@ def test_every_write_rings_while_a_registration_is_renewed(flow: Flow, *, restar
         writer.reach(20)
         assert wired_path(flow) == old_path
         knock(flow)
-        until("the forwarder follows", lambda: has_followed(flow))
+        eventually("the forwarder follows", lambda: has_followed(flow))
         writer.reach(20)
     if restart:
         # While it is away nothing can ring: nobody writes meanwhile.
@@ -155,4 +156,4 @@ def test_every_write_rings_while_a_registration_is_renewed(flow: Flow, *, restar
         assert wired_path(flow) != old_path
         again.reach(20)
 
-    until("all are there", lambda: set(again.written) <= rang(flow))
+    eventually("all are there", lambda: set(again.written) <= rang(flow))

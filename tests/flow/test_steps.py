@@ -6,7 +6,8 @@ from datetime import datetime
 from pathlib import Path
 
 from bellhop.model.gvk import GVK, ObjectKey
-from tests.flow.conftest import Flow, until
+from tests.flow.conftest import Flow
+from tests.waiting import eventually
 
 BOTH = (
     "clusterRefs: [{namespace: fleet, name: source}, {namespace: fleet, name: destination}]\n"
@@ -64,11 +65,13 @@ def test_profiles_come_and_go_in_their_order(flow: Flow, tmp_path: Path) -> None
     later = profile("steps-apps", config("steps-apps"), "dependsOn: [steps-base]")
     bad = config("steps-base").replace("'1'", "[1]")
     apply(flow, tmp_path, later, profile("steps-base", bad))
-    until("it waits", lambda: "steps-base', which is not done there" in flow.failures())
+    eventually("it waits", lambda: "steps-base', which is not done there" in flow.failures())
     assert found(flow, "steps-apps") == ["", ""]
 
     apply(flow, tmp_path, profile("steps-base", config("steps-base")))
-    until("both are there", lambda: found(flow, "steps-apps") == ["1", "1"], patience=_PATIENCE)
+    eventually(
+        "both are there", lambda: found(flow, "steps-apps") == ["1", "1"], patience=_PATIENCE
+    )
     keys = [
         ObjectKey(GVK("", "v1", "ConfigMap"), "default", f"steps-{x}") for x in ("base", "apps")
     ]
@@ -77,10 +80,10 @@ def test_profiles_come_and_go_in_their_order(flow: Flow, tmp_path: Path) -> None
         assert datetime.fromisoformat(made[0]) <= datetime.fromisoformat(made[1])
 
     flow.stand.do("delete", "clusterprofile", "steps-base")
-    until("it stays", lambda: "depend on it there" in flow.failures())
+    eventually("it stays", lambda: "depend on it there" in flow.failures())
     assert found(flow, "steps-base") == ["1", "1"]
     flow.stand.do("delete", "clusterprofile", "steps-apps")
-    until("both are gone", lambda: found(flow, "steps-base") == ["", ""], patience=_PATIENCE)
+    eventually("both are gone", lambda: found(flow, "steps-base") == ["", ""], patience=_PATIENCE)
     assert found(flow, "steps-apps") == ["", ""]
 
 
@@ -91,24 +94,28 @@ def test_a_profile_stays_until_its_successor_is_deployed(flow: Flow, tmp_path: P
     both clusters.
     """
     apply(flow, tmp_path, profile("steps-v1", config("steps-v") + "---\n" + config("steps-v1")))
-    until("the former is there", lambda: found(flow, "steps-v1") == ["1", "1"], patience=_PATIENCE)
+    eventually(
+        "the former is there", lambda: found(flow, "steps-v1") == ["1", "1"], patience=_PATIENCE
+    )
     key = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "steps-v")
     uids = [(user.get(key) or {})["metadata"]["uid"] for user in (flow.source, flow.destination)]
 
     bad = config("steps-v", "2") + "---\n" + config("steps-v2").replace("'1'", "[1]")
     apply(flow, tmp_path, profile("steps-v2", bad, "transitionFrom: [steps-v1]"))
     flow.stand.do("delete", "clusterprofile", "steps-v1")
-    until("it stays", lambda: "by transitionFrom ClusterProfile 'steps-v2'" in flow.failures())
+    eventually("it stays", lambda: "by transitionFrom ClusterProfile 'steps-v2'" in flow.failures())
     assert found(flow, "steps-v1") == ["1", "1"]
 
     good = config("steps-v", "2")
     apply(flow, tmp_path, profile("steps-v2", good, "transitionFrom: [steps-v1]"))
-    until("the former is gone", lambda: found(flow, "steps-v1") == ["", ""], patience=_PATIENCE)
+    eventually(
+        "the former is gone", lambda: found(flow, "steps-v1") == ["", ""], patience=_PATIENCE
+    )
     assert found(flow, "steps-v") == ["2", "2"]
     kept = [(user.get(key) or {})["metadata"]["uid"] for user in (flow.source, flow.destination)]
     assert kept == uids
     flow.stand.do("delete", "clusterprofile", "steps-v2")
-    until("all is gone", lambda: found(flow, "steps-v") == ["", ""], patience=_PATIENCE)
+    eventually("all is gone", lambda: found(flow, "steps-v") == ["", ""], patience=_PATIENCE)
 
 
 def test_a_roll_out_stops_at_the_cluster_that_fails(flow: Flow, tmp_path: Path) -> None:
@@ -118,20 +125,20 @@ def test_a_roll_out_stops_at_the_cluster_that_fails(flow: Flow, tmp_path: Path) 
     both clusters.
     """
     apply(flow, tmp_path, profile("steps-agent", config("steps-agent"), "maxUpdate: 1"))
-    until("all have it", lambda: found(flow, "steps-agent") == ["1", "1"], patience=_PATIENCE)
+    eventually("all have it", lambda: found(flow, "steps-agent") == ["1", "1"], patience=_PATIENCE)
     bad = config("steps-agent", "2") + "immutable: maybe\n"
     apply(flow, tmp_path, profile("steps-agent", bad, "maxUpdate: 1"))
     told = ("describe", "clusterprofile", "steps-agent")
     stopped = "0 updated, 0 updating, 1 failed, 1 waiting; 1 at a time"
-    until("it stops", lambda: stopped in flow.stand.do(*told))
+    eventually("it stops", lambda: stopped in flow.stand.do(*told))
     assert found(flow, "steps-agent") == ["1", "1"]
 
     good = config("steps-agent", "3")
     apply(flow, tmp_path, profile("steps-agent", good, "maxUpdate: 1"))
-    until("both follow", lambda: found(flow, "steps-agent") == ["3", "3"], patience=_PATIENCE)
-    until("it is told", lambda: "2 updated, 0 updating" in flow.stand.do(*told))
+    eventually("both follow", lambda: found(flow, "steps-agent") == ["3", "3"], patience=_PATIENCE)
+    eventually("it is told", lambda: "2 updated, 0 updating" in flow.stand.do(*told))
     flow.stand.do("delete", "clusterprofile", "steps-agent")
-    until("all is gone", lambda: found(flow, "steps-agent") == ["", ""], patience=_PATIENCE)
+    eventually("all is gone", lambda: found(flow, "steps-agent") == ["", ""], patience=_PATIENCE)
 
 
 def test_nothing_changes_in_a_paused_cluster(flow: Flow, tmp_path: Path) -> None:
@@ -141,22 +148,26 @@ def test_nothing_changes_in_a_paused_cluster(flow: Flow, tmp_path: Path) -> None
     """
     paced = "maxUpdate: 1"
     apply(flow, tmp_path, profile("steps-kept", config("steps-kept"), paced))
-    until("all have it", lambda: found(flow, "steps-kept") == ["1", "1"], patience=_PATIENCE)
+    eventually("all have it", lambda: found(flow, "steps-kept") == ["1", "1"], patience=_PATIENCE)
     apply(flow, tmp_path, profile("steps-past", config("steps-past")))
-    until("all have both", lambda: found(flow, "steps-past") == ["1", "1"], patience=_PATIENCE)
+    eventually("all have both", lambda: found(flow, "steps-past") == ["1", "1"], patience=_PATIENCE)
 
     flow.stand.do("pause", "cluster", "fleet/source")
     apply(flow, tmp_path, profile("steps-kept", config("steps-kept", "2"), paced))
     flow.stand.do("delete", "clusterprofile", "steps-past")
-    until("the other follows", lambda: found(flow, "steps-kept") == ["1", "2"], patience=_PATIENCE)
-    until("and is left", lambda: found(flow, "steps-past") == ["1", ""], patience=_PATIENCE)
+    eventually(
+        "the other follows", lambda: found(flow, "steps-kept") == ["1", "2"], patience=_PATIENCE
+    )
+    eventually("and is left", lambda: found(flow, "steps-past") == ["1", ""], patience=_PATIENCE)
     told = ("describe", "cluster", "fleet/source")
     for said in ("cannot deploy 'steps-kept'", "cannot withdraw 'steps-past'"):
-        until("it says why", lambda said=said: said in flow.stand.do(*told))
+        eventually("it says why", lambda said=said: said in flow.stand.do(*told))
     assert "steps-" not in flow.failures()
 
     flow.stand.do("resume", "cluster", "fleet/source")
-    until("it follows", lambda: found(flow, "steps-kept") == ["2", "2"], patience=_PATIENCE)
-    until("and is left, too", lambda: found(flow, "steps-past") == ["", ""], patience=_PATIENCE)
+    eventually("it follows", lambda: found(flow, "steps-kept") == ["2", "2"], patience=_PATIENCE)
+    eventually(
+        "and is left, too", lambda: found(flow, "steps-past") == ["", ""], patience=_PATIENCE
+    )
     flow.stand.do("delete", "clusterprofile", "steps-kept")
-    until("all is gone", lambda: found(flow, "steps-kept") == ["", ""], patience=_PATIENCE)
+    eventually("all is gone", lambda: found(flow, "steps-kept") == ["", ""], patience=_PATIENCE)

@@ -14,7 +14,8 @@ from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
-from tests.flow.conftest import SETTINGS, Flow, until
+from tests.flow.conftest import SETTINGS, Flow
+from tests.waiting import eventually
 
 CONFIG = GVK("", "v1", "ConfigMap")
 SECRET = GVK("", "v1", "Secret")
@@ -186,7 +187,7 @@ def test_each_field_is_rendered_or_says_why_not(flow: Flow, tmp_path: Path) -> N
     flow.stand.do("apply", "-f", str(tmp_path / "orders.yaml"))
     flow.stand.settle("fleet/source")
     flow.source.create(order("book-1"))
-    until("it is there", lambda: read(flow.destination, "made-of-book-1"))
+    eventually("it is there", lambda: read(flow.destination, "made-of-book-1"))
     assert read(flow.destination, "made-of-book-1") == {
         "kind": "book",
         "about": "book-1 of book",
@@ -196,7 +197,7 @@ def test_each_field_is_rendered_or_says_why_not(flow: Flow, tmp_path: Path) -> N
         "where": "mgmt",
     }
     sealed = {"of": "book-1"}
-    until("so is the other", lambda: read(flow.destination, "sealed-book-1") == sealed)
+    eventually("so is the other", lambda: read(flow.destination, "sealed-book-1") == sealed)
     made = flow.destination.get(ObjectKey(SECRET, "default", "made-of-book-1"))
     assert made
     assert made["metadata"]["labels"]["team"] == "red"
@@ -207,16 +208,16 @@ def test_each_field_is_rendered_or_says_why_not(flow: Flow, tmp_path: Path) -> N
     flow.source.create(order("book-2"))
     flow.source.create(order("book-3", to="elsewhere"))
     taken = "cannot name the ClusterProfile 'source-book-2': one of that name was applied"
-    until("its name is taken", lambda: taken in flow.failures())
+    eventually("its name is taken", lambda: taken in flow.failures())
     away = "cannot deploy anything to cluster 'elsewhere/elsewhere', which destinationCluster names"
-    until("its cluster is away", lambda: away in flow.failures())
+    eventually("its cluster is away", lambda: away in flow.failures())
     assert read(flow.destination, "made-of-book-2") == {}
     assert read(flow.destination, "made-of-book-3") == {}
 
     flow.stand.do("delete", "clusterprofile", "source-book-2")
-    until("its name is free", lambda: read(flow.destination, "made-of-book-2"))
+    eventually("its name is free", lambda: read(flow.destination, "made-of-book-2"))
     for number in "123":
         flow.source.delete(ObjectKey(CONFIG, "default", f"book-{number}"))
     for name in ("made-of-book-1", "made-of-book-2", "sealed-book-1", "sealed-book-2"):
-        until("it is gone", lambda name=name: not read(flow.destination, name))
-    until("nothing is generated", lambda: generated(flow) == [])
+        eventually("it is gone", lambda name=name: not read(flow.destination, name))
+    eventually("nothing is generated", lambda: generated(flow) == [])

@@ -32,6 +32,7 @@ from infra.package.programs import PLACES
 from tests.functions.lab import FEEDS
 from tests.functions.owner import Owner
 from tests.functions.writes import Writes
+from tests.waiting import eventually
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SERVICE = GVK("", "v1", "Service")
@@ -319,10 +320,7 @@ class Flow:
     def settle(self, until: Callable[[], object]) -> None:
         """Wait until something is so, and then until nobody asks for anything more."""
         self.stand.wait(until)
-        deadline = time.monotonic() + PATIENCE
-        while not self.writes.quiet():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        eventually("self.writes.quiet()", self.writes.quiet, patience=PATIENCE)
 
     def remove(self, key: ObjectKey = WEB) -> None:
         """Delete an object, by default the Service, and ring for it."""

@@ -34,6 +34,8 @@ MANY = 8
 KEPT_OPEN = 3
 """Seconds after which gunicorn has closed a connection over which nothing was asked."""
 
+pytestmark = pytest.mark.thorough
+
 ANY = b""
 LEASE = b"inventory/"
 """In the write by which deploy takes its lease, when the profile is made anew and told of."""

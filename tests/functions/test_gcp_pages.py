@@ -121,6 +121,7 @@ def type_of(value: Any) -> Any:
     return "string"
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)
 def test_the_pages_run_as_they_are_written(
     stand: Stand,

@@ -180,6 +180,7 @@ class TestPermissions:
             stage: each.keys() | LOST for stage, each in given.items()
         }
 
+    @pytest.mark.thorough
     def test_a_permission_that_is_missing_is_missed(self, guarded: Guarded) -> None:
         """Evaluate's door denies what its account is not granted, and nothing is deployed."""
         flow, door = guarded.flow, guarded.doors["evaluate"]

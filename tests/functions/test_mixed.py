@@ -35,6 +35,8 @@ from tests.functions.gcp_lab import (
 )
 from tests.functions.lab import Account, Lambda
 
+pytestmark = pytest.mark.thorough
+
 _ACCOUNT = {"namespace": "kube-system", "name": "bellhop"}
 _DAY = 86_400
 

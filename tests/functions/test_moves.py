@@ -7,7 +7,6 @@ to where its forwarder was told to send it: nobody registers anything again.
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +26,9 @@ from tests.functions.gcp_lab import ADDRESSES, EXAMPLES, TWIN, WEB, Project, Sta
 from tests.functions.gcp_lab import gone as gone_item
 from tests.functions.lab import Account, Lambda
 from tests.functions.test_moving import PASSPHRASE, leave
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.thorough
 
 Wait = Callable[[Callable[[], object]], None]
 
@@ -109,10 +111,7 @@ def fleet(source_cluster: Cluster, destination_cluster: Cluster, tmp_path: Path)
 
 
 def wait(until: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not until():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.1)
+    eventually("it is so", until, patience=60)
 
 
 def goes_on(fleet: Fleet, url: str, wait: Wait, port: int, by: Post = by_https) -> None:

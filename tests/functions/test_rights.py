@@ -79,6 +79,7 @@ def test_a_function_does_its_work_by_its_role(evidence: Evidence, role: str) -> 
     assert evidence.of(role).keys() == {each for each in PLAYED if each.role == role}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("right", PLAYED, ids=str)
 def test_it_does_not_without_each_of_its_rights(evidence: Evidence, right: Right) -> None:
     """The same function in the same situation fails, and for that reason alone.

@@ -29,6 +29,7 @@ from bellhop.model.reach import HERE
 from infra.lab.cluster import Cluster
 from infra.lab.port import free_port
 from infra.lab.processes import Nursery, Process
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 CLUSTER = "fleet/source"
@@ -60,15 +61,6 @@ EXAMPLE = (CONFIG_MAP, SERVICE, DEPLOYMENT, NAMESPACE)
 """What the manifests in infra/base/examples show."""
 
 WATCHED = (*EXAMPLE, *SCALERS)
-
-
-def until(what: str, done: Callable[[], Any], *, patience: float = 30.0) -> Any:
-    """Wait until something is so and return it, or fail saying what never was."""
-    deadline = time.monotonic() + patience
-    while not (found := done()):
-        assert time.monotonic() < deadline, f"waited {patience:.0f} s in vain until {what}"
-        time.sleep(0.005)
-    return found
 
 
 class Inbox:
@@ -290,7 +282,7 @@ class Rig:
     def delay(self) -> None:
         """Have another webhook keep what is labelled so waiting until `may_pass` is set."""
         self._another("delay", "delayed")
-        until("it is called", self._is_delayed)
+        eventually("it is called", self._is_delayed)
 
     def _is_delayed(self) -> bool:
         probe = config_map("probe", labels={"delayed": "yes"})
@@ -336,7 +328,7 @@ class Rig:
 
     def wait(self) -> None:
         """Wait until the forwarder is ready to be rung."""
-        until("the forwarder is ready", lambda: self.probe("/readyz")[0] == HTTPStatus.OK)
+        eventually("the forwarder is ready", lambda: self.probe("/readyz")[0] == HTTPStatus.OK)
 
     def ready(self, *arguments: str) -> Rig:
         """Do all of it, and return once the API server rings."""
@@ -356,7 +348,7 @@ class Rig:
             if self.metric("hints_total") > rung:
                 break
             time.sleep(0.01)
-        until("what rang was sent", lambda: self.metric("spooled") == 0)
+        eventually("what rang was sent", lambda: self.metric("spooled") == 0)
         self.inbox.items.clear()
         self.inbox.times.clear()
         self.inbox.batches.clear()
@@ -368,7 +360,7 @@ class Rig:
 
     def settle(self) -> None:
         """Wait until nothing is owed."""
-        until("nothing is owed", lambda: self.metric("spooled") == 0)
+        eventually("nothing is owed", lambda: self.metric("spooled") == 0)
 
     def probe(self, path: str) -> tuple[int, str]:
         """Ask the health server; status 0 where it does not answer."""

@@ -7,7 +7,6 @@ import base64
 import io
 import json
 import threading
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -30,17 +29,10 @@ from tests.fakes.kube import FakeKube
 from tests.infra.forwarder_rig import failures
 from tests.infra.sender_rig import counted
 from tests.missing import find_program
+from tests.waiting import eventually
 
 SECRET = GVK("", "v1", "Secret")
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MESSAGING_NAMESPACE}}
-
-
-def until(what: str, done: Callable[[], Any], *, patience: float = 30.0) -> Any:
-    deadline = time.monotonic() + patience
-    while not (found := done()):
-        assert time.monotonic() < deadline, f"waited {patience:.0f} s in vain until {what}"
-        time.sleep(0.01)
-    return found
 
 
 def program() -> Path:
@@ -144,7 +136,7 @@ class Bridge:
         before = self.logged("Subscribed to NATS")
         self.tell(entry)
         self.messaging.start()
-        until("it is subscribed", lambda: self.logged("Subscribed to NATS") > before)
+        eventually("it is subscribed", lambda: self.logged("Subscribed to NATS") > before)
 
     def core(self, *subjects: str, **more: Any) -> dict[str, Any]:
         return configuration(url=self.nats.url, subjects=subjects or ["logins"], **more)

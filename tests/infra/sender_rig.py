@@ -22,6 +22,7 @@ from bellhop.forwarder.spool import Spool
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.infra.forwarder_rig import failures
+from tests.waiting import eventually
 
 CONFIG = GVK("", "v1", "ConfigMap")
 
@@ -150,10 +151,7 @@ class Office:
 
 
 def until(done: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 30
-    while not done():
-        assert time.monotonic() < ends
-        time.sleep(0.005)
+    eventually("done()", done)
 
 
 def name_of(item: dict[str, Any]) -> str:

@@ -11,7 +11,10 @@ import pytest
 
 from bellhop.model.gvk import GVK, ObjectKey
 from infra.lab.cluster import Cluster
-from tests.infra.forwarder_rig import MAPS, SERVICES, Rig, config_map, rigged, until
+from tests.infra.forwarder_rig import MAPS, SERVICES, Rig, config_map, rigged
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.oldest
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -46,7 +49,7 @@ def test_waits_for_a_create_that_another_webhook_delays(rig: Rig) -> None:
     read = rig.metric("reads_total")
     with ThreadPoolExecutor(1) as pool:
         applying = pool.submit(rig.admin.apply, manifest, uid="")
-        until("it was looked for", lambda: rig.metric("reads_total") > read + 1)
+        eventually("it was looked for", lambda: rig.metric("reads_total") > read + 1)
         assert not applying.done()
         rig.inbox.may_pass.set()
         stored = applying.result()
@@ -248,7 +251,7 @@ def test_sends_nothing_of_denied_writes(rig: Rig) -> None:
     """
     rig.api.create("kept", labels={"kind": "kept"})
     rig.deny()
-    until(
+    eventually(
         "the other webhook denies",
         lambda: rig.api.ask("POST", MAPS, config_map("no-1", labels={"denied": "yes"}))[0] >= 400,
     )
@@ -294,7 +297,7 @@ def test_sends_large_objects_each_in_a_request_of_its_own(rig: Rig) -> None:
     assert max(rig.inbox.batches) == 1
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_takes_no_more_time_of_a_write_than_is_sane(
     rig: Rig, record_property: pytest.RecordProperty
 ) -> None:

@@ -13,8 +13,9 @@ from bellhop.engine.wiring import messaging_rights
 from infra.lab.cluster import Cluster
 from infra.lab.nats import Nats
 from infra.lab.processes import Nursery
-from tests.infra.forwarder_rig import rigged, until
+from tests.infra.forwarder_rig import rigged
 from tests.infra.nats_rig import NAMESPACE, configuration, happened, program, secret
+from tests.waiting import eventually
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -37,19 +38,19 @@ def test_a_flood_holds_up_nothing_that_rings_and_a_kill_loses_nothing_of_it(
             rig.admin.apply(manifest)
         rig.inbox.events_status = HTTPStatus.SERVICE_UNAVAILABLE
         rig.ready()
-        until("it is subscribed", lambda: "Subscribed to NATS" in rig.log.read_text())
+        eventually("it is subscribed", lambda: "Subscribed to NATS" in rig.log.read_text())
         flood = threading.Thread(target=lambda: asyncio.run(_flood(server.url)))
         flood.start()
         for number in range(10):
             rig.api.create(f"made-{number}")
-            until("it is told", lambda: rig.inbox.named(f"made-{number}"), patience=5)  # noqa: B023 - it is asked at once
+            eventually("it is told", lambda: rig.inbox.named(f"made-{number}"), patience=5)  # noqa: B023 - it is asked at once
         flood.join()
-        until("all is kept", lambda: rig.metric("events_kept") == MANY)
+        eventually("all is kept", lambda: rig.metric("events_kept") == MANY)
         rig.kill()
         rig.inbox.events_status = HTTPStatus.OK
         rig.start()
         rig.wait()
-        until("all was sent", lambda: len(rig.inbox.events) >= MANY)
+        eventually("all was sent", lambda: len(rig.inbox.events) >= MANY)
 
         assert {each["id"] for each in rig.inbox.events} == {f"{each}" for each in range(MANY)}
         assert rig.metric("events_dropped_total") == 0

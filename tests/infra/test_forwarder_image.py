@@ -21,8 +21,9 @@ from bellhop.engine.wiring import NAME, NAMESPACE, forwarder_role, webhook_confi
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
 from tests.fakes.pod import Pod
-from tests.infra.forwarder_rig import PATH, WATCHED, Rig, until
+from tests.infra.forwarder_rig import PATH, WATCHED, Rig
 from tests.infra.image import Dockerfile, Image
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "infra" / "forwarder"
@@ -156,7 +157,7 @@ def test_rings_as_a_pod_of_the_image(image: Image, tmp_path: Path, source_cluste
             rig.admin.apply(webhook_configuration(WATCHED, wired))
             names = count()
             with telling(pod.log):
-                until(
+                eventually(
                     "it rings",
                     lambda: rig.api.create(f"c-{next(names)}") and rig.inbox.items,
                     patience=60,

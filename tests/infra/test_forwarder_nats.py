@@ -17,7 +17,8 @@ from nats.js.api import ConsumerConfig
 from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.errors import UnreachableError
 from infra.lab.processes import Nursery
-from tests.infra.nats_rig import SECRET, Bridge, configuration, happened, until
+from tests.infra.nats_rig import SECRET, Bridge, configuration, happened
+from tests.waiting import eventually
 
 HOUR = timedelta(hours=1)
 
@@ -37,7 +38,7 @@ def test_brings_what_core_subjects_carry(bridge: Bridge) -> None:
     bridge.publish(happened(1))
     bridge.publish(happened(2), subject="shop.eu.sold")
     bridge.publish(happened(3), subject="elsewhere")
-    until("both are there", lambda: len(bridge.ingest.taken) == 2)
+    eventually("both are there", lambda: len(bridge.ingest.taken) == 2)
 
     found = {each["id"]: each for each in bridge.ingest.taken}
     assert found["1"]["messagingsubject"] == "logins"
@@ -45,7 +46,7 @@ def test_brings_what_core_subjects_carry(bridge: Bridge) -> None:
     assert found["1"]["data"] == {"n": 1}
     assert found["2"]["messagingsubject"] == "shop.eu.sold"
     assert found["2"]["messagingasked"] == "shop.>"
-    until("nothing is kept", lambda: bridge.messaging.kept() == 0)
+    eventually("nothing is kept", lambda: bridge.messaging.kept() == 0)
 
 
 def test_keeps_core_messages_while_ingest_is_away_and_over_a_restart(bridge: Bridge) -> None:
@@ -53,12 +54,12 @@ def test_keeps_core_messages_while_ingest_is_away_and_over_a_restart(bridge: Bri
     bridge.ingest.status = 503
     bridge.subscribe(bridge.core())
     bridge.publish(*map(happened, range(150)))
-    until("all are kept", lambda: bridge.messaging.kept() == 150)
+    eventually("all are kept", lambda: bridge.messaging.kept() == 150)
     bridge.end(0.0)
     bridge.ingest.status = 200
     bridge.messaging = bridge._make()
     bridge.messaging.start()
-    until("all were taken", lambda: len(bridge.ingest.taken) == 150)
+    eventually("all were taken", lambda: len(bridge.ingest.taken) == 150)
 
     assert bridge.ingest.ids == [f"{number}" for number in range(150)]
     assert bridge.count("events_dropped") == 0
@@ -73,7 +74,7 @@ def test_tells_each_message_to_one_of_two_forwarders(
         other = Bridge(tmp_path_factory.mktemp("other"), nursery)
         other.subscribe(bridge.core())
         bridge.publish(*map(happened, range(40)))
-        until("all are there", lambda: len(bridge.ingest.taken + other.ingest.taken) >= 40)
+        eventually("all are there", lambda: len(bridge.ingest.taken + other.ingest.taken) >= 40)
         found = sorted(map(int, bridge.ingest.ids + other.ingest.ids))
         shares = len(bridge.ingest.taken), len(other.ingest.taken)
         other.close()
@@ -88,11 +89,11 @@ def test_acknowledges_what_ingest_has_taken_and_not_before(bridge: Bridge) -> No
     bridge.publish(*map(happened, range(250)))
     bridge.ingest.status = 503
     bridge.subscribe(bridge.stream())
-    until("it was tried", lambda: bridge.ingest.requests > 1)
+    eventually("it was tried", lambda: bridge.ingest.requests > 1)
     owed = bridge.owed()
     bridge.ingest.status = 200
-    until("all were taken", lambda: len(set(bridge.ingest.ids)) == 250)
-    until("all are acknowledged", lambda: bridge.owed() == 0)
+    eventually("all were taken", lambda: len(set(bridge.ingest.ids)) == 250)
+    eventually("all are acknowledged", lambda: bridge.owed() == 0)
 
     assert owed == 250
     assert bridge.ingest.taken[0]["messagingasked"] == "S"
@@ -115,11 +116,12 @@ def test_goes_on_with_the_consumer_that_is_there(bridge: Bridge) -> None:
     bridge.do(consume)
     bridge.subscribe(bridge.stream())
     bridge.publish(happened("new"))
-    until("it is there", lambda: bridge.ingest.ids == ["new"])
+    eventually("it is there", lambda: bridge.ingest.ids == ["new"])
 
     assert bridge.consumer().config.max_deliver == 7
 
 
+@pytest.mark.clocked
 def test_uses_up_no_delivery_while_ingest_is_away(bridge: Bridge) -> None:
     """A consumer that delivers twice at most, and waits for a second, loses nothing in four."""
     bridge.make_stream()
@@ -131,8 +133,8 @@ def test_uses_up_no_delivery_while_ingest_is_away(bridge: Bridge) -> None:
     time.sleep(4)
     delivered = bridge.consumer().delivered.consumer_seq
     bridge.ingest.status = 200
-    until("all were taken", lambda: len(set(bridge.ingest.ids)) == 3)
-    until("all are acknowledged", lambda: bridge.owed() == 0)
+    eventually("all were taken", lambda: len(set(bridge.ingest.ids)) == 3)
+    eventually("all are acknowledged", lambda: bridge.owed() == 0)
 
     assert delivered == 3
 
@@ -143,13 +145,13 @@ def test_hands_back_what_was_not_sent_when_it_ends(bridge: Bridge) -> None:
     bridge.ingest.status = 503
     bridge.subscribe(bridge.stream())
     bridge.publish(*map(happened, range(30)))
-    until("it was tried", lambda: bridge.ingest.requests > 1)
+    eventually("it was tried", lambda: bridge.ingest.requests > 1)
     bridge.end(0.2)
     bridge.ingest.status = 200
     bridge.messaging = bridge._make()
     bridge.messaging.start()
 
-    until("it was taken", lambda: len(set(bridge.ingest.ids)) >= 29, patience=10)
+    eventually("it was taken", lambda: len(set(bridge.ingest.ids)) >= 29, patience=10)
 
 
 def test_takes_only_the_subjects_of_a_stream_that_are_named(bridge: Bridge) -> None:
@@ -160,8 +162,8 @@ def test_takes_only_the_subjects_of_a_stream_that_are_named(bridge: Bridge) -> N
     bridge.subscribe(configuration("jetstream", url=bridge.nats.url, streams=streams))
     for subject in ("a.1", "a.1.2", "b.1.2", "c.1", "t.x", "t.y"):
         bridge.publish(happened(subject), subject=subject)
-    until("they are there", lambda: len(bridge.ingest.taken) == 3)
-    until("nothing is owed", lambda: bridge.owed("S") + bridge.owed("T") == 0)
+    eventually("they are there", lambda: len(bridge.ingest.taken) == 3)
+    eventually("nothing is owed", lambda: bridge.owed("S") + bridge.owed("T") == 0)
 
     assert set(bridge.ingest.ids) == {"a.1", "b.1.2", "t.x"}
 
@@ -171,10 +173,10 @@ def test_waits_for_a_stream_that_is_not_there_yet(bridge: Bridge) -> None:
     bridge.make_stream("T", "t")
     bridge.subscribe(bridge.stream("S", "T"))
     bridge.publish(happened("t"), subject="t")
-    until("the other is consumed", lambda: bridge.ingest.ids == ["t"])
+    eventually("the other is consumed", lambda: bridge.ingest.ids == ["t"])
     bridge.make_stream("S", "s")
     bridge.publish(happened("s"), subject="s")
-    until("it is there", lambda: bridge.ingest.ids == ["t", "s"])
+    eventually("it is there", lambda: bridge.ingest.ids == ["t", "s"])
 
     assert bridge.logged("Cannot consume a stream of JetStream") == 1
     assert '"stream": "S"' in bridge.written.getvalue()
@@ -187,14 +189,14 @@ def test_passes_over_what_is_no_cloud_event(bridge: Bridge, kind: str) -> None:
     bridge.subscribe(bridge.core() if kind == "core" else bridge.stream())
     odd = (b"", b"hunter2", b'{"password": "hunter2"}', b"\xff", happened(1)[:-5])
     bridge.publish(*odd, happened("good"))
-    until("the good one is there", lambda: bridge.ingest.ids == ["good"])
+    eventually("the good one is there", lambda: bridge.ingest.ids == ["good"])
 
     assert bridge.count("events_malformed") == len(odd)
     assert bridge.logged("Passed over a message of NATS") == 1
     assert '"subject": "logins"' in bridge.written.getvalue()
     assert "hunter2" not in bridge.written.getvalue()
     if kind == "stream":
-        until("nothing is owed", lambda: bridge.owed() == 0)
+        eventually("nothing is owed", lambda: bridge.owed() == 0)
 
 
 @pytest.mark.parametrize("kind", ["core", "stream"])
@@ -204,13 +206,13 @@ def test_gives_up_the_one_event_that_ingest_refuses(bridge: Bridge, kind: str) -
     bridge.make_stream()
     bridge.subscribe(bridge.core() if kind == "core" else bridge.stream())
     bridge.publish(*map(happened, range(8)))
-    until("the others are there", lambda: len(bridge.ingest.taken) == 7)
-    until("it is given up", lambda: bridge.count("events_dropped") == 1)
+    eventually("the others are there", lambda: len(bridge.ingest.taken) == 7)
+    eventually("it is given up", lambda: bridge.count("events_dropped") == 1)
 
     assert "3" not in bridge.ingest.ids
-    until("nothing is kept", lambda: bridge.messaging.kept() == 0)
+    eventually("nothing is kept", lambda: bridge.messaging.kept() == 0)
     if kind == "stream":
-        until("nothing is owed", lambda: bridge.owed() == 0)
+        eventually("nothing is owed", lambda: bridge.owed() == 0)
 
 
 def test_one_event_on_which_ingest_stumbles_keeps_no_other(bridge: Bridge) -> None:
@@ -219,12 +221,12 @@ def test_one_event_on_which_ingest_stumbles_keeps_no_other(bridge: Bridge) -> No
     bridge.make_stream()
     bridge.subscribe(bridge.stream())
     bridge.publish(*map(happened, range(8)))
-    until("the others are there", lambda: len(set(bridge.ingest.ids)) == 7)
+    eventually("the others are there", lambda: len(set(bridge.ingest.ids)) == 7)
     bridge.publish(happened("late"))
-    until("a later one, too", lambda: "late" in bridge.ingest.ids)
+    eventually("a later one, too", lambda: "late" in bridge.ingest.ids)
     owed = bridge.owed()
     bridge.ingest.fails = lambda _: 0
-    until("it is taken in the end", lambda: "3" in bridge.ingest.ids)
+    eventually("it is taken in the end", lambda: "3" in bridge.ingest.ids)
 
     assert owed >= 1
 
@@ -235,11 +237,11 @@ def test_follows_the_secret(bridge: Bridge) -> None:
     bridge.publish(happened("early"))
     bridge.subscribe(bridge.core("logins"))
     bridge.publish(happened("one"))
-    until("it is there", lambda: bridge.ingest.ids == ["one"])
+    eventually("it is there", lambda: bridge.ingest.ids == ["one"])
     bridge.subscribe(bridge.core("logouts"))
     bridge.publish(happened("other"))
     bridge.publish(happened("two"), subject="logouts")
-    until("it is there", lambda: bridge.ingest.ids == ["one", "two"])
+    eventually("it is there", lambda: bridge.ingest.ids == ["one", "two"])
     bridge.kube.remove(SECRET, "projectsveltos", "sveltos-nats")
     bridge.messaging.look()
     bridge.publish(happened("three"), subject="logouts")
@@ -255,13 +257,13 @@ def test_keeps_to_what_it_knows_while_the_secret_cannot_be_read(bridge: Bridge) 
     bridge.kube.fail_with(UnreachableError("the API server is away"))
     bridge.messaging.look()
     bridge.publish(happened("one"))
-    until("it is there", lambda: bridge.ingest.ids == ["one"])
+    eventually("it is there", lambda: bridge.ingest.ids == ["one"])
     bridge.kube.fail_with(None)
     bridge.tell("{")
     bridge.messaging.look()
     bridge.messaging.look()
     bridge.publish(happened("two"))
-    until("it is there", lambda: bridge.ingest.ids == ["one", "two"])
+    eventually("it is there", lambda: bridge.ingest.ids == ["one", "two"])
     told = bridge.messaging.trouble()
     bridge.tell(bridge.core())
     bridge.messaging.look()
@@ -281,7 +283,7 @@ def test_a_damaged_shelf_ends_nothing_else(bridge: Bridge) -> None:
     (bridge.spool / "events.db").unlink()
     bridge.subscribe(bridge.core())
     bridge.publish(happened("one"))
-    until("it is there", lambda: bridge.ingest.ids == ["one"])
+    eventually("it is there", lambda: bridge.ingest.ids == ["one"])
 
     assert said.count("Keep to what the Secret of NATS said before") == 1
     assert "events.db" in said
@@ -293,15 +295,15 @@ def test_outlives_the_server(bridge: Bridge, kind: str) -> None:
     bridge.make_stream()
     bridge.subscribe(bridge.core() if kind == "core" else bridge.stream())
     bridge.publish(happened("one"))
-    until("it is there", lambda: bridge.ingest.ids == ["one"])
+    eventually("it is there", lambda: bridge.ingest.ids == ["one"])
     bridge.nats.stop()
     time.sleep(0.5)
     bridge.nats.start()
     if kind == "core":
-        until("it is subscribed again", lambda: bridge.logged("Subscribed to NATS") == 2)
+        eventually("it is subscribed again", lambda: bridge.logged("Subscribed to NATS") == 2)
     bridge.publish(happened("two"))
 
-    until("it is there", lambda: "two" in bridge.ingest.ids)
+    eventually("it is there", lambda: "two" in bridge.ingest.ids)
     assert bridge.messaging.alive()
 
 
@@ -311,10 +313,10 @@ def test_subscribes_when_the_server_comes_later(tmp_path: Path) -> None:
         bridge = Bridge(tmp_path, nursery)
         bridge.tell(bridge.core())
         bridge.messaging.start()
-        until("it is in trouble", bridge.messaging.trouble)
+        eventually("it is in trouble", bridge.messaging.trouble)
         told = bridge.messaging.trouble()
         bridge.nats.start()
-        until("it is subscribed", lambda: bridge.logged("Subscribed to NATS"))
+        eventually("it is subscribed", lambda: bridge.logged("Subscribed to NATS"))
         trouble = bridge.messaging.trouble()
         bridge.close()
 
@@ -350,7 +352,7 @@ def test_is_subscribed_once_the_server_knows_of_it(bridge: Bridge) -> None:
         time.sleep(0.2)
         early = bridge.logged("Subscribed to NATS")
         Slow.knows.set()
-        until("it is subscribed", lambda: bridge.logged("Subscribed to NATS") == 1)
+        eventually("it is subscribed", lambda: bridge.logged("Subscribed to NATS") == 1)
         bridge.end(0.0)
         server.shutdown()
 
@@ -365,17 +367,17 @@ def test_takes_a_password_or_a_token_and_shows_neither(bridge: Bridge) -> None:
     wrong = bridge.core(authorization={"user": {"user": "admin", "password": "wrong-9f2"}})
     bridge.tell(wrong)
     bridge.messaging.start()
-    told = until("it is in trouble", bridge.messaging.trouble)
+    told = eventually("it is in trouble", bridge.messaging.trouble)
     right = {"user": "admin", "password": "right-9f2"}
     bridge.subscribe(bridge.core(authorization={"user": right}))
     bridge.publish(happened("one"), **right)
-    until("it is there", lambda: bridge.ingest.ids == ["one"])
+    eventually("it is there", lambda: bridge.ingest.ids == ["one"])
     bridge.nats.stop()
     bridge.nats.configure('authorization: {token: "token-9f2"}')
     bridge.nats.start()
     bridge.subscribe(bridge.core(authorization={"token": "token-9f2"}))
     bridge.publish(happened("two"), token="token-9f2")
-    until("it is there", lambda: "two" in bridge.ingest.ids)
+    eventually("it is there", lambda: "two" in bridge.ingest.ids)
 
     assert "authorization violation" in told.lower()
     assert "9f2" not in told + bridge.written.getvalue()
@@ -387,9 +389,9 @@ def test_a_flood_is_bounded(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> 
     bridge.ingest.status = 503
     bridge.subscribe(bridge.core())
     bridge.publish(*map(happened, range(2000)))
-    until("all came", lambda: bridge.messaging.kept() + bridge.count("events_dropped") >= 2000)
+    eventually("all came", lambda: bridge.messaging.kept() + bridge.count("events_dropped") >= 2000)
     bridge.ingest.status = 200
-    until("what was kept is sent", lambda: len(bridge.ingest.taken) == 300)
+    eventually("what was kept is sent", lambda: len(bridge.ingest.taken) == 300)
 
     assert bridge.count("events_dropped") == 1700
     assert bridge.logged("Dropped CloudEvents of NATS") == 1
@@ -414,15 +416,15 @@ def test_proves_itself_by_certificate_and_hides_nothing_from_strangers(
     proof = {"rootCA": trusted, "clientCert": pair, "token": "t-9f2"}
     bridge.tell(bridge.core(authorization=proof))
     bridge.messaging.start()
-    told = until("it is in trouble", bridge.messaging.trouble)
+    told = eventually("it is in trouble", bridge.messaging.trouble)
     bridge.nats.stop()
     bridge.nats.configure(f'tls: {{{files}, verify: true}}\nauthorization: {{token: "t-9f2"}}')
     bridge.nats.start()
-    until("it is subscribed", lambda: bridge.logged("Subscribed to NATS"))
+    eventually("it is subscribed", lambda: bridge.logged("Subscribed to NATS"))
     context = ssl.create_default_context(cadata=trusted)
     context.load_cert_chain(tmp_path / "ca", tmp_path / "ckey")
     bridge.publish(happened("one"), tls=context, token="t-9f2")
-    until("it is there", lambda: bridge.ingest.ids == ["one"])
+    eventually("it is there", lambda: bridge.ingest.ids == ["one"])
 
     assert "the Secret asks for TLS, and the server does not require it" in told
     assert "9f2" not in bridge.written.getvalue() + bridge.nats.log_path.read_text()

@@ -24,8 +24,8 @@ from tests.infra.forwarder_rig import (
     TOKEN,
     Rig,
     rigged,
-    until,
 )
+from tests.waiting import eventually
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -56,7 +56,7 @@ def test_loses_nothing_while_ingest_is_away(rig: Rig) -> None:
     """What rings while connections to ingest are refused is sent when they are not."""
     rig.inbox.stop()
     made = create(rig, 30)
-    until("sending failed", lambda: rig.metric("send_failures_total") >= 2)
+    eventually("sending failed", lambda: rig.metric("send_failures_total") >= 2)
     assert rig.metric("spooled") == 30
     assert rig.metric("oldest_spooled_seconds") > 0
     rig.inbox.start()
@@ -70,7 +70,7 @@ def test_loses_nothing_while_ingest_takes_nothing(rig: Rig, status: int) -> None
     """An answer that says nothing about an item costs no item."""
     rig.inbox.status = status
     made = create(rig, 5)
-    until("ingest refused", lambda: rig.inbox.refused >= 3)
+    eventually("ingest refused", lambda: rig.inbox.refused >= 3)
     rig.inbox.status = 200
     rig.settle()
 
@@ -120,7 +120,7 @@ def test_follows_a_changed_token_at_once(rig: Rig) -> None:
     """A refused token sends it to the Secret, not to its next minute."""
     rig.inbox.tokens = {"another-token"}
     made = create(rig, 3)
-    until("the token is refused", lambda: rig.inbox.refused >= 1)
+    eventually("the token is refused", lambda: rig.inbox.refused >= 1)
     begun = time.monotonic()
     rig.instruct(token="another-token")
     rig.settle()
@@ -148,12 +148,12 @@ def test_follows_a_changed_path_and_certificate(rig: Rig) -> None:
     """A request to the new path has the Secret read; the former one rings on for a while."""
     rig.instruct(path="/ring/another")
     review = json.dumps({"request": {"uid": "u"}}).encode()
-    until("the new path rings", lambda: rig.ring(review, "/ring/another")[0] == 200)
+    eventually("the new path rings", lambda: rig.ring(review, "/ring/another")[0] == 200)
     assert rig.ring(review)[0] == 200
 
     rig.hook("/ring/another")
     rig.api.create("after")
-    until("it is sent", lambda: rig.inbox.named("after"))
+    eventually("it is sent", lambda: rig.inbox.named("after"))
 
 
 def test_waits_for_its_secret(bare_rig: Rig) -> None:
@@ -164,8 +164,8 @@ def test_waits_for_its_secret(bare_rig: Rig) -> None:
     """
     bare_rig.grant()
     bare_rig.start()
-    until("it is alive", lambda: bare_rig.probe("/healthz")[0] == 200)
-    until("it says so", lambda: "Waiting for the Secret" in bare_rig.log.read_text())
+    eventually("it is alive", lambda: bare_rig.probe("/healthz")[0] == 200)
+    eventually("it says so", lambda: "Waiting for the Secret" in bare_rig.log.read_text())
     assert bare_rig.probe("/readyz")[0] == 503
     bare_rig.instruct()
     bare_rig.wait()
@@ -187,9 +187,9 @@ def test_waits_for_a_right_that_it_lacks_yet(rig: Rig) -> None:
         "spec": {"ports": [{"port": 80}]},
     }
     rig.api.do("POST", SERVICES, service)
-    until("reading is refused", lambda: rig.metric("read_failures_total") >= 3)
+    eventually("reading is refused", lambda: rig.metric("read_failures_total") >= 3)
     rig.api.create("other")
-    until("other kinds are sent", lambda: rig.inbox.named("other"))
+    eventually("other kinds are sent", lambda: rig.inbox.named("other"))
     assert rig.inbox.named("web") == []
     rig.admin.apply(wiring.forwarder_role([CONFIG_MAP, SERVICE]))
     rig.settle()
@@ -212,7 +212,7 @@ def test_waits_for_its_api_server(rig: Rig) -> None:
     review = {"request": {**request, "operation": "UPDATE", "oldObject": old}}
     rig.cluster.stop()
     assert rig.ring(json.dumps(review).encode())[0] == 200
-    until("reading failed", lambda: rig.metric("read_failures_total") >= 3)
+    eventually("reading failed", lambda: rig.metric("read_failures_total") >= 3)
     rig.cluster.start()
     rig.settle()
 
@@ -226,7 +226,7 @@ def test_loses_nothing_that_it_answered_when_killed(rig: Rig) -> None:
     rig.inbox.answers.clear()
     made = create(rig, 40)
     rig.api.do("DELETE", f"{MAPS}/doomed")
-    until("all have rung", lambda: rig.metric("hints_total") >= 42)
+    eventually("all have rung", lambda: rig.metric("hints_total") >= 42)
     rig.kill()
     rig.inbox.items.clear()
     rig.inbox.answers.set()
@@ -257,15 +257,14 @@ def test_loses_nothing_that_it_answered_when_killed_at_any_moment(rig: Rig) -> N
 
 
 def test_ends_cleanly_when_asked(rig: Rig) -> None:
-    """SIGTERM with nothing owed: exit status 0 at once."""
+    """SIGTERM with nothing owed: exit status 0, and nothing is kept."""
     rig.process.terminate()
-    begun = time.monotonic()
-    rig.process.wait(5)
 
-    assert rig.process.returncode() == 0
-    assert time.monotonic() - begun < 5
+    assert rig.process.wait(60) == 0
+    assert rig.logged()[-1]["message"] == "Ended"
 
 
+@pytest.mark.clocked
 def test_sends_the_rest_before_it_ends(rig: Rig) -> None:
     """SIGTERM with ingest slow but there: what is owed is sent within the grace period."""
     rig.inbox.answers.clear()
@@ -273,7 +272,7 @@ def test_sends_the_rest_before_it_ends(rig: Rig) -> None:
     rig.process.terminate()
     time.sleep(0.3)
     rig.inbox.answers.set()
-    rig.process.wait(10)
+    rig.process.wait(60)
 
     assert rig.process.returncode() == 0
     assert made == names(rig)
@@ -288,7 +287,7 @@ def test_ends_within_its_grace_and_keeps_the_rest(rig: Rig) -> None:
     rig.inbox.answers.clear()
     made = create(rig, 10)
     rig.process.terminate()
-    assert rig.process.wait(5) == 0
+    assert rig.process.wait(60) == 0
     assert rig.logged()[-1]["objects"] == 10
     rig.inbox.answers.set()
     time.sleep(0.2)
@@ -324,9 +323,9 @@ def test_has_no_right_that_it_does_not_use(rig: Rig) -> None:
 
 def test_asks_for_a_look_when_it_begins_anew(rig: Rig) -> None:
     """What rang while nobody was there is found because a restarted forwarder asks for it."""
-    until("it asked at its start", lambda: rig.inbox.asked == [HTTPStatus.OK])
+    eventually("it asked at its start", lambda: rig.inbox.asked == [HTTPStatus.OK])
     rig.kill()
     rig.api.create("rang-in-vain")
     rig.start()
 
-    until("it asked again", lambda: rig.inbox.asked == [HTTPStatus.OK, HTTPStatus.OK])
+    eventually("it asked again", lambda: rig.inbox.asked == [HTTPStatus.OK, HTTPStatus.OK])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +20,7 @@ from bellhop.forwarder.spool import Spool
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.kube import FakeKube
+from tests.waiting import eventually
 
 KEY = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "a")
 MANIFEST = {
@@ -74,10 +74,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
 
 
 def until(done: Callable[[], object]) -> None:
-    ends = time.monotonic() + 30
-    while not done():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
+    eventually("done()", done)
 
 
 @pytest.mark.parametrize(

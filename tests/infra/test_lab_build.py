@@ -17,6 +17,7 @@ from infra.lab.binaries import APISERVER, cache_folder
 from infra.lab.build import build, missing
 from infra.lab.progress import Progress
 from infra.lab.workshop import Workshop
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,10 +84,7 @@ def begin(builder: list[str]) -> subprocess.Popen[str]:
 
 
 def await_file(path: Path) -> None:
-    until = time.monotonic() + 30
-    while not path.exists() or not path.stat():
-        assert time.monotonic() < until, f"{path} does not appear"
-        time.sleep(0.02)
+    eventually(f"{path} is there", lambda: path.exists() and path.stat())
 
 
 def is_alive(pid: int) -> bool:
@@ -229,9 +227,7 @@ def test_a_killed_build_leaves_no_process_and_no_trace(
         assert is_alive(child)
         killed.send_signal(number)
         killed.communicate(timeout=30)
-    until = time.monotonic() + 5
-    while is_alive(child) and time.monotonic() < until:
-        time.sleep(0.02)
+    eventually("not is_alive(child)", lambda: not is_alive(child), patience=5)
 
     assert not is_alive(child)
     assert not cache_folder(environ).exists()

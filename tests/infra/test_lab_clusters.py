@@ -299,6 +299,7 @@ def test_reset_withdraws_rights_and_webhooks_at_once(
         assert source("POST", CONFIGMAPS, configmap(f"allowed-{number}"))[0] == 201
 
 
+@pytest.mark.clocked
 def test_reset_is_quick_when_nothing_has_changed(source_cluster: Cluster) -> None:
     """Tests can afford it each time."""
     began = time.monotonic()
@@ -530,6 +531,7 @@ def test_a_lab_that_boots_is_interrupted_at_once(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
+@pytest.mark.clocked
 def test_all_that_a_nursery_ends_share_its_patience(tmp_path: Path) -> None:
     """Whoever does not listen is killed, and the next one has no more time for that."""
     nursery, log = Nursery(grace=0.5), tmp_path / "log"

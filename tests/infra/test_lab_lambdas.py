@@ -60,6 +60,7 @@ def make(tmp_path: Path) -> Make:
     return made
 
 
+@pytest.mark.clocked
 def test_a_frozen_process_answers_the_next_event(lambdas: Lambdas, make: Make) -> None:
     """The first begins a process; the second thaws it, and no thread of it ran in between."""
     lambdas.replace("f", make(environment={"TOLD": "yes"}))
@@ -111,6 +112,7 @@ def test_a_crash_is_told_and_the_next_event_has_a_process(
     assert lambdas.invoke("f", {}).error == ""
 
 
+@pytest.mark.clocked
 def test_who_is_late_is_killed_with_its_children(lambdas: Lambdas, make: Make) -> None:
     """The time-out is the declared one, and the context told of it."""
     lambdas.replace("f", make(seconds=1))
@@ -172,6 +174,7 @@ def test_a_handler_that_cannot_be_imported_fails_each_event(
     assert [lambdas.invoke("f", {}).error for _ in range(2)] == [error, error]
 
 
+@pytest.mark.clocked
 def test_several_at_once_have_a_process_each(lambdas: Lambdas, make: Make) -> None:
     """Up to the declared limit; who comes then is throttled, and finds one when it is over."""
     lambdas.replace("f", make(concurrency=2))

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from infra.lab.processes import Nursery
+from tests.waiting import eventually
 
 SPINS = """
 import sys, threading, time
@@ -31,10 +32,7 @@ def test_nothing_of_a_frozen_program_runs(tmp_path: Path) -> None:
 
     with Nursery() as nursery:
         program = nursery.start([sys.executable, "-c", SPINS, told], tmp_path / "log")
-        deadline = time.monotonic() + 10
-        while not told.exists():
-            assert time.monotonic() < deadline, program.last_words()
-            time.sleep(0.01)
+        eventually(program.last_words, told.exists, patience=10)
         for _ in range(5):
             program.freeze()
             assert not changes()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -25,6 +24,7 @@ from infra.package.interpreter import machine_architecture
 from tests.missing import required
 from tests.terraform.cloud import Cloud
 from tests.terraform.door import Door
+from tests.waiting import eventually
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 _PATIENCE = 90.0
@@ -157,10 +157,11 @@ class Fleet:
 
     def until(self, what: str, done: Callable[[], object]) -> None:
         """Wait until something is so, or fail saying what never was."""
-        deadline = time.monotonic() + _PATIENCE
-        while not done():
-            assert time.monotonic() < deadline, f"waited in vain until {what}: {self.cloud.words()}"
-            time.sleep(0.05)
+        eventually(
+            lambda: f"{what}: {self.cloud.words()}",
+            done,
+            patience=_PATIENCE,
+        )
 
 
 @contextmanager

@@ -37,6 +37,7 @@ from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, s
 from tests.terraform.cloud import PAUSE, TICK
 from tests.terraform.conftest import Fleet
 from tests.terraform.mappings import Batch, FailedError
+from tests.waiting import eventually
 
 ACCOUNTS = GVK("", "v1", "ServiceAccount")
 MAPS = GVK("", "v1", "ConfigMap")
@@ -208,10 +209,7 @@ class Siege:
         self._wait(lambda: self.waiting("evaluate") >= len(names))
 
     def _wait(self, until: Callable[[], object]) -> None:
-        deadline = time.monotonic() + _PATIENCE
-        while not until():
-            assert time.monotonic() < deadline, f"waited in vain: {self.cloud.words()}"
-            time.sleep(PAUSE)
+        eventually(self.cloud.words, until, patience=_PATIENCE)
 
     def passed(self, seconds: float) -> Callable[[], bool]:
         """Return what says whether so much time has passed from now on."""

@@ -27,8 +27,9 @@ from tests.fakes.pod import Pod
 from tests.infra.release_files import install_dependencies, put_release
 from tests.terraform.cloud import Cloud
 from tests.terraform.door import Door
+from tests.waiting import eventually
 
-pytestmark = [pytest.mark.usefixtures("_terraform"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("_terraform"), pytest.mark.timeout(900)]
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/run-on-aws.md"
 EXAMPLE = "bellhop-0.1.0/terraform/examples/aws-minimal"
@@ -103,10 +104,11 @@ class Surroundings:
 
     def _ring(self) -> None:
         """Wait until the API server calls for what was declared; a reader is slower than that."""
-        deadline = time.monotonic() + 90
-        while not (self._pod.admin.get(WEBHOOK, "", NAME) or {}).get("webhooks"):
-            assert time.monotonic() < deadline, self.cloud.words()
-            time.sleep(0.1)
+        eventually(
+            self.cloud.words,
+            lambda: (self._pod.admin.get(WEBHOOK, "", NAME) or {}).get("webhooks"),
+            patience=90,
+        )
         time.sleep(ringing.SPREAD_SECONDS)
 
 

@@ -254,6 +254,7 @@ def test_an_event_of_aws_brings_an_add_on_and_another_takes_it_back(
     fleet.do("delete", "-f", "-", stdin=IMAGES)
 
 
+@pytest.mark.thorough
 class TestSiege:
     """What only a deployed function meets: Lambda ends it, has no room for it, or replaces it.
 

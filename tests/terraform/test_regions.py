@@ -25,7 +25,7 @@ DOMAIN = {"domain_name": "bellhop.example.com", "certificate_arn": CERTIFICATE}
 OUTPUTS = ("domain_target", "policies")
 SECRET = "kubeconfig/fleet/eu-1"
 
-pytestmark = [pytest.mark.usefixtures("_terraform"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("_terraform"), pytest.mark.timeout(900)]
 
 
 @pytest.fixture

@@ -57,12 +57,18 @@ class _Entry:
 class Desk:
     """Objects that are owed; shared between threads.
 
-    `unspooled` is called where a hint is in memory alone, so that a kill would lose it.
+    `unspooled` is called where a hint is only in memory, so that a kill would lose it; `clock`
+    returns monotonic seconds.
     """
 
     def __init__(
-        self, spool: Spool, log: Log, unspooled: Callable[[], None] = lambda: None
+        self,
+        spool: Spool,
+        log: Log,
+        unspooled: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._spool = spool
         self._log = log
         self._unspooled = unspooled
@@ -204,7 +210,7 @@ class Desk:
         delay: float | None = None,
         latest: float | None = None,
     ) -> None:
-        now = time.monotonic()
+        now = self._clock()
         if delay is None:
             delay = self._pace.seconds if debt.uid else FIRST_LOOK_BLIND
         if latest is None:
@@ -222,7 +228,7 @@ class Desk:
             due, _, key = self._heap[0]
             entry = self._entries.get(key)
             if entry is not None and not entry.taken and entry.due == due:
-                return due - time.monotonic()
+                return due - self._clock()
             # Its entry was looked at, or got a new due time, since this was pushed.
             heapq.heappop(self._heap)
         return None

@@ -79,7 +79,7 @@ GIVEN: dict[str, Any] = {
 }
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(
     "text",
     [

@@ -21,6 +21,7 @@ from bellhop.celbox import (
     Limits,
     Rule,
 )
+from tests.waiting import eventually
 
 MIB = 1024 * 1024
 MEMORY = 32 * MIB
@@ -397,9 +398,7 @@ def test_a_cell_outlives_who_asked_by_no_more_than_its_time() -> None:
     cell = Path("/proc") / told.stdout.strip()
 
     assert told.returncode == -9
-    until = time.monotonic() + 60
-    while cell.exists() and time.monotonic() < until:
-        time.sleep(0.05)
+    eventually("not cell.exists()", lambda: not cell.exists(), patience=60)
     assert not cell.exists()
 
 

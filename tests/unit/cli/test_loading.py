@@ -59,7 +59,7 @@ def loaded(state: Path, arguments: str) -> set[str]:
 
 
 # Whatever traces the lines loads modules of its own.
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -95,7 +95,7 @@ def test_what_a_command_needs_is_there_though_it_was_not_loaded(
     assert "declaring" in loaded(state, "label cluster default/workload a=b")
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(("user", "expected"), [({"token": "t"}, False), (None, True)])
 def test_only_a_login_loads_the_official_client(
     tmp_path: Path, user: dict[str, Any] | None, *, expected: bool

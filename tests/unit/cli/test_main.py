@@ -202,7 +202,7 @@ def test_completes(words: str, completed: str) -> None:
     assert completed in [line.partition(",")[2] for line in done.stdout.splitlines()]
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(
     "arguments",
     [("--help",), ("get", "--help"), ("register", "cluster", "--help"), ("show", "--help")],

@@ -336,6 +336,7 @@ def following(state: Path, here: Installation) -> Iterator[subprocess.Popen[str]
     process.communicate()
 
 
+@pytest.mark.clocked
 def test_follows_what_comes_also_when_it_comes_late(
     following: subprocess.Popen[str], here: Installation
 ) -> None:
@@ -354,7 +355,7 @@ def test_follows_what_comes_also_when_it_comes_late(
     assert (following.returncode, said.strip()) == (0, "")
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_follows_closely(following: subprocess.Popen[str], here: Installation) -> None:
     """A line is told soon after it is noted, also on a busy machine."""
     assert following.stdout is not None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from bellhop.egress.lookups import CrowdedError, Lookups
+from tests.waiting import eventually
 
 
 class Slow:
@@ -43,9 +43,7 @@ def threads() -> int:
 
 def ended() -> bool:
     """Wait until no look-up has a thread."""
-    ends = time.monotonic() + 10
-    while threads() and time.monotonic() < ends:
-        time.sleep(0.01)
+    eventually("not threads()", lambda: not threads(), patience=10)
     return not threads()
 
 

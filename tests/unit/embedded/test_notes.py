@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from bellhop.model.record import Entry
 from bellhop.ports.store import Item
 from bellhop.records.ledger import Ledger
 from tests.fakes.clock import START, FakeClock
+from tests.waiting import eventually
 
 HOUR = START.isoformat()[:13]
 
@@ -62,10 +62,7 @@ def traces(ledger: Ledger) -> list[str]:
 
 
 def until(done: Callable[[], bool], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    eventually("done()", done, patience=seconds)
 
 
 def test_writes_what_gathered_and_goes_on(ledger: Ledger, clock: FakeClock) -> None:

@@ -20,6 +20,7 @@ from bellhop.model.record import Cluster
 from bellhop.settings import Settings
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube import FakeKube
+from tests.waiting import eventually
 
 
 class Called:
@@ -64,9 +65,7 @@ def warmed(here: Installation, access: Called, expected: int) -> str:
     """Warm up until so many clusters were asked, and a little longer; return the log."""
     log = io.StringIO()
     WarmUp(replace(here, access=access), Log(log)).start()
-    deadline = time.monotonic() + 10
-    while len(access.asked) < expected and time.monotonic() < deadline:
-        time.sleep(0.005)
+    eventually("each cluster is called", lambda: len(access.asked) >= expected)
     time.sleep(0.05)
     return log.getvalue()
 

@@ -19,15 +19,14 @@ from bellhop.errors import PermanentError
 from bellhop.logs import Log
 from bellhop.messages import Evaluate, Resolve, Sweep
 from bellhop.settings import Settings
+from tests.waiting import eventually
 
 PATIENCE = 30.0
 
 
 def wait_for(condition: Any) -> bool:
     """Wait until something holds, or it has been too long."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    eventually("condition()", condition, patience=PATIENCE)
     return bool(condition())
 
 
@@ -65,6 +64,7 @@ def test_what_is_in_hand_is_given_to_nobody_else(tmp_path: Path) -> None:
     assert slow.begun == Counter("ab")
 
 
+@pytest.mark.clocked
 def test_who_runs_scripts_that_take_long_rests(tmp_path: Path) -> None:
     """They take a quarter of a core at most, and what rings goes on beside them."""
     embedded = open_state(tmp_path / "state", Settings())
@@ -181,7 +181,7 @@ def test_one_worker_is_left_to_other_clusters(tmp_path: Path) -> None:
     assert begun == Counter({"a/flood": 11, "a/single": 1})
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_nobody_begins_anything_while_others_finish(tmp_path: Path) -> None:
     """One who is at work for long keeps the end from coming, and nobody busy until then."""
     embedded = open_state(tmp_path / "state", Settings())

@@ -178,7 +178,7 @@ def test_tells_of_what_was_rendered_and_is_still_a_template() -> None:
     )
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(
     "text", ["{{" * 200_000, "{{" + " " * 200_000, '{{ "' + '\\"' * 99_999 + " }}"]
 )

@@ -237,7 +237,7 @@ def limits(seconds: float) -> Limits:
 
 
 @pytest.mark.rest
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(
     "attack", [pytest.param(a, id=f"{a.dialect}: {a.name}") for a in GO + JINJA]
 )
@@ -256,7 +256,7 @@ def test_each_ends_in_its_limit(attack: Attack) -> None:
 
 
 @pytest.mark.rest
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize("attack", [pytest.param(a, id=a.name) for a in DEAREST])
 def test_the_dearest_that_is_allowed_ends_soon(attack: Attack) -> None:
     """Nothing within the limits of one call takes a processor for long."""

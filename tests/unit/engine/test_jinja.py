@@ -347,7 +347,7 @@ def doubling(start: str, step: str, then: str = "") -> str:
     return _DOUBLING.replace("START", start).replace("STEP", step) + then
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(
     "text",
     [
@@ -433,7 +433,7 @@ def test_a_hostile_template_ends_soon_and_small(text: str) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_time_is_limited_where_steps_are_not() -> None:
     """A render that is given no time stops by the clock."""
     limits = LIMITS._replace(seconds=0.05, steps=10**9)

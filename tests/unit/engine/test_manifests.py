@@ -126,7 +126,7 @@ HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: x}}"
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -120,7 +120,7 @@ def test_parts_judge_as_values_do(value: str, known: str) -> None:
         assert refused(withheld, name) == refused(later, name) or not refused(withheld, name)
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_many_secrets_and_objects_are_judged_in_one_way_through() -> None:
     """Thousands of each cost seconds, not the product of the two."""
     root = {"Resources": [secret(f"s-{n}", f"value-number-{n}-of-many") for n in range(3000)]}

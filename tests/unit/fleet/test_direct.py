@@ -43,6 +43,7 @@ from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.kept import value_of
 from tests.unit.fleet.conftest import Wished
+from tests.waiting import eventually
 
 KEY = "prod/eu-1"
 WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
@@ -415,10 +416,7 @@ def audited(source_cluster: Cluster, tmp_path: Path) -> Iterator[Audited]:
 
 def until(done: Callable[[], object]) -> None:
     """Wait until something is so, or fail."""
-    patience = time.monotonic() + 30
-    while not done():
-        assert time.monotonic() < patience
-        time.sleep(0.05)
+    eventually("done()", done)
 
 
 @pytest.mark.rest

@@ -168,7 +168,7 @@ def test_a_template_is_not_taken_for_a_name(fleet: Fleet) -> None:
     )
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_many_of_a_sort_are_one_sentence(fleet: Fleet) -> None:
     """A thousand sources and triggers say little, and are judged in a fraction of a second."""
     fleet.register("east", env="prod")

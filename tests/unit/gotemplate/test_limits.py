@@ -28,7 +28,7 @@ SLOWEST = 10.0
 
 
 @pytest.mark.rest
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize("attack", [pytest.param(a, id=a.name) for a in ATTACKS])
 def test_ends_in_its_limit(attack: Attack) -> None:
     """A hostile template ends in the error of the limit it meets, and says where it was."""
@@ -138,7 +138,7 @@ def test_each_limit_can_be_set(
         assert message in str(caught.value)
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(
     "call",
     [

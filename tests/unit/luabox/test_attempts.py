@@ -398,7 +398,7 @@ def wrapped(text: str) -> str:
 
 
 @pytest.mark.rest
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(("text", "kinds"), STOPPED.values(), ids=STOPPED.keys())
 def test_stops_what_would_not_end(text: str, kinds: str) -> None:
     """It is stopped by the limit named, well within seconds, and says so in words of ours."""
@@ -409,7 +409,7 @@ def test_stops_what_would_not_end(text: str, kinds: str) -> None:
     assert caught.value.plain == str(caught.value)
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(("text", "words"), FAILED.values(), ids=FAILED.keys())
 def test_fails_what_reaches_out(text: str, words: str) -> None:
     """It is an error of the script at its line: there is nothing there, or it makes no sense."""
@@ -420,7 +420,7 @@ def test_fails_what_reaches_out(text: str, words: str) -> None:
     assert len(caught.value.wording) < 3000
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(("text", "words"), UNFIT.values(), ids=UNFIT.keys())
 def test_takes_no_result_that_is_not_json(text: str, words: str) -> None:
     """What is returned is written with nothing of the script running, and said to be unfit."""
@@ -430,7 +430,7 @@ def test_takes_no_result_that_is_not_json(text: str, words: str) -> None:
     assert words in caught.value.wording
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(("text", "words"), REFUSED.values(), ids=REFUSED.keys())
 def test_refuses_what_must_not_be_loaded(text: str, words: str) -> None:
     """It is refused before anything of it runs, and soon."""
@@ -440,7 +440,7 @@ def test_refuses_what_must_not_be_loaded(text: str, words: str) -> None:
     assert words in caught.value.wording
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize(("text", "value"), HARMLESS.values(), ids=HARMLESS.keys())
 def test_lets_be_what_does_no_harm(text: str, value: object) -> None:
     """What is merely foolish ends at once, with what Lua makes of it."""

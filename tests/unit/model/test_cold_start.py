@@ -36,7 +36,7 @@ import pytest
         ),
     ],
 )
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_importing_does_not_load(module: str, absent: set[str]) -> None:
     """Templates, YAML and what is not built yet wait until somebody asks for them."""
     program = f"import sys, {module}; print(*sys.modules)"

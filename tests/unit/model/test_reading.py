@@ -190,7 +190,7 @@ def test_refuses(text: str | bytes, message: str) -> None:
     assert str(raised.value) == message
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_escapes_of_json_take_little_memory() -> None:
     """A text of escapes is read in a few times its size; JSON that is no YAML is counted first."""
     text = '{"b": "\\ud83d\\ude00", "a": "' + "\\n" * 200_000 + '"}'
@@ -206,7 +206,7 @@ def test_escapes_of_json_take_little_memory() -> None:
     assert peak < 20 * len(text)
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_refuses_aliases_that_multiply() -> None:
     """A few lines that stand for a billion nodes are refused before they cost anything."""
     levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
@@ -287,7 +287,7 @@ def test_says_where_without_a_file() -> None:
     assert Document({}, "store").where(("spec", "x.y/z", 0)) == "store, spec['x.y/z'][0]"
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_reads_two_hundred_documents_quickly() -> None:
     """A file of two hundred ConfigMaps takes seconds on a slow machine, and not half a minute."""
     body = "    some text\n" * 20 + "".join(f"  key{n}: value{n}\n" for n in range(10))

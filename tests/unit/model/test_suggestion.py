@@ -23,7 +23,7 @@ def test_finds_the_word_that_is_most_like_it(word: str, known: list[str], found:
     assert closest(word, known) == found
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_takes_no_time_for_many_long_words() -> None:
     """The longest words that are compared, and more of them than are compared, end soon."""
     word = "ab" * 50

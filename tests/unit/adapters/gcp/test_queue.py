@@ -34,6 +34,7 @@ from tests.contract.endpoint import Endpoint
 from tests.contract.rigs.gcp_queues import as_push, make
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.waiting import eventually
 
 NAME = "bellhop-inbox"
 NOW = timedelta(0)
@@ -611,13 +612,6 @@ def pushing(services: Counted, endpoint: Endpoint, *, deadline: int = 10) -> Non
         },
         doing="test",
     )
-
-
-def eventually(wanted: Callable[[], bool]) -> bool:
-    until = time.monotonic() + PATIENCE
-    while not wanted() and time.monotonic() < until:
-        time.sleep(0.02)
-    return wanted()
 
 
 def test_a_push_is_worked_on_and_does_not_come_again(inbox: Make, services: Counted) -> None:

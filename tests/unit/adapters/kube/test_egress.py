@@ -388,6 +388,7 @@ def test_a_name_that_is_never_found_costs_its_time(
     assert time.monotonic() - begun < 10
 
 
+@pytest.mark.clocked
 def test_looking_up_is_a_part_of_the_time_of_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow name and a slow answer have one time together."""
     monkeypatch.setattr(egress, "WHOLE_SECONDS", 2.0)
@@ -404,6 +405,7 @@ def test_looking_up_is_a_part_of_the_time_of_an_answer(monkeypatch: pytest.Monke
         named(url.replace("127.0.0.1", "eu.example"), find).ask(GET, CALL)
 
 
+@pytest.mark.clocked
 @pytest.mark.usefixtures("hurried")
 def test_every_request_of_a_connection_has_its_own_time(api: ScriptedApi) -> None:
     """What is kept open for the next request does not keep the time of the last."""

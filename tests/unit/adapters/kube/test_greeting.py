@@ -88,6 +88,7 @@ def silent(request: pytest.FixtureRequest) -> Iterator[Silent]:
     server.close()
 
 
+@pytest.mark.clocked
 def test_many_threads_wait_for_one_greeting(
     silent: Silent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -312,7 +312,7 @@ def test_notices_that_another_connection_wrote(database: Database, path: Path) -
     assert database.change() != before
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_a_writer_in_this_process_is_waited_for_without_sleeping(
     database: Database, path: Path
 ) -> None:

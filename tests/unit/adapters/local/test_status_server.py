@@ -59,7 +59,7 @@ def test_refuses_what_is_no_host() -> None:
         StatusServer(("ü..b", 1), {}, "health")
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_sleeps_while_nobody_asks() -> None:
     """It waits for a connection and for nothing else; that keeps nobody from ending it."""
     health = StatusServer(("127.0.0.1", 0), {}, "health")
@@ -140,7 +140,7 @@ print(used < 0.1, client.recv(12))
 """
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_pauses_where_there_are_no_files_left() -> None:
     """A connection that cannot be accepted waits in the queue: asking at once would spin."""
     done = subprocess.run(

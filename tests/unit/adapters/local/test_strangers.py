@@ -25,6 +25,7 @@ from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.adapters.local.http_app import Admission, Answer, Environ, refusal
 from bellhop.adapters.local.server import Server
 from bellhop.logs import Log
+from tests.waiting import eventually
 
 SOON = 5.0
 """What is answered in milliseconds; the machine may be busy with other things."""
@@ -114,10 +115,7 @@ class House:
 
     def until(self, done: Callable[[], bool]) -> None:
         """Wait until something is so."""
-        ends = time.monotonic() + 30
-        while not done():
-            assert time.monotonic() < ends
-            time.sleep(0.01)
+        eventually("done()", done)
 
     @property
     def inside(self) -> Any:
@@ -185,7 +183,7 @@ STRANGE = [
 ]
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 @pytest.mark.parametrize("count", [40, 200])
 @pytest.mark.parametrize("sent", STRANGE)
 def test_who_drips_holds_up_nobody(house: House, sent: bytes, count: int) -> None:
@@ -479,7 +477,7 @@ def test_says_misbehaviour_seldom(house: House) -> None:
     assert len(house.written.getvalue().splitlines()) == 1
 
 
-@pytest.mark.timed
+@pytest.mark.clocked
 def test_stops_while_strangers_are_there(house: House) -> None:
     """Whoever waits in the middle of something does not keep the server from its end."""
     for sent in (b"", b"POST /", post("/nobody", "Content-Length: 9")):
