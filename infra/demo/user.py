@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import ssl
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,8 @@ _CLUSTER_SCOPED = frozenset(
 )
 _MERGE = "application/merge-patch+json"
 _TIMEOUT = 10.0
+_TOO_MANY = 429
+_TRIES = 30
 _NOT_FOUND = 404
 
 
@@ -113,13 +116,17 @@ class User:
     def _ask(
         self, verb: str, path: str, body: Any = None, media: str = "application/json"
     ) -> dict[str, Any]:
-        answer = self._pool.request(
-            verb,
-            self._server + path,
-            body=None if body is None else json.dumps(body),
-            headers={**self._pool.headers, "Content-Type": media},
-            timeout=_TIMEOUT,
-        )
+        for _ in range(_TRIES):
+            answer = self._pool.request(
+                verb,
+                self._server + path,
+                body=None if body is None else json.dumps(body),
+                headers={**self._pool.headers, "Content-Type": media},
+                timeout=_TIMEOUT,
+            )
+            if answer.status != _TOO_MANY:
+                break
+            time.sleep(1)  # A kind that was just defined has no cache yet.
         if answer.status == _NOT_FOUND:
             raise LookupError(path)
         if answer.status >= 300:  # noqa: PLR2004 - HTTP's success ends here

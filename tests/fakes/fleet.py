@@ -229,7 +229,7 @@ class Fleet:
                 namespace="fleet",
                 name=name,
                 labels=labels,
-                kubernetes="v1.20.2",
+                kubernetes=kube.version(),
                 token_digest=hashlib.sha256(name.encode()).hexdigest(),
                 registered_at=self.clock.now(),
                 credentials=credentials,

@@ -29,12 +29,15 @@ from bellhop.errors import (
 _WORDS_AT_MOST = 512
 # Of Secrets only this sentence is repeated: it names a right and nothing of the object.
 _MISSING_RIGHT = re.compile(
-    r"User \"[^\"]*\" cannot [a-z]+ resource \"[^\"]*\" in API group \"[^\"]*\""
+    r"User \"[^\"]*\" cannot [a-z:-]+ resource \"[^\"]*\" in API group \"[^\"]*\""
     r"(?: in the namespace \"[^\"]*\"| at the cluster scope)?"
 )
 
-# Its code and reason are those of any missing right: only these words say whose it is.
-_NO_IMPERSONATION = re.compile(r" cannot impersonate resource \"serviceaccounts\"")
+# Its code and reason are those of any missing right: only these words say whose it is. Since 1.36
+# the verb names what is impersonated, as in `impersonate-on:serviceaccount:patch`.
+_NO_IMPERSONATION = re.compile(
+    r" cannot (?:impersonate resource \"serviceaccounts\"|impersonate-on:serviceaccount:[a-z]+ )"
+)
 
 # The code and reason of any missing right, too: roles, and bindings of roles.
 _ESCALATION = "attempting to grant RBAC permissions not currently held"

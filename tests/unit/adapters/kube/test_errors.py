@@ -235,6 +235,14 @@ def test_of_secrets_only_fields_and_rights_are_said(refusal: Refusal, said: str)
             id="ours to act for it",
         ),
         pytest.param(
+            'User "bellhop" cannot impersonate-on:serviceaccount:patch resource "configmaps" in'
+            ' API group "" in the namespace "default"',
+            "Bellhop's credentials there may not act for service account 'team/ann', whose rights"
+            " count; grant them the verb impersonate on serviceaccounts, or register the cluster"
+            " with others",
+            id="ours to act for it, since 1.36",
+        ),
+        pytest.param(
             'user "ann" is attempting to grant RBAC permissions not currently held: {Verbs:["*"]}',
             "nobody may grant what he may not do himself: give service account 'team/ann' these"
             " rights, or the verbs escalate and bind on roles and clusterroles",
