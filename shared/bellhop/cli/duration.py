@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from bellhop.errors import InvalidError
 
-_PARTS = re.compile(r"(\d+)(s|m|h|d)")
+_PARTS = re.compile(r"(\d{1,9})(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LONGEST = timedelta(days=3660)
 

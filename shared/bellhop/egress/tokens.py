@@ -21,7 +21,7 @@ _TOKEN = Limits(1 << 20, 30.0)
 _LONGEST = 8 << 10
 _BEARER = re.compile(r"\bbearer\s+(\w+=.*)", re.IGNORECASE | re.DOTALL)
 _BASIC = re.compile(r"(?:^|,)\s*basic\b", re.IGNORECASE)
-_PARAMETER = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s,"]+))')
+_PARAMETER = re.compile(r'\b(\w+)=(?:"([^"]*)"|([^\s,"]+))')
 
 
 def authorization(client: SourceClient, url: str, challenge: str) -> dict[str, str]:

@@ -67,7 +67,7 @@ _PASSING = {
 _HARMLESS = {"extensions", "disable-compression"}
 
 _PEM = re.compile(
-    r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----\s*(?P<body>[A-Za-z0-9+/=\s]+?)-----END (?P=label)-----"
+    r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----(?P<body>[A-Za-z0-9+/=\s]++)-----END (?P=label)-----"
 )
 _PATH = re.compile(r"[A-Za-z0-9._~:/-]*")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")

@@ -31,10 +31,11 @@ _STRING_TAGS = frozenset({f"{_TAG}str", f"{_TAG}timestamp", "!"})
 _NUMBER_TAGS = frozenset({f"{_TAG}{name}" for name in ("int", "float", "bool", "null")})
 _INDENTATION = ("did not find expected key", "could not find expected ':'", "expected <block end>")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_TEXTS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_TEXTS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """The texts of JSON: a comma in one of them parts no values.
 
-Possessive, for else a hundred bytes are kept of each escape.
+Possessive, for else a hundred bytes are kept of each escape. One that never ends is a text up to
+the end: else each quote in it begins another search for its end.
 """
 
 

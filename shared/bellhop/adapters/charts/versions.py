@@ -18,6 +18,8 @@ _OTHERWISE = {"=>": ">=", "=<": "<=", "~>": "~", "*-0": ">=0.0.0-0"}
 
 _BUT = re.compile(r"!=\s*([vV]?[\d.xX*][^\s,|]*)")
 _SHOWN = 5
+_LONGEST = 256
+"""Characters of a version or range: the time that a range takes to read grows with their square."""
 
 
 def choose(versions: Iterable[str], wanted: str, *, of: str) -> str:
@@ -30,6 +32,11 @@ def choose(versions: Iterable[str], wanted: str, *, of: str) -> str:
         MissingError: there is no such version; the message names some that are there.
         InvalidError: what is wanted is neither a version nor a range.
     """
+    if len(wanted) > _LONGEST:
+        raise InvalidError(
+            f"cannot choose a version of {of}: it has {len(wanted):,} characters, and at most"
+            f" {_LONGEST} are read; check the template that writes it"
+        )
     there = {version: each for each in versions if (version := _version(each))}
     if is_exact(wanted):
         exact = _version(wanted.strip())
@@ -83,6 +90,8 @@ def newer_than(versions: Iterable[str], current: str) -> tuple[str, str]:
 
 def _version(text: str) -> Version | None:
     """Read a version, which may leave out its last numbers or begin with v; None if it is none."""
+    if len(text) > _LONGEST:
+        return None
     try:
         return Version(text.strip().removeprefix("v"))
     except ValueError:

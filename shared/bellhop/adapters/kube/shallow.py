@@ -15,8 +15,9 @@ from bellhop.engine.nesting import DEEPEST
 _KEPT = DEEPEST + 20
 """Levels that are kept: an object in a list is still seen to be nested too deep."""
 
-# Possessive: a text of megabytes leaves no way back.
-_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]', re.DOTALL)
+# Possessive: a text of megabytes leaves no way back. One that never ends is a text up to the end:
+# else each quote in it begins another search for its end.
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 def read_shallow(text: bytes) -> Any:

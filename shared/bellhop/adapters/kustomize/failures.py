@@ -9,12 +9,8 @@ from bellhop.errors import BellhopError, InvalidError, TemporaryError, TooLargeE
 from bellhop.programs.box import Ended
 
 _LONGEST = 600
-_ENDS = (
-    # kubectl writes the last of these, or its log does the first two.
-    re.compile(r'"command failed" err=(".*")$', re.MULTILINE),
-    re.compile(r'"command failed" err=<\n(.*)\n >$', re.MULTILINE | re.DOTALL),
-    re.compile(r"^error: (.*)", re.MULTILINE | re.DOTALL),
-)
+_LOGGED = '"command failed" err='
+_ERROR = re.compile(r"^error: ", re.MULTILINE)
 _MEMORY = re.compile(r"^(?:fatal error|runtime): .*memory", re.MULTILINE)
 
 
@@ -31,11 +27,22 @@ def failure(ended: Ended, doing: str, root: str) -> BellhopError:
 
 def _sentence(errors: str) -> str:
     """Return what kustomize says, on one line and not without end."""
-    found = next((match[1] for end in _ENDS if (match := end.search(errors))), errors)
+    found = _message(errors)
     if found.startswith('"'):
         found = _unquoted(found)
     said = " ".join(found.split())
     return (said[:_LONGEST] + "…" if len(said) > _LONGEST else said) or "kustomize says nothing"
+
+
+def _message(errors: str) -> str:
+    """Return what kubectl writes after `error: `, or its log does in quotes or on several lines."""
+    _, logged, message = errors.partition(_LOGGED)
+    if logged and message.startswith("<\n"):
+        return message[2:].rpartition("\n >")[0]
+    if logged:
+        return message.partition("\n")[0]
+    found = _ERROR.search(errors)
+    return errors[found.end() :] if found else errors
 
 
 def _unquoted(text: str) -> str:

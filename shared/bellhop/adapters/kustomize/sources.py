@@ -36,9 +36,6 @@ _READERS = (
 
 _CHARTS = ("helmCharts", "helmChartInflationGenerator")
 _FUNCTIONS = ("config.kubernetes.io/function", "config.k8s.io/function")
-_REMOTE = re.compile(
-    r"[^/]*:|git@|(?:www\.)?github\.com/|[^/]+\.[^/]+/.*//|.*\?(?:ref|version)=", re.IGNORECASE
-)
 _LOGIN = re.compile(r"//[^/]*@")
 _LONGEST_SHOWN = 200
 
@@ -222,7 +219,7 @@ class _Collecting:
     def _take(self, entry: _Entry, place: str, *, may_be_folder: bool = False) -> str:
         """Note a file that is read, or a folder that is to be visited; return its path."""
         shown = f"{entry.where} '{_shown(entry.text)}'"
-        if _REMOTE.match(entry.text):
+        if _is_remote(entry.text):
             raise InvalidError(
                 f"{shown} is remote, and nothing is fetched while a kustomization is built; put it"
                 " into the source"
@@ -257,6 +254,19 @@ def _texts(mapping: Mapping[str, Any], name: str) -> Iterator[_Entry]:
         if not isinstance(text, str) or not text:
             raise InvalidError(f"{name}[{number}] is no text")
         yield _Entry(f"{name}[{number}]", text)
+
+
+def _is_remote(text: str) -> bool:
+    """Say whether kustomize may take a text for a URL or for an address of git."""
+    text = text.lower()
+    host, _, path = text.partition("/")
+    return (
+        ":" in host
+        or text.startswith(("git@", "github.com/", "www.github.com/"))
+        or ("." in host[1:-1] and "//" in path)
+        or "?ref=" in text
+        or "?version=" in text
+    )
 
 
 def _shown(text: str) -> str:

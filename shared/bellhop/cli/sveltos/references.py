@@ -6,7 +6,6 @@ is one of the two, or that stands in a field which means one of them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -28,7 +27,6 @@ _CHECKS = ("postDeleteChecks", "preDeleteChecks", "preDeployChecks", "validateHe
 """Fields whose `kind` is that of objects in the clusters."""
 
 _FLUX = ("Bucket", "GitRepository", "OCIRepository")
-_ACTION = re.compile(r"{{.*?}}", re.DOTALL)
 
 
 class Reference(NamedTuple):
@@ -53,7 +51,7 @@ class Reference(NamedTuple):
     @property
     def is_open(self) -> bool:
         """Say whether the name is a template through and through, which fits everything."""
-        return not _ACTION.sub("", self.name).strip()
+        return not "".join(_fixed_parts(self.name)).strip()
 
     def fits(self, namespace: str, name: str, namespaces: Collection[str]) -> bool:
         """Say whether an object may be meant; by no namespace each of `namespaces` is."""
@@ -95,9 +93,18 @@ def _mappings(field: str, data: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield from _mappings(str(name), value)
 
 
+def _fixed_parts(template: str) -> list[str]:
+    """Return the texts before, between and after the actions of a template."""
+    parts, at = [], 0
+    while (start := template.find("{{", at)) >= 0 and (end := template.find("}}", start + 2)) >= 0:
+        parts.append(template[at:start])
+        at = end + 2
+    return [*parts, template[at:]]
+
+
 def _fits(pattern: str, text: str) -> bool:
     """Say whether a template may be rendered as a text; each action may write anything."""
-    first, *rest = _ACTION.split(pattern)
+    first, *rest = _fixed_parts(pattern)
     if not rest:
         return text == first
     *middle, last = rest
