@@ -180,9 +180,14 @@ class HardenedProtocol(H11Protocol):
             return
         self._lingering = LINGER_BYTES
         self._set_deadline(LINGER_SECONDS)
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
-        self.transport.resume_reading()
+        try:
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
+        except OSError:
+            # The client has reset the connection.
+            self.drop()
+        else:
+            self.transport.resume_reading()
 
     def drop(self) -> None:
         """Close at once, in the middle of a handshake too."""

@@ -549,3 +549,12 @@ def test_a_head_is_answered_without_a_body(house: House, target: str, rest: byte
     assert answer.startswith(b"HTTP/1.1 "), answer
     assert answer.endswith(b"\r\n\r\n") or b" 431 " in answer, answer
     assert "ERROR" not in house.written.getvalue()
+
+
+def test_clients_that_leave_when_they_are_refused_are_no_errors(house: House) -> None:
+    """A client may reset its connection before the refusal is written in full."""
+    for _ in range(300):
+        with house.knock(b"HEAD /x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n") as client:
+            client.recv(9)
+    house.until(lambda: not house.inside.all())
+    assert '"ERROR"' not in house.written.getvalue()
