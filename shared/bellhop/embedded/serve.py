@@ -32,6 +32,7 @@ from bellhop.embedded.workers import Workers, make_stages
 from bellhop.errors import MissingError
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.logs import Log, configure
+from bellhop.programs.home import remove_abandoned_homes
 from bellhop.settings import Settings, read
 from bellhop.stages.ingest import Ingest
 from bellhop.stages.lease import Peers
@@ -107,6 +108,7 @@ def running(
         # Nobody else works on this folder: what a killed process had in flight is free.
         for queue in embedded.queues.values():
             queue.release()
+        remove_abandoned_homes()
         clock = embedded.installation.records.clock
         identity = ListenerIdentity(state / "tls", _names(host, advertise), clock.now())
         certificate, key = identity.certificate(clock.now())

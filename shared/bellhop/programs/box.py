@@ -4,6 +4,9 @@ It has a home of its own that is deleted afterwards, nothing of our environment,
 in memory. When its time is over it is asked to end (SIGTERM), so that Helm records a failure, and
 is killed if it does not. So is all that it started. Offline it has no network, where the kernel
 lets us take it away.
+
+A watcher does the same, and deletes the home, when this process is killed in the meantime: a pipe
+to it closes then. So a release never has two Helms, that of a dead worker and that of the next one.
 """
 
 from __future__ import annotations
@@ -13,21 +16,39 @@ import selectors
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
 
 from bellhop.errors import TooLargeError, UnreachableError
+from bellhop.programs.home import private_home
 
 GRACE_SECONDS = 10.0
 """How long a program may take to end once it was asked to."""
 
 _PIECE = 1 << 16
+
+_START = """
+read -r _ || exit
+ulimit -v "$1"
+shift
+exec "$@" </dev/null
+"""
+"""Runs a program once a line comes, which a killed process never sends."""
+
+_WATCH = """
+read -r _
+rm -rf "$2"
+kill -TERM "-$1"
+sleep 2
+kill -KILL "-$1"
+rm -rf "$2"
+"""
+"""Ends a process group, and deletes its home, when its input ends."""
 
 
 class Limits(Struct, frozen=True):
@@ -60,14 +81,14 @@ def run(
     *,
     files: Mapping[str, bytes] | None = None,
     environment: Mapping[str, str] | None = None,
-    home_files: Mapping[str, str] | None = None,
     limits: Limits = USUAL,
     offline: bool = False,
+    home: Path | None = None,
 ) -> Ended:
     """Run a program and wait until it ends.
 
     An argument, or a variable, `{NAME}` stands for the path of the file of that name, and `{home}`
-    for that of its home, in which `home_files` lie by their paths. `offline` takes the network away
+    for that of its home, a `private_home` that may hold files. `offline` takes the network away
     where `cut_off` finds a way.
 
     Raises:
@@ -76,34 +97,31 @@ def run(
         OSError: it cannot be run.
     """
     with (
-        tempfile.TemporaryDirectory(prefix="bellhop-") as home,
+        nullcontext(home) if home else private_home() as place,
         _in_memory(files or {}) as held,
     ):
         paths = {f"{{{name}}}": f"/proc/self/fd/{number}" for name, number in held.items()}
-        paths["{home}"] = home
-        for path, text in (home_files or {}).items():
-            place = Path(home, path)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text)
+        paths["{home}"] = str(place)
         more = {
-            name: paths.get(each, each.replace("{home}", home))
+            name: paths.get(each, each.replace("{home}", str(place)))
             for name, each in (environment or {}).items()
         }
         apart = cut_off() if offline else ()
         command = [*apart, str(program), *(paths.get(each, each) for each in arguments)]
         process = subprocess.Popen(  # noqa: S603 - the program is one of ours to choose
-            ["/bin/sh", "-c", f'ulimit -v {limits.memory // 1024}; exec "$@"', "sh", *command],
-            stdin=subprocess.DEVNULL,
+            ["/bin/sh", "-c", _START, "sh", str(limits.memory // 1024), *command],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={"HOME": home, "TMPDIR": home, **more},
-            cwd=home,
+            env={"HOME": str(place), "TMPDIR": str(place), **more},
+            cwd=place,
             pass_fds=tuple(held.values()),
             start_new_session=True,
         )
         try:
-            output, errors = _read(process, limits)
-            process.wait()
+            with _watched(process, place):
+                output, errors = _read(process, limits)
+                process.wait()
         finally:
             _end(process)
         wrote = {
@@ -140,6 +158,31 @@ def _in_memory(files: Mapping[str, bytes]) -> Iterator[dict[str, int]]:
             os.close(number)
 
 
+@contextmanager
+def _watched(process: subprocess.Popen[bytes], home: Path) -> Iterator[None]:
+    """Let a program start, and have it ended if this process is."""
+    watcher = subprocess.Popen(  # noqa: S603 - a script of ours
+        ["/bin/sh", "-c", _WATCH, "sh", str(process.pid), str(home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={"PATH": "/usr/bin:/bin"},
+        cwd="/",
+        start_new_session=True,
+    )
+    try:
+        assert process.stdin
+        with suppress(BrokenPipeError):
+            process.stdin.write(b"\n")
+            process.stdin.close()
+        yield
+    finally:
+        watcher.kill()
+        watcher.wait()
+        assert watcher.stdin
+        watcher.stdin.close()
+
+
 def _read(process: subprocess.Popen[bytes], limits: Limits) -> tuple[bytes, bytes]:
     """Read what a program writes until it closes both streams."""
     deadline = time.monotonic() + limits.seconds
@@ -173,6 +216,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    for stream in (process.stdout, process.stderr):
+    for stream in (process.stdin, process.stdout, process.stderr):
         if stream:
-            stream.close()
+            with suppress(BrokenPipeError):
+                stream.close()

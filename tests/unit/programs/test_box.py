@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import select
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,6 +34,20 @@ def ends(number: int) -> bool:
         return bool(select.select([process], [], [], 30)[0])
     finally:
         os.close(process)
+
+
+def eventually(done: Callable[[], object]) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def children() -> set[str]:
+    """Return the processes that this one has started, and those that it has not waited for."""
+    found = Path("/proc/self/task").glob("*/children")
+    return {number for each in found for number in each.read_text().split()}
 
 
 def test_it_has_nothing_of_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,3 +157,32 @@ def test_several_run_at_once() -> None:
         thread.join()
 
     assert sorted(each.output for each in ended) == [b"%d" % n for n in range(8)]
+
+
+def test_what_a_killed_process_started_ends_with_it(tmp_path: Path) -> None:
+    """A watcher ends the program, and its children, and deletes its home with what lies there."""
+    place = tmp_path / "pids"
+    program = f"trap '' TERM; sleep 300 & echo $! $$ > {place}.new; mv {place}.new {place}; wait"
+    code = (
+        "from pathlib import Path\n"
+        "from bellhop.programs.box import run\n"
+        "from bellhop.programs.home import private_home\n"
+        "with private_home({'folder/secret': b'hunter2'}) as home:\n"
+        f"    run(Path('/bin/sh'), ['-c', {program!r}], home=home)"
+    )
+    environment = {"PYTHONPATH": ":".join(sys.path), "TMPDIR": str(tmp_path)}
+    worker = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    eventually(place.exists)
+    assert list(tmp_path.rglob("secret"))
+    worker.kill()
+    worker.wait()
+
+    assert all(map(ends, map(int, place.read_text().split())))
+    eventually(lambda: not list(tmp_path.rglob("secret")))
+
+
+def test_a_program_leaves_nothing_that_watches_it() -> None:
+    """The watcher ends with the call, and is waited for."""
+    before = children()
+    sh("true")
+    assert children() <= before

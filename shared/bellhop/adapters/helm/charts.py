@@ -26,6 +26,7 @@ from bellhop.errors import (
 from bellhop.model.chart import AS_USUAL, Options, Removal
 from bellhop.ports.charts import DEPLOYED, Release, Wanted
 from bellhop.programs.box import USUAL, Ended, Limits, OvertimeError, run
+from bellhop.programs.home import private_home
 from bellhop.programs.program import HELM
 
 _LABEL, _OURS = "bellhop.dev/deployed-by", "bellhop"
@@ -243,16 +244,17 @@ class HelmCharts:
         self, arguments: Sequence[str], files: dict[str, bytes], limits: Limits, doing: str
     ) -> Ended:
         program = self._named or HELM.find()
+        changes = CHANGES in files
         try:
-            changes = CHANGES in files
-            return run(
-                program,
-                arguments,
-                files=files,
-                limits=limits,
-                environment=ENVIRONMENT if changes else None,
-                home_files=PLUGIN if changes else None,
-            )
+            with private_home(PLUGIN if changes else None) as home:
+                return run(
+                    program,
+                    arguments,
+                    files=files,
+                    limits=limits,
+                    environment=ENVIRONMENT if changes else None,
+                    home=home,
+                )
         except TooLargeError as error:
             raise TooLargeError(f"cannot {doing}: {error}") from error
         except UnreachableError as error:

@@ -39,7 +39,7 @@ PLUGIN = {
                 "platformCommand": [{"command": sys.executable, "args": ["-m", __name__]}]
             },
         }
-    )
+    ).encode()
 }
 """The files of the plugin, below the home of a call."""
 

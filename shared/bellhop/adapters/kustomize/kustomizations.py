@@ -6,7 +6,6 @@ folder in memory ─► sources: what the kustomization reads, refused where it 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,9 +14,12 @@ from bellhop.adapters.kustomize.sources import collect, normalise, restated
 from bellhop.engine.tarball import Folder
 from bellhop.errors import InvalidError, TooLargeError, UnreachableError
 from bellhop.programs.box import Ended, Limits, run
+from bellhop.programs.home import private_home
 from bellhop.programs.program import KUBECTL
 
 LIMITS = Limits(seconds=60)
+
+_SOURCE = "source"
 
 
 class KubectlKustomizations:
@@ -43,28 +45,25 @@ class KubectlKustomizations:
         except InvalidError as error:
             raise restated(error, f"cannot {doing}: ") from error
         program = self._named or KUBECTL.find()
-        with tempfile.TemporaryDirectory(prefix="bellhop-kustomize-") as name:
-            _write(Path(name), files)
-            ended = self.run(program, Path(name, place), doing)
+        with private_home({f"{_SOURCE}/{path}": files[path] for path in files}) as home:
+            ended = self.run(program, home / _SOURCE / place, doing, home)
         if ended.code:
-            raise failure(ended, doing, name)
+            raise failure(ended, doing, str(home / _SOURCE))
         return ended.output.decode(errors="replace")
 
-    def run(self, program: Path, place: Path, doing: str) -> Ended:
+    def run(self, program: Path, place: Path, doing: str, home: Path | None = None) -> Ended:
         """Run kustomize in a folder, without a network and without git."""
         arguments = ["kustomize", "--load-restrictor=LoadRestrictionsRootOnly", str(place)]
         try:
             return run(
-                program, arguments, environment={"PATH": ""}, limits=self._limits, offline=True
+                program,
+                arguments,
+                environment={"PATH": ""},
+                limits=self._limits,
+                offline=True,
+                home=home,
             )
         except TooLargeError as error:
             raise TooLargeError(f"cannot {doing}: {error}") from error
         except UnreachableError as error:
             raise UnreachableError(f"cannot {doing}: {error}") from error
-
-
-def _write(root: Path, files: Folder) -> None:
-    for path, content in files.items():
-        place = root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
