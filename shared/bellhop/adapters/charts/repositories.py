@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -173,5 +174,6 @@ def _without_credentials(login: Login) -> Login:
 
 
 def _key(place: Place, found: Descriptor) -> str:
-    """Return the key of an archive; no repository can serve the archives of another."""
-    return f"{place.repository}\n{place.chart.rpartition('/')[0]}\n{found.digest}"
+    """Return the key of an archive: nobody gets what another repository or login has fetched."""
+    login = msgspec.json.encode(place.login).decode()
+    return f"{place.repository}\n{place.chart.rpartition('/')[0]}\n{found.digest}\n{login}"

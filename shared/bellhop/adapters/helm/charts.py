@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from bellhop.adapters.helm.failures import failure, is_missing, is_stuck, is_unapplied
 from bellhop.adapters.helm.plugin import CHANGES, ENVIRONMENT, NAME, OBJECTION, PLUGIN, changes_of
 from bellhop.errors import (
@@ -70,18 +72,37 @@ class HelmCharts:
 
     def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
         """Install or upgrade a release, and run its tests if that is asked."""
-        doing, more = f"deploy the release '{_place(wanted)}'", ["--output=json"]
         begun = time.monotonic()
+        release = self._install_or_upgrade(kubeconfig, wanted)
+        if wanted.options.run_tests:
+            self._test(kubeconfig, wanted, self._limits.seconds - (time.monotonic() - begun))
+        return release
+
+    def _install_or_upgrade(self, kubeconfig: bytes, wanted: Wanted) -> Release:
+        doing, more = f"deploy the release '{_place(wanted)}'", ["--output=json"]
         try:
             told = self._upgrade(kubeconfig, wanted, doing, more, there=wanted.there)
+        except TooLargeError:
+            return self._read_back(kubeconfig, wanted)
         except (InvalidError, TemporaryError) as error:
             if not is_stuck(str(error)):
                 raise
             there = self._recover(kubeconfig, wanted)
             told = self._upgrade(kubeconfig, wanted, doing, more, there=there)
-        if wanted.options.run_tests:
-            self._test(kubeconfig, wanted, self._limits.seconds - (time.monotonic() - begun))
         return _deployed(wanted, json.loads(told))
+
+    def _read_back(self, kubeconfig: bytes, wanted: Wanted) -> Release:
+        """Return a release that was deployed, though what Helm printed of it was too much to read.
+
+        Helm prints the whole chart with it, after it has recorded the release and run its hooks.
+        """
+        found = self.release(kubeconfig, wanted.namespace, wanted.name)
+        if found is None or found.status != DEPLOYED or not found.ours:
+            raise TooLargeError(
+                f"cannot deploy the release '{_place(wanted)}': Helm wrote more than"
+                f" {self._limits.output >> 20} MiB, and the release is not deployed"
+            )
+        return replace(found, manifest=self.manifest(kubeconfig, wanted.namespace, wanted.name))
 
     def _test(self, kubeconfig: bytes, wanted: Wanted, left: float) -> None:
         """Run the tests of a release that was deployed, in the seconds that its call has left.

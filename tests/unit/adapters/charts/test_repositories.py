@@ -220,6 +220,20 @@ def test_what_one_may_read_another_may_not(
             charts.find(Place(site.address, "demo", login=login))
 
 
+def test_a_cached_archive_is_not_given_to_a_profile_without_its_login(
+    charts: ChartRepositories, archive: bytes
+) -> None:
+    """A repository may show its index to everyone, and its archives to those who sign in."""
+
+    def signed_in(request: Request) -> Response:
+        return Response(200, archive) if request.headers.get("Authorization") else Response(401)
+
+    with Site({**repository(archive), "/demo.tgz": signed_in}) as site:
+        charts.find(Place(site.address, "demo", login=Login(*ADA)))
+        with pytest.raises(UnauthorizedError):
+            charts.find(Place(site.address, "demo"))
+
+
 def test_a_failure_is_not_kept(charts: ChartRepositories, archive: bytes) -> None:
     answers = [Response(503)]
 

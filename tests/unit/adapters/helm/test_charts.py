@@ -1,0 +1,52 @@
+"""Releases by a program that answers as Helm does: what is made of its answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bellhop.adapters.helm.charts import HelmCharts
+from bellhop.errors import TooLargeError
+from bellhop.ports.charts import Wanted
+from bellhop.programs.box import Limits
+
+_LARGEST = 1 << 20
+
+
+def helm(folder: Path, status: str) -> HelmCharts:
+    """Return releases by a Helm that prints more than is read, and then tells a status."""
+    told = {
+        "revision": 3,
+        "status": status,
+        "chart": "big",
+        "version": "1.0.0",
+        "labels": {"bellhop.dev/deployed-by": "bellhop"},
+    }
+    program = folder / "helm"
+    program.write_text(
+        f"""#!/bin/sh
+echo "$1" "$2" >>{folder}/calls
+case "$1 $2" in
+  upgrade*) exec head -c {2 * _LARGEST} /dev/zero ;;
+  "get metadata") echo '{json.dumps(told)}' ;;
+  "get manifest") echo "kind: ConfigMap" ;;
+esac
+"""
+    )
+    program.chmod(0o755)
+    return HelmCharts(program, Limits(output=_LARGEST))
+
+
+def test_a_release_whose_output_is_too_large_counts_as_deployed(tmp_path: Path) -> None:
+    """Helm prints the whole chart once all is done: the release is read instead."""
+    release = helm(tmp_path, "deployed").deploy(b"{}", Wanted("big", "web", tmp_path / "big.tgz"))
+    assert (release.revision, release.manifest) == (3, "kind: ConfigMap\n")
+    assert (tmp_path / "calls").read_text().count("upgrade") == 1
+
+
+def test_output_that_is_too_large_hides_no_failure(tmp_path: Path) -> None:
+    """A release that was not deployed fails, whatever was printed."""
+    with pytest.raises(TooLargeError, match="more than 1 MiB"):
+        helm(tmp_path, "failed").deploy(b"{}", Wanted("big", "web", tmp_path / "big.tgz"))
