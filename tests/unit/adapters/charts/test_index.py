@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from bellhop.adapters.charts.index import Entry, entries_of
-from bellhop.errors import InvalidError
+from bellhop.errors import InvalidError, TooLargeError
 
 INDEX = b"""apiVersion: v1
 generated: "2026-01-01T00:00:00Z"
@@ -73,7 +73,7 @@ def test_what_is_no_index_is_refused(text: bytes) -> None:
 def test_odd_entries_are_passed_over() -> None:
     odd = b"text, {version: [1], urls: text}, {urls: {a: b}}, &a {version: 1.0.0}, *a"
     text = b"entries: {demo: [" + odd + b"]}"
-    assert [each.version for each in entries_of(text, "demo")] == ["['1']", "", "1.0.0"]
+    assert [each.version for each in entries_of(text, "demo")] == ["", "", "1.0.0"]
 
 
 @pytest.mark.rest
@@ -91,3 +91,29 @@ def test_a_large_index_takes_little_memory() -> None:
         tracemalloc.stop()
     assert len(text) > 5 << 20
     assert most < 8 << 20
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"entries: {demo: [" + b"{a}," * (1 << 18) + b"]}",
+        b"entries: {demo: [{" + b"a: {b}," * (1 << 17) + b"}]}",
+        b"entries: {demo: [{urls: [" + b"a," * (1 << 18) + b"]}]}",
+    ],
+    ids=["versions", "fields of a version", "addresses of a version"],
+)
+def test_a_hostile_index_takes_little_memory(text: bytes) -> None:
+    """Text that gzip packs into kilobytes does not become objects of megabytes."""
+    tracemalloc.start()
+    try:
+        assert len(entries_of(text, "demo")) <= 20_000
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 8 * len(text)
+
+
+def test_an_index_without_end_is_refused() -> None:
+    """What another chart has is read up to a number of values, too."""
+    with pytest.raises(TooLargeError, match="5,000,000 values"):
+        entries_of(b"entries: {other: [" + b"{}," * 2_500_001 + b"]}", "demo")
