@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from msgspec import Struct, convert  # noqa: TID251 - this is the one place
-from msgspec.json import Decoder  # noqa: TID251
+from msgspec.json import Decoder, decode  # noqa: TID251
 
 R = TypeVar("R", bound=Struct)
 
@@ -26,8 +26,22 @@ def read_struct(value: Mapping[str, Any], kind: type[R]) -> R:
     Raises:
         msgspec.ValidationError: a field without a default is missing, or is of another type.
     """
+    _learn(kind)
+    return convert(value, kind)
+
+
+def decode_struct(text: bytes, kind: type[R]) -> R:
+    """Read a struct from JSON, of which nothing is built that the struct does not have.
+
+    Raises:
+        msgspec.DecodeError: it is not JSON, or is of another type.
+    """
+    _learn(kind)
+    return decode(text, type=kind)
+
+
+def _learn(kind: type[Struct]) -> None:
     if kind not in _known:
         with _lock:
             Decoder(kind)
             _known.add(kind)
-    return convert(value, kind)

@@ -9,18 +9,22 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urljoin
 
+import msgspec
+
 from bellhop.adapters.charts.client import ChartClient
 from bellhop.adapters.charts.descriptor import Descriptor
 from bellhop.adapters.charts.versions import choose, is_exact, newest_first
 from bellhop.egress.answer import Answer
 from bellhop.egress.download import origin, shown
 from bellhop.egress.registry import MANIFEST, OciRepository, is_tag, layers, split
-from bellhop.egress.source_client import Limits, json_object
+from bellhop.egress.source_client import Limits
 from bellhop.errors import InvalidError, TooLargeError, UnreachableError
 from bellhop.model.chart import Login
 from bellhop.model.reach import Reach
+from bellhop.structs import decode_struct
 
 MOST_PAGES = 50
+MOST_TAGS = 50_000
 MOST_SECONDS = 120.0
 """For all pages of tags."""
 
@@ -90,10 +94,14 @@ class Registry:
     def _tags(self) -> Iterator[str]:
         """Yield all tags, page by page."""
         url, until = f"{self._base}/tags/list?n=1000", time.monotonic() + MOST_SECONDS
+        left = MOST_TAGS
         for _ in range(MOST_PAGES):
             answer = self._repository.success(self._repository.get(url, TAGS), url)
-            tags = json_object(answer.data).get("tags")
-            yield from map(str, tags if isinstance(tags, list) else ())
+            for tag in _tags_of(answer.data):
+                left -= 1
+                if left < 0:
+                    raise self._too_many(f"{MOST_TAGS:,} tags")
+                yield tag
             following = _NEXT.search(answer.headers.get("link", ""))
             if not following:
                 return
@@ -105,7 +113,23 @@ class Registry:
                     f"{self._task}: listing its tags took longer than {MOST_SECONDS:.0f} s;"
                     " name an exact version"
                 )
-        raise TooLargeError(
-            f"{self._task}: its list of tags has more than {MOST_PAGES} pages; name an exact"
-            " version"
+        raise self._too_many(f"{MOST_PAGES} pages")
+
+    def _too_many(self, most: str) -> TooLargeError:
+        return TooLargeError(
+            f"{self._task}: its list of tags has more than {most}; name an exact version"
         )
+
+
+class _Page(msgspec.Struct, frozen=True):
+    """A page of tags, of which nothing else is built."""
+
+    tags: list[str] | None = None
+
+
+def _tags_of(page: bytes) -> Sequence[str]:
+    """Return the tags of a page; none if it is no such page."""
+    try:
+        return decode_struct(page, _Page).tags or ()
+    except (msgspec.DecodeError, RecursionError):
+        return ()

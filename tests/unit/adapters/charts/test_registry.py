@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -121,6 +122,32 @@ def test_pages_without_end_are_left() -> None:
             f"{task(there)}: its list of tags has more than 50 pages; name an exact version"
         )
     assert len(there.asked) == registry.MOST_PAGES
+
+
+def test_tags_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page has as many tags as a registry likes, so that they are counted one by one."""
+    monkeypatch.setattr(registry, "MOST_TAGS", 3)
+    with (
+        site({TAGS: tags("1.0.0", "1.1.0", "1.2.0", "1.3.0")}) as there,
+        pytest.raises(TooLargeError) as refusal,
+    ):
+        chart(there).versions()
+    assert str(refusal.value) == (
+        f"{task(there)}: its list of tags has more than 3 tags; name an exact version"
+    )
+
+
+def test_a_page_of_something_else_than_tags_is_not_built() -> None:
+    """Megabytes of brackets would become a hundred times as many bytes of objects."""
+    brackets = b'{"tags": [' + b",".join([b"[]"] * (1 << 18)) + b"]}"
+    with site({TAGS: brackets}) as there:
+        tracemalloc.start()
+        try:
+            assert chart(there).versions() == []
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert most < 8 * len(brackets)
 
 
 def test_pages_go_on_at_the_same_server() -> None:
