@@ -96,7 +96,11 @@ def pack(files: Mapping[str, bytes], place: str, of: str) -> Chart:
     }
     if _ABOUT not in inside:
         raise MissingError(f"cannot take {of}: there is no {_ABOUT} in that folder")
-    return check(_packed("chart", without_ignored(inside)), of)
+    try:
+        packed = without_ignored(inside)
+    except TooLargeError as error:
+        raise TooLargeError(f"cannot take {of}: {error}") from error
+    return check(_packed("chart", packed), of)
 
 
 def read(content: bytes) -> Chart:

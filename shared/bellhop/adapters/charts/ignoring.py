@@ -12,8 +12,15 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
+from bellhop.errors import TooLargeError
+
 _FILE = ".helmignore"
 _ALWAYS = "templates/.?*"
+_MOST_COMPARED = 2_000_000
+"""Lines times files and folders, which take about two seconds."""
+
+_COMPILED = 1_000
+"""Comparisons that take as long as to compile the pattern of a line."""
 
 
 class _Rule(Struct, frozen=True):
@@ -42,9 +49,24 @@ class _Rule(Struct, frozen=True):
 
 
 def without_ignored(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files of a chart's folder that are packed."""
+    """Return the files of a chart's folder that are packed.
+
+    Raises:
+        TooLargeError: it has more lines than are compared with so many files.
+    """
     rules = list(_rules(files.get(_FILE, b"").decode(errors="replace")))
-    return {path: content for path, content in files.items() if not _is_ignored(path, rules)}
+    folders = {folder for path in files for folder in _folders(path)}
+    if len(rules) * max(len(files) + len(folders), _COMPILED) > _MOST_COMPARED:
+        raise TooLargeError(
+            f"its {_FILE} has {len(rules):,} lines for {len(files):,} files; shorten it"
+        )
+    ignored = {each for each in folders if any(rule.ignores(each, folder=True) for rule in rules)}
+    return {
+        path: content
+        for path, content in files.items()
+        if not any(rule.ignores(path, folder=False) for rule in rules)
+        and ignored.isdisjoint(_folders(path))
+    }
 
 
 def _rules(text: str) -> Iterator[_Rule]:
@@ -53,11 +75,6 @@ def _rules(text: str) -> Iterator[_Rule]:
             yield _Rule.of(line)
 
 
-def _is_ignored(path: str, rules: list[_Rule]) -> bool:
-    """Say whether a file is ignored, or a folder that it is in."""
-    ends = [at for at, letter in enumerate(path) if letter == "/"]
-    return any(
-        rule.ignores(part, folder=part != path)
-        for part in (*(path[:end] for end in ends), path)
-        for rule in rules
-    )
+def _folders(path: str) -> Iterator[str]:
+    """Yield the folders that a file is in."""
+    return (path[:at] for at, letter in enumerate(path) if letter == "/")

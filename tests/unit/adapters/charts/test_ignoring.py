@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bellhop.adapters.charts.ignoring import without_ignored
+from bellhop.errors import TooLargeError
 
 FILES = (
     "Chart.yaml",
@@ -42,3 +43,11 @@ def test_hidden_files_are_no_templates() -> None:
     """Helm ignores them without being told."""
     files = dict.fromkeys(("Chart.yaml", ".git", "templates/.web.yaml.swp"), b"")
     assert list(without_ignored(files)) == ["Chart.yaml", ".git"]
+
+
+def test_more_lines_than_are_compared_with_all_files_are_refused() -> None:
+    """Each line is compared with each file: both together are bounded."""
+    files = dict.fromkeys((f"files/{n}" for n in range(10_000)), b"")
+    files[".helmignore"] = "\n".join(f"*{n}.bak" for n in range(30_000)).encode()
+    with pytest.raises(TooLargeError, match="30,001 lines for 10,001 files; shorten it"):
+        without_ignored(files)
