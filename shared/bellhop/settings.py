@@ -61,7 +61,8 @@ class Settings(Struct, frozen=True):
     """How much memory one evaluation by Lua or CEL may use."""
 
     template_seconds: float = 5.0
-    """How long rendering one entry of a ConfigMap or Secret may take."""
+    """How long rendering one entry of a ConfigMap or Secret may take, and how much processor time
+    rendering a Helm chart."""
 
     template_output: int = 8 * 1024 * 1024
     """How much one entry may render to."""

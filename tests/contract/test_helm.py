@@ -277,6 +277,16 @@ def test_a_test_that_never_ends_costs_its_time(
         helm.deploy(access, wanted)
 
 
+def test_a_chart_that_writes_nothing_but_hooks_is_deployed(
+    helm: HelmCharts, access: bytes, tmp_path: Path
+) -> None:
+    """Helm prints no manifest then."""
+    archive = packed(tmp_path, files={"templates/test.yaml": TEST, "values.yaml": ""})
+    wanted = Wanted("demo", "web", archive)
+    assert helm.deploy(access, wanted).manifest == ""
+    assert helm.rehearse(access, wanted) == ""
+
+
 def test_tests_have_the_time_that_their_call_has_left(access: bytes, tmp_path: Path) -> None:
     """Helm's timeout is for each of them, and a worker's time is for all."""
     archive = packed(tmp_path, files={"templates/test.yaml": TEST, "values.yaml": ""})

@@ -66,6 +66,8 @@ class FakeCharts:
         self.deployed: list[Wanted] = []
         self.accounts: list[str] = []
         self.failures: dict[str, BellhopError] = {}
+        self.refused_renders: dict[str, BellhopError] = {}
+        self.rendered: list[Wanted] = []
         self.removals: list[Removal] = []
 
     def release(self, kubeconfig: bytes, namespace: str, name: str) -> Release | None:
@@ -108,6 +110,9 @@ class FakeCharts:
 
     def render(self, wanted: Wanted, *, kubernetes: str = "") -> str:
         del kubernetes
+        self.rendered.append(wanted)
+        if refusal := self.refused_renders.get(wanted.name):
+            raise refusal
         return yaml.safe_dump(_object(wanted))
 
 

@@ -129,7 +129,11 @@ class Charts(Protocol):
         ...
 
     def render(self, wanted: Wanted, *, kubernetes: str = "") -> str:
-        """Render a chart without a cluster, for a version of Kubernetes if one is given."""
+        """Render a chart without a cluster, for a version of Kubernetes if one is given.
+
+        Raises:
+            TooLargeError: its templates take longer, or write more, than they may.
+        """
         ...
 
 

@@ -1,5 +1,7 @@
 """One call of a program that reads what strangers wrote: bounded in time, memory and output.
 
+Its processor time is bounded as well: a program that waits uses none, and one that loops all.
+
 It has a home of its own that is deleted afterwards, nothing of our environment, and files that lie
 in memory. When its time is over it is asked to end (SIGTERM), so that Helm records a failure, and
 is killed if it does not. So is all that it started. Offline it has no network, where the kernel
@@ -35,7 +37,8 @@ _PIECE = 1 << 16
 _START = """
 read -r _ || exit
 ulimit -v "$1"
-shift
+ulimit -t "$2"
+shift 2
 exec "$@" </dev/null
 """
 """Runs a program once a line comes, which a killed process never sends."""
@@ -52,9 +55,13 @@ rm -rf "$2"
 
 
 class Limits(Struct, frozen=True):
-    """What a call may take. Memory is address space: of Go, a third of it is never touched."""
+    """What a call may take. Memory is address space: of Go, a third of it is never touched.
+
+    The `processor` is the time in seconds that each of its processes may use of one.
+    """
 
     seconds: float = 330.0
+    processor: int = 60
     memory: int = 2 << 30
     output: int = 32 << 20
 
@@ -93,7 +100,7 @@ def run(
 
     Raises:
         OvertimeError: it took longer than it may, and was ended.
-        TooLargeError: it wrote more than it may, and was ended.
+        TooLargeError: it wrote more, or used the processor for longer, than it may, and was ended.
         OSError: it cannot be run.
     """
     with (
@@ -109,7 +116,7 @@ def run(
         apart = cut_off() if offline else ()
         command = [*apart, str(program), *(paths.get(each, each) for each in arguments)]
         process = subprocess.Popen(  # noqa: S603 - the program is one of ours to choose
-            ["/bin/sh", "-c", _START, "sh", str(limits.memory // 1024), *command],
+            ["/bin/sh", "-c", _START, "sh", *_given(limits), *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -121,9 +128,12 @@ def run(
         try:
             with _watched(process, place):
                 output, errors = _read(process, limits)
+                used = _processor_time(process)
                 process.wait()
         finally:
             _end(process)
+        if process.returncode == -signal.SIGKILL and used > limits.processor - 1:
+            raise TooLargeError(f"it took more than {limits.processor} s of processor time")
         wrote = {
             name: os.pread(held[name], limits.output, 0)
             for name, content in (files or {}).items()
@@ -181,6 +191,19 @@ def _watched(process: subprocess.Popen[bytes], home: Path) -> Iterator[None]:
         watcher.wait()
         assert watcher.stdin
         watcher.stdin.close()
+
+
+def _given(limits: Limits) -> tuple[str, str]:
+    """Return the arguments of the script that starts a program."""
+    return str(limits.memory // 1024), str(limits.processor)
+
+
+def _processor_time(process: subprocess.Popen[bytes]) -> float:
+    """Wait until a program has ended; return the seconds that it used of processors."""
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    # After the name, which may hold anything, the twelfth and thirteenth fields are these times.
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _read(process: subprocess.Popen[bytes], limits: Limits) -> tuple[bytes, bytes]:

@@ -143,6 +143,13 @@ def test_memory_is_bounded() -> None:
     assert ended.code != 0
 
 
+def test_a_program_that_loops_is_ended_and_one_that_waits_is_not() -> None:
+    """Processor time is bounded, however long the machine takes to grant it."""
+    with pytest.raises(TooLargeError, match="more than 1 s of processor time"):
+        sh("while :; do :; done", limits=Limits(processor=1))
+    assert sh("sleep 2", limits=Limits(processor=1)).code == 0
+
+
 def test_several_run_at_once() -> None:
     ended: list[box.Ended] = []
     threads = [

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.errors import ConflictError, InvalidError, TemporaryError, UnreachableError
+from bellhop.errors import (
+    ConflictError,
+    InvalidError,
+    TemporaryError,
+    TooLargeError,
+    UnreachableError,
+)
 from bellhop.model.chart import release_key
 from bellhop.model.gvk import GVK, Identity
 from bellhop.ports.charts import DEPLOYED, Release
@@ -738,3 +744,44 @@ def die(fleet: Fleet, fate: Fate, steps: int, declared: str) -> None:
     fleet.pump()
     fleet.clock.advance(timedelta(minutes=5))
     fleet.pump()
+
+
+def test_a_chart_whose_templates_take_too_long_is_refused_before_helm_begins(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """It is rendered without a cluster first, so that no release is left half done."""
+    del east
+    slow = TooLargeError("cannot render the chart: it took more than 5 s of processor time")
+    fleet.charts.refused_renders["web"] = slow
+    fleet.apply(charts())
+    fleet.pump()
+
+    phase, message = outcome(fleet)
+    assert phase == "Failed"
+    assert "more than 5 s of processor time" in message
+    assert fleet.charts.deployed == []
+
+
+def test_a_chart_that_renders_only_in_a_cluster_is_deployed(fleet: Fleet, east: FakeKube) -> None:
+    """It may ask for a version of Kubernetes, or for objects, that only the cluster has."""
+    fleet.charts.refused_renders["web"] = InvalidError("chart requires kubeVersion: >=1.30.0")
+    fleet.apply(charts())
+    fleet.pump()
+
+    assert outcome(fleet) == ("Provisioned", "")
+    assert "web-config" in data(east)
+
+
+def test_a_chart_is_rendered_once_for_each_version_of_a_profile(fleet: Fleet) -> None:
+    """Rendering takes processor time that a fleet of clusters need not pay each."""
+    fleet.repositories.put("web", "1.0.0")
+    fleet.register("east", env="production")
+    fleet.register("west", env="production")
+    fleet.apply(charts())
+    fleet.pump()
+    assert len(fleet.charts.deployed) == 2
+    assert len(fleet.charts.rendered) == 1
+
+    fleet.apply(charts(of=chart(values="replicas: two")))
+    fleet.pump()
+    assert len(fleet.charts.rendered) == 2

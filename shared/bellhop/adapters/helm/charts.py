@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,13 @@ _SLACK = 30
 class HelmCharts:
     """Releases by the program `helm`, or the one that is found when it is asked for first."""
 
-    def __init__(self, program: Path | None = None, limits: Limits = USUAL) -> None:
+    def __init__(
+        self, program: Path | None = None, limits: Limits = USUAL, render_seconds: float = 5.0
+    ) -> None:
+        """Take the limits of a call, and the processor time that `render` may take."""
         self._named = program
         self._limits = limits
+        self._rendering = replace(limits, processor=ceil(render_seconds))
 
     def release(self, kubeconfig: bytes, namespace: str, name: str) -> Release | None:
         """Read the newest revision of a release; None if there is none."""
@@ -83,7 +88,9 @@ class HelmCharts:
         try:
             told = self._upgrade(kubeconfig, wanted, doing, more, there=wanted.there)
         except TooLargeError:
-            return self._read_back(kubeconfig, wanted)
+            if found := self._read_back(kubeconfig, wanted):
+                return found
+            raise
         except (InvalidError, TemporaryError) as error:
             if not is_stuck(str(error)):
                 raise
@@ -91,17 +98,14 @@ class HelmCharts:
             told = self._upgrade(kubeconfig, wanted, doing, more, there=there)
         return _deployed(wanted, json.loads(told))
 
-    def _read_back(self, kubeconfig: bytes, wanted: Wanted) -> Release:
+    def _read_back(self, kubeconfig: bytes, wanted: Wanted) -> Release | None:
         """Return a release that was deployed, though what Helm printed of it was too much to read.
 
         Helm prints the whole chart with it, after it has recorded the release and run its hooks.
         """
         found = self.release(kubeconfig, wanted.namespace, wanted.name)
         if found is None or found.status != DEPLOYED or not found.ours:
-            raise TooLargeError(
-                f"cannot deploy the release '{_place(wanted)}': Helm wrote more than"
-                f" {self._limits.output >> 20} MiB, and the release is not deployed"
-            )
+            return None
         return replace(found, manifest=self.manifest(kubeconfig, wanted.namespace, wanted.name))
 
     def _test(self, kubeconfig: bytes, wanted: Wanted, left: float) -> None:
@@ -123,7 +127,7 @@ class HelmCharts:
         there = wanted.there
         more = ["--dry-run=server", "--output=json"]
         told = self._upgrade(kubeconfig, wanted, doing, more, there=there)
-        return str(json.loads(told)["manifest"])
+        return str(json.loads(told).get("manifest") or "")
 
     def _upgrade(
         self,
@@ -200,7 +204,7 @@ class HelmCharts:
         arguments += [] if options.skip_crds else ["--include-crds"]
         arguments += ["--skip-schema-validation"] if options.skip_schema_validation else []
         doing = f"render the chart of '{wanted.namespace}/{wanted.name}'"
-        ended = self._run(arguments, _files(wanted), self._limits, doing)
+        ended = self._run(arguments, _files(wanted), self._rendering, doing)
         if ended.code:
             raise _failure(ended, doing)
         return ended.output.decode()
@@ -256,7 +260,7 @@ class HelmCharts:
     ) -> Ended:
         where = ["--kubeconfig", _KUBECONFIG, "--namespace", namespace]
         longest = most or max(self._limits.seconds, seconds + _SLACK)
-        whole = Limits(longest, self._limits.memory, self._limits.output)
+        whole = replace(self._limits, seconds=longest)
         speed = ["--qps=1000", "--burst-limit=2000"]
         held = {"kubeconfig": kubeconfig, **(files or {})}
         return self._run([*arguments, *where, *speed], held, whole, doing)
@@ -292,7 +296,8 @@ def _deployed(wanted: Wanted, told: dict[str, Any]) -> Release:
         str(about["name"]),
         str(about["version"]),
         ours=True,
-        manifest=str(told["manifest"]),
+        # A chart may write nothing but hooks.
+        manifest=str(told.get("manifest") or ""),
     )
 
 

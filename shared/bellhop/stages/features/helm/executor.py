@@ -17,10 +17,12 @@ from bellhop.engine.drifting import manager_of
 from bellhop.engine.excluding import own_fields_but, paths
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
+    BellhopError,
     ConflictError,
     MissingError,
     PermanentError,
     TemporaryError,
+    TooLargeError,
 )
 from bellhop.gotemplate import Limits
 from bellhop.messages import CHARTS, Publisher
@@ -32,6 +34,7 @@ from bellhop.ports.charts import Archive, Helm, Release, Wanted
 from bellhop.ports.kube import Kube
 from bellhop.ports.tools import Tools
 from bellhop.records import Records
+from bellhop.remembered import Remembered
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken, taken_from
 from bellhop.stages.drift import Drift, counted
@@ -53,6 +56,9 @@ T = TypeVar("T", Options, Removal)
 
 _NOW = timedelta(0)
 _DEFINITION = "CustomResourceDefinition"
+
+_RENDERED_SECONDS = 3600.0
+"""How long it is remembered that a chart of a profile was rendered."""
 
 _PART = 0.5
 """Of the time for which a worker may be silent Helm may wait so much for one release."""
@@ -88,6 +94,7 @@ class Releases:
         self._preview = Preview(self._claims)
         self._drift = Drift(access, records.clock)
         self._recheck = Recheck(access, self._claims, tools.helm)
+        self._rendered: Remembered[None] = Remembered(_RENDERED_SECONDS)
         self._patience = int(settings.visibility.total_seconds() * _PART)
 
     def concerns(self, profile: Profile, held: Mapping[Identity, Held]) -> bool:
@@ -220,6 +227,7 @@ class Releases:
             taken = self._claims.take(cluster, key, profile, free=step.held is None)
             there = _is_known(step.held) or self._is_there(helm, kubeconfig, step.wanted, taken)
             archive, wanted = self._wanted(work, helm, step.wanted, there=there)
+            self._refuse_slow(work, helm, archive, wanted)
             self._refuse_late(work)
             begun = True
             self._define(work, helm, wanted)
@@ -232,6 +240,17 @@ class Releases:
         held = self._held(step.wanted, archive, release)
         self._note_objects(work, release.manifest, step.wanted)
         return Upshot(key, held, changed=True)
+
+    def _refuse_slow(self, work: Work, helm: Helm, archive: Archive, wanted: Wanted) -> None:
+        """Render a chart without a cluster before Helm begins, once for each version of a profile.
+
+        Templates that loop would keep a worker until Helm's time is over.
+
+        Raises:
+            TooLargeError: they take longer, or write more, than they may.
+        """
+        name = f"{work.profile.name} {work.profile.digest} {archive.digest}"
+        self._rendered.get(name, lambda: _render(helm, wanted))
 
     def _refuse_late(self, work: Work) -> None:
         """Begin nothing where another worker may be at it by now, however long finding out took.
@@ -389,6 +408,16 @@ class Releases:
             if found is None or not found.ours:
                 return False
         return helm.charts.remove(kubeconfig, key.namespace, key.name, self._bounded(removal))
+
+
+def _render(helm: Helm, wanted: Wanted) -> None:
+    try:
+        helm.charts.render(replace(wanted, patches=(), labels={}, annotations={}))
+    except TooLargeError:
+        raise
+    except BellhopError:
+        # Helm decides in the cluster, which has a version and objects of its own.
+        return
 
 
 def _is_known(held: Held | None) -> bool:
