@@ -40,12 +40,13 @@ class LimitError(Exception):
 
 
 class Answer(NamedTuple):
-    """A whole answer."""
+    """A whole answer; `url` is where a download found it, after redirects."""
 
     status: int
     data: bytes
     headers: Mapping[str, str]
     reason: str = ""
+    url: str = ""
 
     @property
     def succeeded(self) -> bool:

@@ -62,7 +62,7 @@ def download(url: str, terms: Terms, headers: Mapping[str, str] | None = None) -
     for _ in range(MOST_REDIRECTS + 1):
         answer = _once(url, terms, given)
         if answer.status not in _REDIRECTS or "location" not in answer.headers:
-            return answer
+            return answer._replace(url=url)
         there = _led(url, answer.headers["location"])
         if urlsplit(url).scheme == "https" and urlsplit(there).scheme != "https":
             raise InvalidError(f"cannot download {shown(url)}: it leads to an address without TLS")

@@ -38,11 +38,15 @@ class OciRepository:
         self._headers: dict[str, str] = {}
 
     def get(self, url: str, limits: Limits) -> Answer:
-        """Send a request, and again with credentials if the registry demands them."""
+        """Send a request, and again with credentials if the registry demands them.
+
+        A server that the registry redirects to is not answered: it would name a token server that
+        gets the login.
+        """
         # Without it, registries may return manifests of other types.
         accepted = {"Accept": f"{_MANIFEST_TYPE}, */*;q=0.1"}
         answer = self._client.get(url, limits, {**accepted, **self._headers})
-        if answer.status != HTTPStatus.UNAUTHORIZED:
+        if answer.status != HTTPStatus.UNAUTHORIZED or origin(answer.url) != origin(self.base):
             return answer
         challenge = answer.headers.get("www-authenticate", "")
         self._headers = authorization(self._client, url, challenge)
@@ -58,7 +62,7 @@ class OciRepository:
             raise MissingError(
                 f"{self._client.task}: the registry does not have it; check its address"
             )
-        raise self._client.refusal(answer.status, url)
+        raise self._client.refusal(answer, url)
 
     def manifest_url(self, reference: str) -> str:
         """Return the address of the manifest with a tag or digest."""

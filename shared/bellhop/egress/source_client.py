@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from bellhop.egress.answer import Answer
-from bellhop.egress.download import Terms, download, shown
+from bellhop.egress.download import Terms, download, origin, shown
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -73,7 +73,7 @@ class SourceClient(Redacted, frozen=True):
         """Send a GET request and return the body; raise the error of a failed one."""
         answer = self.get(url, limits, headers)
         if not answer.succeeded:
-            raise self.refusal(answer.status, url)
+            raise self.refusal(answer, url)
         return answer.data
 
     def credentials(self) -> dict[str, str]:
@@ -87,9 +87,14 @@ class SourceClient(Redacted, frozen=True):
             )
         return bearer(self.token)
 
-    def refusal(self, status: int, url: str) -> BellhopError:
-        """Return the error for a status; it repeats no address that the task has."""
-        there = shown(url)
+    def refusal(self, answer: Answer, url: str) -> BellhopError:
+        """Return the error for an answer to `url`; it repeats no address that the task has."""
+        status, there = answer.status, shown(answer.url)
+        if status == HTTPStatus.UNAUTHORIZED and origin(answer.url) != origin(url):
+            return UnauthorizedError(
+                f"{self.task}: {shown(url)} redirects to {there}, which asks for credentials;"
+                " credentials are not sent to another server"
+            )
         server, file, missing = (
             ("the server", "it", "such file") if there in self.task else (there, there, there)
         )
