@@ -18,18 +18,16 @@ from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.errors import (
     ConflictError,
-    DeniedError,
     InvalidError,
     TemporaryError,
     TooLargeError,
-    UnreachableError,
 )
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from bellhop.model.record import PatchText, Target
 from bellhop.ports.charts import Options, Release, Wanted
-from bellhop.programs.box import USUAL, Limits
+from bellhop.programs.box import USUAL, Limits, OvertimeError
 from bellhop.programs.layer import download
 from infra.lab.cluster import Cluster
 from infra.lab.port import free_port
@@ -154,6 +152,21 @@ REFUSED = [
         "",
         "Not_A_Name",
         id="an API server",
+    ),
+    pytest.param(
+        {"templates/a.yaml": "apiVersion: v1\nkind: Unauthorized\nmetadata: {name: a}\n"},
+        "",
+        'no matches for kind "Unauthorized"',
+        id="a kind that sounds like a refusal",
+    ),
+    pytest.param(
+        {
+            "templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+            "data: {'x509: connection refused EOF': a}\n"
+        },
+        "",
+        "connection refused",
+        id="a key that sounds like a failure",
     ),
     pytest.param(
         {"templates/a.yaml": "apiVersion: a.example/v1\nkind: Strange\nmetadata: {name: a}\n"},
@@ -299,14 +312,15 @@ def test_tests_have_the_time_that_their_call_has_left(access: bytes, tmp_path: P
 def test_who_does_not_answer_is_said_to(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:
     config = json.loads(access)
     config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{free_port()}"
-    with pytest.raises(UnreachableError):
+    with pytest.raises(TemporaryError):
         helm.deploy(json.dumps(config).encode(), Wanted("demo", "web", packed(tmp_path)))
 
 
-def test_who_may_not_is_told(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:
+def test_who_is_not_known_is_told(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:
+    """As what may pass: whether the credentials are refused for good, the cluster says itself."""
     config = json.loads(access)
     config["users"][0]["user"] = {"token": "nobodys"}
-    with pytest.raises(DeniedError):
+    with pytest.raises(TemporaryError, match="the client to provide credentials"):
         helm.deploy(json.dumps(config).encode(), Wanted("demo", "web", packed(tmp_path)))
 
 
@@ -319,7 +333,7 @@ def test_a_hostile_chart_costs_its_own_call(template: str, tmp_path: Path) -> No
     """Helm is at the end of its memory, time or patience, and nobody else is."""
     helm = HelmCharts(download() / "helm", Limits(seconds=20, memory=2 << 30, output=8 << 20))
     archive = packed(tmp_path, files={"templates/a.yaml": template})
-    with pytest.raises((InvalidError, TooLargeError, UnreachableError)):
+    with pytest.raises((InvalidError, TooLargeError, OvertimeError)):
         helm.render(Wanted("demo", "web", archive))
 
 

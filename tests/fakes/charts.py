@@ -68,6 +68,7 @@ class FakeCharts:
         self.failures: dict[str, BellhopError] = {}
         self.refused_renders: dict[str, BellhopError] = {}
         self.rendered: list[Wanted] = []
+        self.meanwhile: list[Callable[[], object]] = []
         self.removals: list[Removal] = []
 
     def release(self, kubeconfig: bytes, namespace: str, name: str) -> Release | None:
@@ -82,6 +83,8 @@ class FakeCharts:
         revision = old.revision + 1 if old else 1
         made = Release(wanted.name, wanted.namespace, revision, "failed", chart, version, ours=True)
         self.releases[key] = made
+        if self.meanwhile:
+            self.meanwhile.pop()()
         if failure := self.failures.get(wanted.name):
             raise failure
         kube = self._clusters[key[0]]

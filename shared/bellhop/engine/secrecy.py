@@ -34,6 +34,7 @@ from bellhop.errors import (
     TemporaryError,
     ThrottledError,
     TooLargeError,
+    UnauthorizedError,
     UnreachableError,
 )
 from bellhop.model.marks import LAST_APPLIED
@@ -53,6 +54,7 @@ _KINDS: tuple[tuple[type[PermanentError | TemporaryError], str], ...] = (
     (InvalidError, "it is refused"),
     (TemplateError, "a template fails"),
     (ScriptError, "a script fails"),
+    (UnauthorizedError, "the credentials are not accepted"),
     (DeniedError, "credentials or a right are missing"),
     (ConflictError, "another has it"),
     (MissingError, "something that it needs is not there"),

@@ -96,8 +96,8 @@ class Charts(Protocol):
     """Deploys releases; `kubeconfig` is that of a cluster, as JSON, and sanitised.
 
     Every method raises InvalidError for what the chart, its values or the API server refuse,
-    DeniedError for missing rights, UnreachableError where the API server does not answer, and
-    TemporaryError for what may pass.
+    DeniedError for missing rights, and TemporaryError for what may pass. No error says that the
+    cluster does not answer or refuses its credentials: ask the cluster itself.
     """
 
     def release(self, kubeconfig: bytes, namespace: str, name: str) -> Release | None:

@@ -32,7 +32,7 @@ class Kustomizations(Protocol):
             InvalidError: the kustomization is wrong, or reads what is not in the folder.
             MissingError: there is no such path, or no program that builds it.
             TooLargeError: it takes more memory, or makes more output, than it may.
-            UnreachableError: it takes longer than it may.
+            TemporaryError: it takes longer than it may.
             TemporaryError: it cannot be run now.
         """
         ...

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bellhop.errors import TooLargeError, UnreachableError
+from bellhop.errors import TemporaryError, TooLargeError
 from bellhop.programs.home import private_home
 
 GRACE_SECONDS = 10.0
@@ -78,7 +78,7 @@ class Ended(Struct, frozen=True):
     wrote: Mapping[str, bytes] = {}
 
 
-class OvertimeError(UnreachableError):
+class OvertimeError(TemporaryError):
     """A program took longer than it may."""
 
 

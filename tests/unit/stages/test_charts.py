@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from bellhop.errors import (
+    BellhopError,
     ConflictError,
     InvalidError,
     TemporaryError,
     TooLargeError,
+    UnauthorizedError,
     UnreachableError,
 )
 from bellhop.model.chart import release_key
@@ -507,6 +509,42 @@ def test_a_repository_that_is_down_is_not_the_clusters_fault(fleet: Fleet, east:
     fleet.clock.advance(timedelta(minutes=20))
     fleet.pump()
     assert set(data(east)) == {"web-config"}
+
+
+SAID = TemporaryError("cannot deploy the release 'apps/web': connection refused: Unauthorized")
+ITSELF = (UnauthorizedError("it refuses the credentials"), UnreachableError("it does not answer"))
+
+
+@pytest.mark.usefixtures("east")
+@pytest.mark.parametrize("error", [SAID, InvalidError("no values")])
+def test_what_helm_says_is_not_what_its_cluster_says(fleet: Fleet, error: BellhopError) -> None:
+    """A chart may write such words; each try counts for maxConsecutiveFailures."""
+    fleet.charts.failures["web"] = error
+    fleet.apply(charts(more="maxConsecutiveFailures: 3"))
+    fleet.pump()
+    for _ in range(8):
+        fleet.clock.advance(timedelta(minutes=20))
+        fleet.pump()
+    assert fleet.records.health.get("fleet/east").value.state == "Healthy"
+    assert fleet.records.circuits.get("fleet/east") is None
+    assert outcome(fleet)[1].startswith(str(error))
+    assert len(fleet.charts.deployed) == 3
+
+
+@pytest.mark.parametrize("own", ITSELF, ids=["refuses", "away"])
+def test_a_cluster_is_asked_itself_after_helm_has_failed(
+    fleet: Fleet, east: FakeKube, own: BellhopError
+) -> None:
+    """Also where what Helm says may quote a Secret."""
+    more = "valuesFrom: [{kind: Secret, namespace: default, name: more}]"
+    fleet.charts.failures["web"] = SAID
+    fleet.charts.meanwhile.append(lambda: east.fail_with(own))
+    fleet.apply(join(SECRET, charts(of=chart(more))))
+    fleet.pump()
+    refused = isinstance(own, UnauthorizedError)
+    state = fleet.records.health.get("fleet/east").value.state
+    assert (state == "Unauthorized") == refused
+    assert (fleet.records.circuits.get("fleet/east") is None) == refused
 
 
 def test_leave_policies_leaves_releases(fleet: Fleet, east: FakeKube) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.errors import UnreachableError
+from bellhop.errors import TemporaryError
 from bellhop.fleet.generated import manifest
 from bellhop.fleet.previewing import now
 from bellhop.messages import CHARTS, Apply
@@ -651,7 +651,7 @@ def test_what_takes_too_long_is_not_the_clusters_fault(
     fleet: Fleet, east: FakeKube, builds: CountingKustomizations
 ) -> None:
     """It is tried again; the cluster is not taken for away."""
-    builds.failure = UnreachableError("cannot build the kustomization 'base': it takes too long")
+    builds.failure = TemporaryError("cannot build the kustomization 'base': it takes too long")
     fleet.apply(join(packed("kust", files()), kustomized()))
     fleet.pump()
     assert "it takes too long" in said(fleet)

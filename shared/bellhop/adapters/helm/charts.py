@@ -24,7 +24,6 @@ from bellhop.errors import (
     InvalidError,
     TemporaryError,
     TooLargeError,
-    UnreachableError,
 )
 from bellhop.model.chart import AS_USUAL, Options, Removal
 from bellhop.ports.charts import DEPLOYED, Release, Wanted
@@ -282,8 +281,8 @@ class HelmCharts:
                 )
         except TooLargeError as error:
             raise TooLargeError(f"cannot {doing}: {error}") from error
-        except UnreachableError as error:
-            raise type(error)(f"cannot {doing}: {error}") from error
+        except OvertimeError as error:
+            raise OvertimeError(f"cannot {doing}: {error}") from error
 
 
 def _deployed(wanted: Wanted, told: dict[str, Any]) -> Release:

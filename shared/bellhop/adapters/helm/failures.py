@@ -1,4 +1,8 @@
-"""What Helm says when it fails, as an error of ours: who may fix it, and whether to try again."""
+"""What Helm says when it fails, as an error of ours: who may fix it, and whether to try again.
+
+Helm quotes what a chart and its values have in them, so its words decide nothing about a cluster:
+whether the cluster answers and accepts our credentials, its API server says to a call of our own.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,6 @@ from bellhop.errors import (
     DeniedError,
     InvalidError,
     TemporaryError,
-    UnauthorizedError,
-    UnreachableError,
 )
 
 _LONGEST = 600
@@ -30,25 +32,24 @@ _KINDS: tuple[tuple[re.Pattern[str], type[BellhopError]], ...] = (
     # What a chart or a webhook says first: its words may be those of an API server, and are not.
     (re.compile(r"failed calling webhook"), TemporaryError),
     (
-        re.compile(r"template: |executing \"|parse error|execution error at \(|meet the specif"),
+        re.compile(
+            r"template: |executing \"|parse error|execution error at \(|meet the specif"
+            r"|is invalid: |no matches for kind"
+        ),
         InvalidError,
     ),
-    (re.compile(r"client to provide credentials|Unauthorized"), UnauthorizedError),
     (re.compile(r"is forbidden"), DeniedError),
     (
         re.compile(r"cannot be imported into the current release|cannot re-use a name"),
         ConflictError,
     ),
-    (re.compile(r"another operation \(.*\) is in progress"), TemporaryError),
     (
         re.compile(
-            r"cluster unreachable|connection refused|no such host|i/o timeout|TLS handshake"
-            r"|EOF\b|server is currently unable|x509:"
+            r"another operation \(.*\) is in progress"
+            r"|cluster unreachable|connection refused|no such host|i/o timeout|TLS handshake"
+            r"|EOF\b|server is currently unable|x509:|client to provide credentials|: Unauthorized$"
+            r"|timed out|deadline exceeded|context canceled|not ready|storage is \(re\)init"
         ),
-        UnreachableError,
-    ),
-    (
-        re.compile(r"timed out|deadline exceeded|context canceled|not ready|storage is \(re\)init"),
         TemporaryError,
     ),
 )

@@ -84,6 +84,9 @@ class Request(Struct, frozen=True):
 
 _GREETING = Request("GET", "/version", {"timeout": f"{GREETING_SECONDS}s"}, answers_json=False)
 
+_LEAST = Request("GET", "/api/v1/namespaces/kube-system", answers_json=False)
+"""A read that only the API server itself answers, by none of its webhooks."""
+
 
 class Transport:
     """Sends requests and reads JSON answers; shared between threads."""
@@ -124,15 +127,27 @@ class Transport:
             self._greeting.exchange(lambda: session.greet(call), lambda: _silent(call))
         try:
             answer = session.ask(request, call)
-            if isinstance(answer, Refusal) and answer.code == HTTPStatus.UNAUTHORIZED:
-                fresh = self._renewed(session)
-                if fresh is not None:
-                    answer = fresh.ask(request, call)
+            if _is_unauthorized(answer):
+                answer = self._ask_again(request, call, session, answer)
         except UnreachableError:
             self._greeting.missed()
             raise
         self._greeting.heard()
         return answer
+
+    def _ask_again(self, request: Request, call: Call, session: _Session, refused: Refusal) -> Any:
+        """Return the answer to a request that was answered 401, with fresh credentials if any.
+
+        An admission webhook and an aggregated API server answer 401, too. That of a server that
+        accepts the credentials for the least counts as 403.
+        """
+        answer: Any = refused
+        fresh = self._renewed(session)
+        if fresh is not None:
+            session, answer = fresh, fresh.ask(request, call)
+        if not _is_unauthorized(answer) or _is_unauthorized(session.ask(_LEAST, call)):
+            return answer
+        return replace(answer, code=HTTPStatus.FORBIDDEN)
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -304,6 +319,10 @@ def user_of(account: str) -> str:
     """
     namespace, _, name = account.partition("/")
     return f"system:serviceaccount:{namespace}:{name}"
+
+
+def _is_unauthorized(answer: Any) -> bool:
+    return isinstance(answer, Refusal) and answer.code == HTTPStatus.UNAUTHORIZED
 
 
 def _silent(call: Call) -> UnreachableError:

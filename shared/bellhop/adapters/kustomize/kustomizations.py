@@ -12,8 +12,8 @@ from pathlib import Path
 from bellhop.adapters.kustomize.failures import failure
 from bellhop.adapters.kustomize.sources import collect, normalise, restated
 from bellhop.engine.tarball import Folder
-from bellhop.errors import InvalidError, TooLargeError, UnreachableError
-from bellhop.programs.box import Ended, Limits, run
+from bellhop.errors import InvalidError, TooLargeError
+from bellhop.programs.box import Ended, Limits, OvertimeError, run
 from bellhop.programs.home import private_home
 from bellhop.programs.program import KUBECTL
 
@@ -65,5 +65,5 @@ class KubectlKustomizations:
             )
         except TooLargeError as error:
             raise TooLargeError(f"cannot {doing}: {error}") from error
-        except UnreachableError as error:
-            raise UnreachableError(f"cannot {doing}: {error}") from error
+        except OvertimeError as error:
+            raise OvertimeError(f"cannot {doing}: {error}") from error

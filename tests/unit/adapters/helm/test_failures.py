@@ -10,8 +10,6 @@ from bellhop.errors import (
     ConflictError,
     InvalidError,
     TemporaryError,
-    UnauthorizedError,
-    UnreachableError,
 )
 
 FAIL = "execution error at (web/templates/a.yaml:1:3): "
@@ -21,8 +19,11 @@ WEBHOOK = 'failed calling webhook "a.example": failed to call webhook: Post "htt
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        ("kubernetes cluster unreachable: connection refused", UnreachableError),
-        ("the server has asked for the client to provide credentials", UnauthorizedError),
+        ("kubernetes cluster unreachable: connection refused", TemporaryError),
+        ("the server has asked for the client to provide credentials", TemporaryError),
+        ("query: failed to query with labels: Unauthorized", TemporaryError),
+        ('no matches for kind "Unauthorized" in version "v1"', InvalidError),
+        ('ConfigMap "x" is invalid: data[connection refused]: Invalid value', InvalidError),
         ("x exists and cannot be imported into the current release", ConflictError),
         ("another operation (install/upgrade/rollback) is in progress", TemporaryError),
         (f"{FAIL}Unauthorized users are refused", InvalidError),

@@ -60,13 +60,17 @@ Scripted = Answer | Callable[[Seen], Answer]
 
 
 class ScriptedApi:
-    """Answers greetings, discovery of the core group, and the rest in the order of the script."""
+    """Answers greetings, discovery of the core group, and the rest in the order of the script.
+
+    By `accepts` the API server itself accepts the credentials, whatever the script refuses.
+    """
 
     def __init__(self) -> None:
         self.seen: list[Seen] = []
         self.script: list[Scripted] = []
         self.open = 0
         self.greetings = 0
+        self.accepts = False
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
@@ -95,6 +99,8 @@ class ScriptedApi:
         if "/version?timeout=" in seen.path:
             self.greetings += 1
             return Answer(body={"major": "1"})
+        if seen.path == "/api/v1/namespaces/kube-system":
+            return Answer(200 if self.accepts else 401)
         self.seen.append(seen)
         assert self.script, f"asked once more than was scripted: {self.seen}"
         scripted = self.script.pop(0)

@@ -19,7 +19,13 @@ from msgspec.structs import replace
 from bellhop.adapters.kube import transport
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Acting, Request, Transport
-from bellhop.errors import DeniedError, InvalidError, MissingError, UnreachableError
+from bellhop.errors import (
+    DeniedError,
+    InvalidError,
+    MissingError,
+    UnauthorizedError,
+    UnreachableError,
+)
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.reach import HERE
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
@@ -297,7 +303,7 @@ def test_is_denied_when_there_are_no_other_credentials(api: ScriptedApi, token: 
     api.script = [Answer(401)]
     renewed = Kubeconfig(api.url, token=token) if token else None
 
-    with pytest.raises(DeniedError, match="credentials are not accepted"):
+    with pytest.raises(UnauthorizedError, match="credentials are not accepted"):
         Transport("a/b", api.kubeconfig, renew=lambda _: renewed, reach=HERE).send(GET, CALL)
 
 
@@ -305,10 +311,22 @@ def test_is_denied_when_the_new_credentials_are_refused_too(api: ScriptedApi) ->
     """They are read anew once for a request."""
     api.script = [Answer(401), Answer(401)]
 
-    with pytest.raises(DeniedError):
+    with pytest.raises(UnauthorizedError):
         Transport(
             "a/b", api.kubeconfig, renew=lambda _: Kubeconfig(api.url, token="x"), reach=HERE
         ).send(GET, CALL)
+
+
+def test_what_a_webhook_refuses_is_not_the_credentials(api: ScriptedApi) -> None:
+    """An admission webhook, or an aggregated API server, may answer 401 of its own."""
+    api.accepts = True
+    message = 'admission webhook "a.example" denied the request: Unauthorized'
+    api.script = [Answer.status(401, "Unauthorized", message)]
+
+    with pytest.raises(DeniedError, match="denied the request") as caught:
+        Transport("a/b", api.kubeconfig, reach=HERE).send(GET, CALL)
+
+    assert not isinstance(caught.value, UnauthorizedError)
 
 
 def test_threads_that_are_refused_together_renew_once(api: ScriptedApi) -> None:

@@ -18,7 +18,6 @@ from bellhop.errors import (
     MissingError,
     TemporaryError,
     TooLargeError,
-    UnreachableError,
 )
 from bellhop.programs import box
 from bellhop.programs.box import Limits, cut_off
@@ -373,7 +372,7 @@ def standing_in(folder: Path, script: str) -> Path:
 def test_who_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(box, "GRACE_SECONDS", 0.2)
     slow = KubectlKustomizations(standing_in(tmp_path, "exec /bin/sleep 60"), Limits(seconds=0.3))
-    with pytest.raises(UnreachableError, match=r"cannot build the kustomization 'a': it took"):
+    with pytest.raises(box.OvertimeError, match=r"cannot build the kustomization 'a': it took"):
         slow.build(folder_of({"a/kustomization.yaml": "resources: [b]\n", "a/b": CONFIG}), "a")
 
 

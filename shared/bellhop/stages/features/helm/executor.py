@@ -39,6 +39,7 @@ from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken, taken_from
 from bellhop.stages.drift import Drift, counted
 from bellhop.stages.features.helm.archives import Archives
+from bellhop.stages.features.helm.cluster_charts import helm_in
 from bellhop.stages.features.helm.excluded import excluded_of, keeping
 from bellhop.stages.features.helm.inside import documents, held_objects, objects_in
 from bellhop.stages.features.helm.planning import Deploy, Leave, Plan, Remove, place_of, plan
@@ -143,7 +144,7 @@ class Releases:
         """Tell what a plan would change, by Helm's own dry run."""
         if plan.idle:
             return [Change(key, "No Action", "it is as it was deployed") for key in plan.unchanged]
-        helm, kubeconfig = self._tools(), self._kubeconfig(work)
+        helm, kubeconfig = self._tools(work), self._kubeconfig(work)
         changes: list[Change] = []
         for step in (*plan.forth, *plan.back):
             if isinstance(step, Deploy):
@@ -161,13 +162,13 @@ class Releases:
         work.under_way = True
         return not work.unfinished
 
-    def _tools(self) -> Helm:
+    def _tools(self, work: Work) -> Helm:
         if self._helm is None:
             raise MissingError(
                 "cannot deploy Helm charts: they are switched off here; deploy the function"
                 " `charts` with Terraform's variable of that name"
             )
-        return self._helm
+        return helm_in(work.cluster, self._helm, self._access)
 
     def _kubeconfig(self, work: Work) -> bytes:
         """Return how Helm gets into the cluster, with the rights of whose profile it is."""
@@ -223,7 +224,7 @@ class Releases:
         taken: Taken | None = None
         begun = False
         try:
-            helm, kubeconfig = self._tools(), self._kubeconfig(work)
+            helm, kubeconfig = self._tools(work), self._kubeconfig(work)
             taken = self._claims.take(cluster, key, profile, free=step.held is None)
             there = _is_known(step.held) or self._is_there(helm, kubeconfig, step.wanted, taken)
             archive, wanted = self._wanted(work, helm, step.wanted, there=there)
@@ -363,7 +364,7 @@ class Releases:
         assert step.wanted
         key = step.key
         try:
-            helm, kubeconfig = self._tools(), self._kubeconfig(work)
+            helm, kubeconfig = self._tools(work), self._kubeconfig(work)
             self._claims.take(work.cluster.key, key, work.profile)
             removal = step.wanted.chart.removal
             was = helm.charts.remove(kubeconfig, key.namespace, key.name, self._bounded(removal))
@@ -402,7 +403,7 @@ class Releases:
         """
         assert step.held.release
         key, removal = step.key, step.held.release.removal
-        helm, kubeconfig = self._tools(), self._kubeconfig(work)
+        helm, kubeconfig = self._tools(work), self._kubeconfig(work)
         if not _is_known(step.held):
             found = helm.charts.release(kubeconfig, key.namespace, key.name)
             if found is None or not found.ours:

@@ -17,6 +17,7 @@ from bellhop.model.record import Held
 from bellhop.ports.access import Access
 from bellhop.ports.charts import DEPLOYED, Helm
 from bellhop.stages.claim import Claims, taken_from
+from bellhop.stages.features.helm.cluster_charts import helm_in
 from bellhop.stages.features.helm.inside import is_untouched
 from bellhop.stages.work import Work
 
@@ -59,7 +60,8 @@ class Recheck:
         kubeconfig = self._access.kubeconfig(
             cluster.key, version=cluster.credentials, account=work.profile.account
         )
-        found = self._helm.charts.release(kubeconfig, key.namespace, key.name)
+        charts = helm_in(cluster, self._helm, self._access).charts
+        found = charts.release(kubeconfig, key.namespace, key.name)
         if found is None or known.removed:
             return found is None and known.removed
         return (found.revision, found.status) == (known.revision, DEPLOYED)

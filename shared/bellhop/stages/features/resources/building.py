@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bellhop.egress.ttl_cache import TtlCache
 from bellhop.engine.digest import digest
 from bellhop.engine.secrecy import unforeseen
-from bellhop.errors import InvalidError, MissingError, TemporaryError, UnreachableError
+from bellhop.errors import InvalidError, MissingError, TemporaryError
 from bellhop.gotemplate import Limits
 from bellhop.model.kustomization import ENTRY, Kustomization
 from bellhop.model.record import Content
@@ -69,14 +69,13 @@ class Building:
         """Return what a kustomization builds; what goes wrong names where it is from."""
         source = f"{content.ref} {files.revision}" if files else wanted.tarball
         name = digest([source, how.path, how.components, how.namespace])
-        try:
-            with unforeseen(f"cannot build {content.ref}", secret=content.secret):
+        with unforeseen(f"cannot build {content.ref}", secret=content.secret):
+            try:
                 return self._built.get(name, lambda: self._build(wanted, how, files))
-        except (InvalidError, MissingError) as error:
-            raise _told(error, content) from (None if content.secret else error)
-        except UnreachableError as error:
-            # It takes too long: the cluster is not to be taken for away.
-            raise TemporaryError(f"{content.ref}: {error}", delay=error.delay) from error
+            except (InvalidError, MissingError) as error:
+                raise _told(error, content) from (None if content.secret else error)
+            except TemporaryError as error:
+                raise TemporaryError(f"{content.ref}: {error}", delay=error.delay) from error
 
     def _build(self, wanted: Kustomization, how: Build, files: Found | None) -> str:
         if self._kustomizations is None:
