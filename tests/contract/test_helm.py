@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import ssl
 import subprocess
 import threading
 import time
@@ -17,21 +18,26 @@ from msgspec.structs import replace
 from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.errors import (
+    BellhopError,
     ConflictError,
     InvalidError,
     TemporaryError,
     TooLargeError,
+    UnreachableError,
 )
 from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
+from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.reach import HERE
 from bellhop.model.record import PatchText, Target
 from bellhop.ports.charts import Options, Release, Wanted
 from bellhop.programs.box import USUAL, Limits, OvertimeError
 from bellhop.programs.layer import download
+from infra.lab.certificates import write_certificates
 from infra.lab.cluster import Cluster
+from infra.lab.http_server import Response
 from infra.lab.port import free_port
 from tests.fakes.chart import CONFIG_MAP, packed
+from tests.fakes.site import Site
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -312,8 +318,55 @@ def test_tests_have_the_time_that_their_call_has_left(access: bytes, tmp_path: P
 def test_who_does_not_answer_is_said_to(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:
     config = json.loads(access)
     config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{free_port()}"
-    with pytest.raises(TemporaryError):
+    with pytest.raises(UnreachableError, match="the connection is refused or has no route"):
         helm.deploy(json.dumps(config).encode(), Wanted("demo", "web", packed(tmp_path)))
+
+
+@pytest.fixture
+def ingress(tmp_path: Path) -> Iterator[Site]:
+    """A server with TLS that is known by names, as one behind an ingress is."""
+    write_certificates(tmp_path, "ingress", ())
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "apiserver.crt", tmp_path / "apiserver.key")
+    with Site(tls=tls) as site:
+        yield site
+
+
+def behind(ingress: Site, tmp_path: Path) -> bytes:
+    """Return how a cluster behind an ingress is reached."""
+    server = ingress.address.replace("127.0.0.1", "localhost") + "/k8s/clusters/a"
+    authority = base64.b64encode((tmp_path / "ca.crt").read_bytes()).decode()
+    return json.dumps(Kubeconfig(server, authority, "its-token").to_dict()).encode()
+
+
+def test_a_server_behind_an_ingress_is_called_by_its_name(
+    helm: HelmCharts, ingress: Site, tmp_path: Path
+) -> None:
+    ingress.files["/k8s/clusters/a/version"] = Response.of(200, {"gitVersion": "v1.31.0"})
+    with pytest.raises(BellhopError):
+        helm.release(behind(ingress, tmp_path), "web", "demo")
+    host = ingress.address.rpartition("/")[2].replace("127.0.0.1", "localhost")
+    assert {each.headers["Host"] for each in ingress.asked} == {host}
+    assert all(each.target.startswith("/k8s/clusters/a/") for each in ingress.asked)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_server_that_redirects_leads_nowhere(
+    helm: HelmCharts, ingress: Site, tmp_path: Path, scheme: str
+) -> None:
+    """Neither is the cluster's token sent there, nor does an error quote what answers there."""
+    with Site({"/latest": Response(403, b"AKIA")}) as other:
+        to = other.address.replace("http", scheme) + "/latest"
+        led = Response(302, b"", {"Location": to})
+        paths = ("version", "api/v1/namespaces/web/secrets")
+        ingress.files |= {f"/k8s/clusters/a/{each}": led for each in paths}
+        with pytest.raises(UnreachableError) as caught:
+            helm.release(behind(ingress, tmp_path), "web", "demo")
+    assert str(caught.value) == (
+        "cannot read the release 'web/demo': the API server cannot be called: it redirects to"
+        " another server; none is followed"
+    )
+    assert other.asked == []
 
 
 def test_who_is_not_known_is_told(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:

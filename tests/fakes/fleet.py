@@ -15,7 +15,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bellhop.adapters.kube.access import pinned_kubeconfig
 from bellhop.adapters.kube.transport import user_of
 from bellhop.adapters.kustomize.kustomizations import KubectlKustomizations
 from bellhop.adapters.local.blobs import FileBlobs
@@ -121,7 +120,7 @@ class FakeAccess:
         if isinstance(kube, FakeKube):
             return json.dumps({"cluster": cluster, "account": account}).encode()
         # A test has put a client of a real API server here.
-        document = pinned_kubeconfig(kube.kubeconfig, HERE)
+        document = kube.kubeconfig.to_dict()
         if account:
             document["users"][0]["user"]["as"] = user_of(account)
         return json.dumps(document).encode()

@@ -18,26 +18,15 @@ from urllib.parse import urlencode, urlsplit
 import urllib3
 import urllib3.exceptions as http
 from urllib3 import connection, connectionpool
-from urllib3.util.connection import create_connection
 
-from bellhop.egress.addresses import ForbiddenAddressError, allowed_addresses, is_address
-from bellhop.egress.answer import (
-    Answer,
-    BoundedResponse,
-    Deadline,
-    LimitError,
-    read_answer,
-)
+from bellhop.egress.answer import Answer, BoundedResponse, Deadline, read_answer
+from bellhop.egress.dialer import Dialer, UnknownNameError
 from bellhop.egress.idle import IDLE, Idle
-from bellhop.egress.lookups import LOOKUPS, CrowdedError, Lookups
-from bellhop.errors import InvalidError, UnreachableError
+from bellhop.egress.lookups import LOOKUPS, Lookups
 from bellhop.model.reach import Reach
 
 WHOLE_SECONDS = 30.0
 """How long one answer may take as a whole, however it comes."""
-
-LOOKUP_SECONDS = 10.0
-"""How long a name may take of it: resolvers ask a second server after five."""
 
 LARGEST = 8 << 20
 """Bytes of an unpacked answer; etcd keeps objects of 1.5 MiB, and API servers take 3 MiB."""
@@ -72,7 +61,7 @@ class HttpClient:
         self._server = server
         self._pools = urllib3.PoolManager(num_pools=1, maxsize=threads, retries=False, **tls)
         seconds = WHOLE_SECONDS if whole is None else whole
-        how: dict[str, Any] = {"reach": reach, "lookups": lookups, "whole": seconds}
+        how: dict[str, Any] = {"dialer": Dialer(reach, lookups), "whole": seconds}
         self._largest = largest
         how["largest"] = largest
         makers: dict[str, Any] = {
@@ -158,16 +147,14 @@ class _Bounded(connection.HTTPConnection):
     def __init__(
         self,
         *args: Any,
-        reach: Reach,
-        lookups: Lookups,
+        dialer: Dialer,
         whole: float,
         largest: int | None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._reach = reach
+        self._dialer = dialer
         self._largest = largest
-        self._lookups = lookups
         self._whole = whole
         # Of the request under way; none between two.
         self._deadline: Deadline | None = None
@@ -215,38 +202,24 @@ class _Bounded(connection.HTTPConnection):
 
     def _new_conn(self) -> socket.socket:
         deadline = self._begin()
-        failure: Exception = http.NewConnectionError(self, "it has no address")
-        for address in self._addresses(deadline):
-            try:
-                return create_connection(
-                    (address, self.port),
-                    min(float(self.timeout or self._whole), deadline.left()),
-                    socket_options=self.socket_options,
-                )
-            except TimeoutError:
-                failure = http.ConnectTimeoutError(self, "it takes no connection in time")
-            except OSError as error:
-                failure = http.NewConnectionError(self, str(error))
-        raise failure
-
-    def _addresses(self, deadline: Deadline) -> list[str]:
-        """Look the host up and check what is found: what is called is what was checked."""
-        host, seconds = self._dns_host, min(LOOKUP_SECONDS, deadline.left())
+        seconds = min(float(self.timeout or self._whole), deadline.left())
         try:
-            return allowed_addresses(host, self._reach, self._lookups, seconds)
-        except ForbiddenAddressError as error:
-            # A name may lead elsewhere tomorrow.
-            kind = InvalidError if is_address(host) else UnreachableError
-            raise LimitError(kind, f"{error}; nothing is called there") from error
-        except TimeoutError:
-            words = f"looking its host name up took longer than {seconds:.3g} s"
-        except CrowdedError:
-            words = "its host name was not looked up, since too many others take long"
-        except OSError as error:
+            return self._dialer.dial(
+                self._dns_host,
+                self.port,
+                deadline,
+                seconds=seconds,
+                options=self.socket_options or (),
+            )
+        except UnknownNameError as error:
             raise http.NameResolutionError(self.host, self, error) from error  # type: ignore[arg-type]
         except UnicodeError as error:
             raise http.LocationValueError(str(error)) from error
-        raise LimitError(UnreachableError, words)
+        except TimeoutError as error:
+            words = "it takes no connection in time"
+            raise http.ConnectTimeoutError(self, words) from error
+        except OSError as error:
+            raise http.NewConnectionError(self, str(error)) from error
 
 
 class _Plain(_Bounded):

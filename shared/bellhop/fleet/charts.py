@@ -26,5 +26,9 @@ def helm(
     """Return what deploys charts; the `folder` caches archives, of `most` bytes together."""
     # Who works for longer loses the lease to others.
     seconds = max(_LEAST_SECONDS, settings.visibility.total_seconds() * _PART)
-    charts = HelmCharts(None, replace(USUAL, seconds=seconds), settings.template_seconds)
+    charts = HelmCharts(
+        limits=replace(USUAL, seconds=seconds),
+        reach=reach,
+        render_seconds=settings.template_seconds,
+    )
     return Helm(ChartRepositories(reach, folder, clock, most), charts)

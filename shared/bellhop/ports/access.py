@@ -27,9 +27,10 @@ class Access(Protocol):
     def kubeconfig(self, cluster: str, *, version: str = "", account: str = "") -> bytes:
         """Return how another program gets into a cluster, as `open` would: JSON, and secret.
 
+        That program's calls need the guard of our own.
+
         Raises:
             MissingError: the cluster has no stored credentials.
             InvalidError: what is stored cannot be used, or leads where no call may go.
-            UnreachableError: nobody says which address the cluster has.
         """
         ...

@@ -19,6 +19,8 @@ from msgspec.structs import replace
 
 from bellhop.adapters.helm.failures import failure, is_missing, is_stuck, is_unapplied
 from bellhop.adapters.helm.plugin import CHANGES, ENVIRONMENT, NAME, OBJECTION, PLUGIN, changes_of
+from bellhop.egress.dialer import Dialer
+from bellhop.egress.tunnel import Tunnel
 from bellhop.errors import (
     BellhopError,
     InvalidError,
@@ -26,6 +28,7 @@ from bellhop.errors import (
     TooLargeError,
 )
 from bellhop.model.chart import AS_USUAL, Options, Removal
+from bellhop.model.reach import HERE, Reach
 from bellhop.ports.charts import DEPLOYED, Release, Wanted
 from bellhop.programs.box import USUAL, Ended, Limits, OvertimeError, run
 from bellhop.programs.home import private_home
@@ -44,15 +47,24 @@ _SLACK = 30
 
 
 class HelmCharts:
-    """Releases by the program `helm`, or the one that is found when it is asked for first."""
+    """Releases by the program `helm`, or the one that is found when it is asked for first.
+
+    It calls the API server of a cluster alone, where `reach` allows that.
+    """
 
     def __init__(
-        self, program: Path | None = None, limits: Limits = USUAL, render_seconds: float = 5.0
+        self,
+        program: Path | None = None,
+        limits: Limits = USUAL,
+        *,
+        reach: Reach = HERE,
+        render_seconds: float = 5.0,
     ) -> None:
         """Take the limits of a call, and the processor time that `render` may take."""
         self._named = program
         self._limits = limits
         self._rendering = replace(limits, processor=ceil(render_seconds))
+        self._dialer = Dialer(reach)
 
     def release(self, kubeconfig: bytes, namespace: str, name: str) -> Release | None:
         """Read the newest revision of a release; None if there is none."""
@@ -261,8 +273,17 @@ class HelmCharts:
         longest = most or max(self._limits.seconds, seconds + _SLACK)
         whole = replace(self._limits, seconds=longest)
         speed = ["--qps=1000", "--burst-limit=2000"]
-        held = {"kubeconfig": kubeconfig, **(files or {})}
-        return self._run([*arguments, *where, *speed], held, whole, doing)
+        document = json.loads(kubeconfig)
+        [cluster] = (each["cluster"] for each in document["clusters"])
+        with Tunnel(cluster["server"], self._dialer) as tunnel:
+            cluster["proxy-url"] = tunnel.address
+            held = {"kubeconfig": json.dumps(document).encode(), **(files or {})}
+            ended = self._run([*arguments, *where, *speed], held, whole, doing)
+        if ended.code and tunnel.failure:
+            raise tunnel.failure.error(
+                f"cannot {doing}: the API server cannot be called: {tunnel.failure.words}"
+            )
+        return ended
 
     def _run(
         self, arguments: Sequence[str], files: dict[str, bytes], limits: Limits, doing: str

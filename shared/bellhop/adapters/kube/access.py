@@ -18,15 +18,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import urlsplit
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.transport import user_of
-from bellhop.egress.addresses import ForbiddenAddressError, allowed_addresses, is_address
-from bellhop.egress.client import LOOKUP_SECONDS
-from bellhop.egress.lookups import LOOKUPS, CrowdedError
-from bellhop.errors import InvalidError, MissingError, UnreachableError
+from bellhop.errors import InvalidError, MissingError
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.reach import Reach
 from bellhop.ports.secrets import Secrets
@@ -92,18 +87,14 @@ class KubeAccess:
     def kubeconfig(self, cluster: str, *, version: str = "", account: str = "") -> bytes:
         """Return how another program gets into a cluster: JSON, and secret.
 
-        It names an address that was checked, since nobody checks where that program calls.
-
         Raises:
             MissingError: the cluster has no stored credentials.
-            InvalidError: what is stored is not a kubeconfig that is taken, or leads where no call
-                may go.
-            UnreachableError: nobody says which address the cluster has.
+            InvalidError: what is stored is not a kubeconfig that is taken.
         """
-        pinned = pinned_kubeconfig(self._open(cluster, version).kubeconfig, self._reach)
+        document = self._open(cluster, version).kubeconfig.to_dict()
         if account:
-            pinned["users"][0]["user"]["as"] = user_of(account)
-        return json.dumps(pinned).encode()
+            document["users"][0]["user"]["as"] = user_of(account)
+        return json.dumps(document).encode()
 
     def _open(self, cluster: str, version: str) -> KubeClient:
         entry = self._entry(cluster)
@@ -173,30 +164,6 @@ class KubeAccess:
             return sanitise(content, reach=self._reach)
         except InvalidError as exc:
             raise InvalidError(str(exc), where=f"the kubeconfig of cluster '{cluster}'") from exc
-
-
-def pinned_kubeconfig(kubeconfig: Kubeconfig, reach: Reach) -> dict[str, Any]:
-    """Return a kubeconfig whose server is an address that may be called, under its own name.
-
-    Raises:
-        InvalidError: it has none.
-        UnreachableError: it cannot be looked up.
-    """
-    document = kubeconfig.to_dict()
-    parts = urlsplit(kubeconfig.server)
-    host = parts.hostname or ""
-    try:
-        addresses = allowed_addresses(host, reach, LOOKUPS, LOOKUP_SECONDS)
-    except ForbiddenAddressError as error:
-        raise InvalidError(f"cannot call the API server of a cluster: {error}") from error
-    except (CrowdedError, OSError, UnicodeError) as error:
-        raise UnreachableError(f"cannot look up the API server '{host}'") from error
-    address = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
-    cluster = document["clusters"][0]["cluster"]
-    cluster["server"] = parts._replace(netloc=f"{address}:{parts.port or 443}").geturl()
-    if not is_address(host):
-        cluster.setdefault("tls-server-name", host)
-    return document
 
 
 def _close(entry: _Entry) -> None:

@@ -191,6 +191,19 @@ def test_a_rotated_token_costs_no_failure(
     assert len(secrets.reads) == 2
 
 
+def test_another_program_gets_the_name_of_the_server(
+    opener: KubeAccess, secrets: CountedSecrets
+) -> None:
+    """A server behind an ingress is found by it; as whom a tenant's calls are made is said, too."""
+    secrets.register("a/b", "https://rancher.example/k8s/clusters/c")
+
+    document = json.loads(opener.kubeconfig("a/b", account="team/alice"))
+
+    assert document["clusters"][0]["cluster"]["server"] == "https://rancher.example/k8s/clusters/c"
+    user = document["users"][0]["user"]
+    assert user == {"token": "first", "as": "system:serviceaccount:team:alice"}
+
+
 def test_who_makes_tokens_is_told_which_one_was_refused(
     secrets: CountedSecrets, hand: Hand, api: ScriptedApi
 ) -> None:

@@ -19,6 +19,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.egress import client as egress
+from bellhop.egress import dialer
 from bellhop.egress.lookups import Lookups
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig
@@ -379,7 +380,7 @@ def test_a_name_that_is_never_found_costs_its_time(
     scheme: str, hanging: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A DNS server that keeps its clients waiting keeps no request."""
-    monkeypatch.setattr(egress, "LOOKUP_SECONDS", 0.2)
+    monkeypatch.setattr(dialer, "LOOKUP_SECONDS", 0.2)
     begun = time.monotonic()
 
     with pytest.raises(UnreachableError, match=r"looking its host name up took longer"):
