@@ -17,6 +17,9 @@ from msgspec.structs import replace
 
 from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.egress.dialer import Dialer
+from bellhop.egress.lookups import Lookups
+from bellhop.egress.tunnel import Tunnel
 from bellhop.errors import (
     BellhopError,
     ConflictError,
@@ -367,6 +370,27 @@ def test_a_server_that_redirects_leads_nowhere(
         " another server; none is followed"
     )
     assert other.asked == []
+
+
+def test_a_cluster_behind_a_proxy_is_called_through_it(
+    helm: HelmCharts, source_cluster: Cluster, kube: KubeClient, tmp_path: Path
+) -> None:
+    """By Helm and by our own calls, under a name that the proxy alone can look up."""
+    document = source_cluster.kubeconfig()
+    cluster = document["clusters"][0]["cluster"]
+    cluster["server"] = cluster["server"].replace("127.0.0.1", "kubernetes.default.svc")
+    way = Dialer(HERE, Lookups(lambda _: ["127.0.0.1"]))
+    with Tunnel(cluster["server"], way) as proxy:
+        cluster["proxy-url"] = proxy.address
+        kubeconfig = sanitise(document, reach=HERE)
+        own = KubeClient("prod/eu-1", kubeconfig, reach=HERE)
+        assert own.version() == kube.version()
+        own.close()
+        access = json.dumps(kubeconfig.to_dict()).encode()
+        helm.deploy(access, Wanted("demo", "web", packed(tmp_path)))
+    assert greeting(kube) == "hello"
+    with pytest.raises(UnreachableError, match=r"its proxy 127\.0\.0\.1:\d+ cannot be reached"):
+        helm.release(access, "web", "demo")
 
 
 def test_who_is_not_known_is_told(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def answers(inbound: Inbound) -> bool:
 
     from bellhop.egress.answer import LimitError
     from bellhop.egress.client import HttpClient, HttpError
+    from bellhop.egress.dialer import Dialer
     from bellhop.model.reach import HERE
 
     if not inbound.url.lower().startswith("https://"):
@@ -122,7 +123,7 @@ def answers(inbound: Inbound) -> bool:
     try:
         trust = ssl.create_default_context(cadata=inbound.ca or None)
         client = HttpClient(
-            inbound.url, reach=HERE, threads=1, whole=_PROBE_SECONDS, ssl_context=trust
+            inbound.url, dialer=Dialer(HERE), threads=1, whole=_PROBE_SECONDS, ssl_context=trust
         )
         client.request("GET", "/healthz", headers={}, timeout=_PROBE_SECONDS)
     except (HttpError, LimitError, OSError, ValueError):

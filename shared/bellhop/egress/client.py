@@ -22,8 +22,6 @@ from urllib3 import connection, connectionpool
 from bellhop.egress.answer import Answer, BoundedResponse, Deadline, read_answer
 from bellhop.egress.dialer import Dialer, UnknownNameError
 from bellhop.egress.idle import IDLE, Idle
-from bellhop.egress.lookups import LOOKUPS, Lookups
-from bellhop.model.reach import Reach
 
 WHOLE_SECONDS = 30.0
 """How long one answer may take as a whole, however it comes."""
@@ -40,17 +38,16 @@ HttpError = http.HTTPError
 class HttpClient:
     """The connections to one server, shared between threads.
 
-    `reach` says where they may go; each exchange takes at most `whole` seconds, WHOLE_SECONDS if
-    none are given, and each answer has at most `largest` bytes, or LARGEST.
+    The `dialer` says where they may go; each exchange takes at most `whole` seconds, WHOLE_SECONDS
+    if none are given, and each answer has at most `largest` bytes, or LARGEST.
     """
 
     def __init__(
         self,
         server: str,
         *,
-        reach: Reach,
+        dialer: Dialer,
         threads: int,
-        lookups: Lookups = LOOKUPS,
         idle: Idle = IDLE,
         whole: float | None = None,
         largest: int | None = None,
@@ -61,7 +58,7 @@ class HttpClient:
         self._server = server
         self._pools = urllib3.PoolManager(num_pools=1, maxsize=threads, retries=False, **tls)
         seconds = WHOLE_SECONDS if whole is None else whole
-        how: dict[str, Any] = {"dialer": Dialer(reach, lookups), "whole": seconds}
+        how: dict[str, Any] = {"dialer": dialer, "whole": seconds}
         self._largest = largest
         how["largest"] = largest
         makers: dict[str, Any] = {

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
-from typing import Any
-
-from msgspec import Struct
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar
 
 from bellhop.egress.addresses import ForbiddenAddressError, allowed_addresses, is_address
 from bellhop.egress.answer import Deadline, LimitError
 from bellhop.egress.lookups import LOOKUPS, CrowdedError, Lookups
+from bellhop.egress.proxies import connect_through, place_of
 from bellhop.errors import InvalidError, UnreachableError
+from bellhop.model.proxy_url import shown_proxy
 from bellhop.model.reach import Reach
+from bellhop.redacted import Redacted
 
 LOOKUP_SECONDS = 10.0
 """How long looking a name up may take: resolvers ask a second server after five."""
@@ -25,11 +26,13 @@ class UnknownNameError(OSError):
     """No DNS server knows a host's name."""
 
 
-class Dialer(Struct, frozen=True):
-    """Connects to where `reach` allows."""
+class Dialer(Redacted, frozen=True):
+    """Connects to where `reach` allows, by the HTTP proxy of a URL if one is given."""
 
+    secret_fields: ClassVar[Collection[str]] = ("proxy",)
     reach: Reach
     lookups: Lookups = LOOKUPS
+    proxy: str = ""
 
     def dial(
         self,
@@ -42,11 +45,31 @@ class Dialer(Struct, frozen=True):
     ) -> socket.socket:
         """Connect to the first address of a host that takes it in `seconds`.
 
+        A proxy looks names up itself, so only its own addresses are checked.
+
         Raises:
-            LimitError: none of its addresses may be called, or there is no time left.
+            LimitError: no address may be called, the proxy fails, or there is no time left.
             UnknownNameError, UnicodeError: its name is not known, or is none.
             TimeoutError, OSError: no address takes a connection, or not in time.
         """
+        if not self.proxy:
+            return self._dial(host, port, deadline, seconds, options)
+        try:
+            connection = self._dial(*place_of(self.proxy), deadline, seconds, options)
+        except (OSError, UnicodeError) as error:
+            words = f"its proxy {shown_proxy(self.proxy)} cannot be reached"
+            raise LimitError(UnreachableError, words) from error
+        try:
+            connect_through(connection, self.proxy, host, port, deadline)
+            connection.settimeout(min(seconds, deadline.left()))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _dial(
+        self, host: str, port: int, deadline: Deadline, seconds: float, options: Sequence[Any]
+    ) -> socket.socket:
         failure = OSError("it has no address")
         for address in self._addresses(host, deadline):
             try:

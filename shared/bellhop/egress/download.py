@@ -17,6 +17,7 @@ from urllib3.exceptions import InsecureRequestWarning
 
 from bellhop.egress.answer import Answer, LimitError
 from bellhop.egress.client import HttpClient, HttpError
+from bellhop.egress.dialer import Dialer
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.reach import Reach
 
@@ -121,7 +122,7 @@ def _once(url: str, terms: Terms, headers: Mapping[str, str]) -> Answer:
     parts = urlsplit(url)
     client = HttpClient(
         parts._replace(path="").geturl(),
-        reach=terms.reach,
+        dialer=Dialer(terms.reach),
         threads=1,
         whole=terms.seconds,
         largest=terms.largest,

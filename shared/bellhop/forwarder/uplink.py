@@ -22,6 +22,7 @@ import urllib3
 
 from bellhop.egress.answer import LimitError
 from bellhop.egress.client import HttpClient, HttpError
+from bellhop.egress.dialer import Dialer
 from bellhop.forwarder.account import Account
 from bellhop.forwarder.instructions import Instructions
 from bellhop.logs import Log
@@ -118,7 +119,9 @@ class _Connection:
             authority = instructions.ingest_ca or None
             options["ssl_context"] = ssl.create_default_context(cadata=authority)
         # The Secret names the address of ingest; on one machine that is loopback.
-        self._client = HttpClient(instructions.ingest_url, reach=HERE, threads=1, **options)
+        self._client = HttpClient(
+            instructions.ingest_url, dialer=Dialer(HERE), threads=1, **options
+        )
 
     def post(self, body: bytes) -> Answer:
         """Send, as our account or, where ingest does not take that one, by the Secret."""

@@ -1,9 +1,9 @@
 """What is left of a kubeconfig once everything that could act on the machine reading it is refused.
 
-A kubeconfig is a program as much as a document: it can name commands to run, files to read and
-proxies to talk through. Registered ones are stored and read in a cloud function, so that only an
-address and credentials by value are taken. The rest is refused with its reason, never pruned:
-a pruned `as` or `proxy-url` would leave a kubeconfig that does something else.
+A kubeconfig is a program as much as a document: it can name commands to run and files to read.
+Registered ones are stored and read in a cloud function, so that only an address, the HTTP proxy
+that leads there, and credentials by value are taken. The rest is refused with its reason, never
+pruned: a pruned `as` would leave a kubeconfig that does something else.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from bellhop.errors import InvalidError, TooLargeError
+from bellhop.model.proxy_url import read_proxy_url, shown_proxy
 from bellhop.model.reach import ABROAD, Reach
 from bellhop.redacted import Redacted
 
@@ -36,8 +37,6 @@ _CLUSTER_REFUSED = {
     "certificate-authority": f"names a file on another machine; {_FLATTEN}",
     "insecure-skip-tls-verify": "would send the credentials to any server that answers; give"
     " `certificate-authority-data` instead",
-    "proxy-url": "would send the traffic through another host; "
-    "give a `server` that is reached directly",
 }
 _USER_REFUSED = {
     "exec": f"runs a program on the machine that reads it; {_TOKEN}",
@@ -53,7 +52,7 @@ _USER_REFUSED = {
         "give the credentials of that user instead",
     ),
 }
-_CLUSTER_TAKEN = {"server", "certificate-authority-data", "tls-server-name"}
+_CLUSTER_TAKEN = {"server", "certificate-authority-data", "tls-server-name", "proxy-url"}
 _USER_TAKEN = {"token", "client-certificate-data", "client-key-data"}
 _PASSING = {
     "k8s-aws-v1.": "`aws eks get-token` has made, and ends within fifteen minutes; on AWS, give"
@@ -81,6 +80,7 @@ class Kubeconfig(Redacted, frozen=True):
         "token",
         "client_certificate_data",
         "client_key_data",
+        "proxy_url",
     )
     server: str
     ca_data: str = ""
@@ -88,6 +88,7 @@ class Kubeconfig(Redacted, frozen=True):
     client_certificate_data: str = ""
     client_key_data: str = ""
     tls_server_name: str = ""
+    proxy_url: str = ""
 
     def describe(self) -> str:
         """Say in a few words where it leads and how it logs in; safe for logs."""
@@ -102,7 +103,8 @@ class Kubeconfig(Redacted, frozen=True):
         trust = (
             "its own certificate authority" if self.ca_data else "public certificate authorities"
         )
-        return f"{self.server} with {' and '.join(login)}, trusting {trust}"
+        way = f", by the proxy {shown_proxy(self.proxy_url)}" if self.proxy_url else ""
+        return f"{self.server} with {' and '.join(login)}, trusting {trust}{way}"
 
     @property
     def ends_at(self) -> datetime | None:
@@ -148,6 +150,7 @@ class Kubeconfig(Redacted, frozen=True):
             "server": self.server,
             "certificate-authority-data": self.ca_data,
             "tls-server-name": self.tls_server_name,
+            "proxy-url": self.proxy_url,
         }
         user = {
             "token": self.token,
@@ -184,13 +187,15 @@ def sanitise(
     user = _entry(document, "users", "user", str(chosen.get("user") or ""))
     _refuse(cluster, _CLUSTER_REFUSED, _CLUSTER_TAKEN, "cluster")
     _refuse(user, _USER_REFUSED, _USER_TAKEN, "user")
+    server = _server(_text(cluster, "server", "cluster"), reach)
     kubeconfig = Kubeconfig(
-        server=_server(_text(cluster, "server", "cluster"), reach),
+        server=server,
         ca_data=_pem(cluster, "certificate-authority-data", "cluster", "CERTIFICATE"),
         token=_token(_text(user, "token", "user")),
         client_certificate_data=_pem(user, "client-certificate-data", "user", "CERTIFICATE"),
         client_key_data=_pem(user, "client-key-data", "user", "PRIVATE KEY"),
         tls_server_name=_tls_server_name(_text(cluster, "tls-server-name", "cluster")),
+        proxy_url=read_proxy_url(_text(cluster, "proxy-url", "cluster"), server, reach),
     )
     _require_login(kubeconfig)
     return kubeconfig

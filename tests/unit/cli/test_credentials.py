@@ -69,7 +69,7 @@ def test_embeds_nothing_of_other_contexts(tmp_path: Path) -> None:
         pytest.param(
             {"insecure-skip-tls-verify": True}, None, "would send the credentials", id="insecure"
         ),
-        pytest.param({"proxy-url": "http://p"}, None, "through another host", id="proxy"),
+        pytest.param({"proxy-url": "socks5://p"}, None, "other kinds of proxies", id="proxy"),
         pytest.param({}, {}, "has no credentials", id="nobody"),
         pytest.param(
             {"certificate-authority": "/not/there"},

@@ -229,6 +229,27 @@ def test_what_it_writes_is_taken_again() -> None:
     assert sanitise(kubeconfig.to_dict()) == kubeconfig
 
 
+def test_takes_a_proxy() -> None:
+    """With its login, which is a secret, and with a name that this machine may not know."""
+    document = _kubeconfig()
+    _cluster(**{"proxy-url": f"http://ada:{TOKEN}@proxy.example:3128/"})(document)
+    kubeconfig = sanitise(document)
+
+    assert kubeconfig.proxy_url == f"http://ada:{TOKEN}@proxy.example:3128"
+    assert kubeconfig.describe().endswith(", by the proxy proxy.example:3128")
+    assert TOKEN not in f"{kubeconfig!r} {kubeconfig.describe()}"
+    assert sanitise(kubeconfig.to_dict()) == kubeconfig
+
+
+def test_takes_no_proxy_that_would_read_the_credentials() -> None:
+    """On one machine a server may be called without TLS, and then by nobody else."""
+    document = _kubeconfig()
+    _cluster(server="http://127.0.0.1:8001", **{"proxy-url": "http://127.0.0.1:1"})(document)
+
+    with pytest.raises(InvalidError, match="would see the credentials"):
+        sanitise(document, reach=HERE)
+
+
 def test_writes_no_empty_fields() -> None:
     """What was not given does not appear."""
     user = sanitise(_kubeconfig()).to_dict()["users"][0]["user"]
@@ -290,7 +311,6 @@ REFUSED = [
         "certificate-authority-data",
         id="insecure",
     ),
-    pytest.param(_cluster(**{"proxy-url": "http://p"}), "another host", "`server`", id="proxy"),
 ]
 
 
@@ -451,6 +471,22 @@ INVALID = [
         id="PEM is not base64",
     ),
     pytest.param(_cluster(**{"tls-server-name": "a b"}), "is not a host name", id="server name"),
+    *(
+        pytest.param(_cluster(**{"proxy-url": url}), words, id=f"proxy {url!r}")
+        for url, words in (
+            ("proxy:3128", "other kinds of proxies are not supported"),
+            ("https://proxy:3128", "other kinds of proxies are not supported"),
+            ("socks5://proxy:1080", "other kinds of proxies are not supported"),
+            ("http://", "is not an address"),
+            ("http://[::1", "is not an address"),
+            ("http://proxy:0", "is not an address"),
+            ("http://proxy/path", "nothing else"),
+            ("http://proxy?a=b", "nothing else"),
+            (f"http://u:{TOKEN}%0d%0aX@proxy", "cannot stand in a header"),
+            ("http://169.254.169.254", "is link-local"),
+            ("http://127.0.0.1:3128", "is the machine that calls itself"),
+        )
+    ),
     pytest.param(
         lambda document: document["contexts"][0]["context"].update(user="nobody"),
         "has no user 'nobody'",

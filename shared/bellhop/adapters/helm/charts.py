@@ -64,7 +64,7 @@ class HelmCharts:
         self._named = program
         self._limits = limits
         self._rendering = replace(limits, processor=ceil(render_seconds))
-        self._dialer = Dialer(reach)
+        self._reach = reach
 
     def release(self, kubeconfig: bytes, namespace: str, name: str) -> Release | None:
         """Read the newest revision of a release; None if there is none."""
@@ -275,7 +275,8 @@ class HelmCharts:
         speed = ["--qps=1000", "--burst-limit=2000"]
         document = json.loads(kubeconfig)
         [cluster] = (each["cluster"] for each in document["clusters"])
-        with Tunnel(cluster["server"], self._dialer) as tunnel:
+        dialer = Dialer(self._reach, proxy=cluster.get("proxy-url", ""))
+        with Tunnel(cluster["server"], dialer) as tunnel:
             cluster["proxy-url"] = tunnel.address
             held = {"kubeconfig": json.dumps(document).encode(), **(files or {})}
             ended = self._run([*arguments, *where, *speed], held, whole, doing)

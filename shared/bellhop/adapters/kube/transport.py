@@ -35,6 +35,7 @@ from bellhop.adapters.kube.shallow import read_shallow
 from bellhop.adapters.kube.tls import CONTEXTS
 from bellhop.egress.answer import LimitError
 from bellhop.egress.client import HttpClient
+from bellhop.egress.dialer import Dialer
 from bellhop.egress.lookups import LOOKUPS, Lookups
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig
@@ -363,4 +364,9 @@ def _client(cluster: str, kubeconfig: Kubeconfig, *, reach: Reach, lookups: Look
         tls["ssl_context"] = CONTEXTS.of(cluster, kubeconfig)
         if kubeconfig.tls_server_name:
             tls["server_hostname"] = kubeconfig.tls_server_name
-    return HttpClient(kubeconfig.server, threads=THREADS, reach=reach, lookups=lookups, **tls)
+    return HttpClient(
+        kubeconfig.server,
+        dialer=Dialer(reach, lookups, kubeconfig.proxy_url),
+        threads=THREADS,
+        **tls,
+    )

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from bellhop.egress.answer import LimitError
 from bellhop.egress.client import HttpClient, HttpError
+from bellhop.egress.dialer import Dialer
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -43,7 +44,7 @@ def post(
     """
     said = f"cannot send a notice to '{_host(url, reach)}'"
     headers = {"Content-Type": "application/json", **headers}
-    client = HttpClient(url, reach=reach, threads=1, whole=seconds)
+    client = HttpClient(url, dialer=Dialer(reach), threads=1, whole=seconds)
     try:
         answer = client.request("POST", headers=headers, body=body, timeout=SECONDS)
     except LimitError as error:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from bellhop.egress.client import HttpClient
+from bellhop.egress.dialer import Dialer
 from bellhop.egress.idle import Idle
-from bellhop.egress.lookups import LOOKUPS
 from bellhop.model.reach import HERE
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 
@@ -79,9 +79,7 @@ def test_clients_share_the_bound(api: ScriptedApi, most: int, connections: int) 
     """Three clients in turn, twice: each keeps its connection, or each finds it closed."""
     idle = Idle(most)
     api.script = [Answer() for _ in range(6)]
-    clients = [
-        HttpClient(api.url, reach=HERE, threads=4, lookups=LOOKUPS, idle=idle) for _ in range(3)
-    ]
+    clients = [HttpClient(api.url, dialer=Dialer(HERE), threads=4, idle=idle) for _ in range(3)]
 
     for client in [*clients, *clients]:
         assert client.request("GET", "/x", headers={}, timeout=5).status == 200
