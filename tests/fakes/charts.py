@@ -82,6 +82,9 @@ class FakeCharts:
         chart, _, version = wanted.archive.stem.rpartition("-")
         revision = old.revision + 1 if old else 1
         made = Release(wanted.name, wanted.namespace, revision, "failed", chart, version, ours=True)
+        failures = old.failures + 1 if old else 1
+        installs = old is None or old.failures > 0
+        made = replace(made, failures=failures if installs else 0)
         self.releases[key] = made
         if self.meanwhile:
             self.meanwhile.pop()()
@@ -90,7 +93,7 @@ class FakeCharts:
         kube = self._clusters[key[0]]
         kube.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": wanted.namespace}})
         kube.put(_object(wanted))
-        self.releases[key] = replace(made, status=DEPLOYED)
+        self.releases[key] = replace(made, status=DEPLOYED, failures=0)
         manifest = self.manifest(kubeconfig, wanted.namespace, wanted.name)
         return replace(self.releases[key], manifest=manifest)
 

@@ -55,7 +55,9 @@ class Repositories(Protocol):
 class Release(Struct, frozen=True):
     """The newest revision of a release; `ours` is one that was deployed through this port.
 
-    The `manifest` has its objects as YAML, without its hooks, where it was just deployed.
+    The `manifest` has its objects as YAML, without its hooks, where it was just deployed. Of a
+    release whose installation failed, and that was never deployed since, `failures` counts the
+    revisions.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Release(Struct, frozen=True):
     chart: str
     version: str
     ours: bool = False
+    failures: int = 0
     manifest: str = ""
 
 
@@ -72,6 +75,7 @@ class Wanted(Struct, frozen=True):
     """A release as it is to be: a chart's archive, and documents of values, later ones first.
 
     By `there` it is known to exist, and `options` count; else `install`, where these are others.
+    By `again` its installation has failed: it is installed over what that left, hooks included.
     All objects of it get the `patches`, which are rendered, and then `labels` and `annotations`.
     """
 
@@ -82,6 +86,7 @@ class Wanted(Struct, frozen=True):
     options: Options = Options()
     install: Options | None = None
     there: bool = False
+    again: bool = False
     patches: Sequence[PatchText] = ()
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}

@@ -489,6 +489,32 @@ def test_what_helm_refuses_is_told_and_the_rest_waits(fleet: Fleet, east: FakeKu
     assert set(data(east)) == {"web-config", "second-config"}
 
 
+@pytest.mark.usefixtures("east")
+def test_an_installation_that_failed_is_installed_again(fleet: Fleet) -> None:
+    """Helm runs the hooks of an installation in no upgrade; one that was deployed is upgraded."""
+    fleet.charts.failures["web"] = TemporaryError("failed pre-install")
+    fleet.apply(charts())
+    fleet.pump()
+    for _ in range(2):
+        fleet.clock.advance(timedelta(minutes=30))
+        fleet.pump()
+    assert [(each.again, each.there) for each in fleet.charts.deployed] == [
+        (False, False),
+        (True, False),
+        (True, False),
+    ]
+
+    fleet.charts.failures.clear()
+    fleet.clock.advance(timedelta(minutes=30))
+    fleet.pump()
+    fleet.apply(charts(of=chart(version="1.1.0")))
+    fleet.pump()
+    assert [(each.again, each.there) for each in fleet.charts.deployed[3:]] == [
+        (True, False),
+        (False, True),
+    ]
+
+
 def test_with_continue_on_error_the_rest_is_deployed(fleet: Fleet, east: FakeKube) -> None:
     fleet.charts.failures["web"] = InvalidError("no values")
     fleet.apply(charts(of=TWO, more="continueOnError: true"))

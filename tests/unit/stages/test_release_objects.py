@@ -34,7 +34,7 @@ def test_what_has_no_quotes_is_read_as_an_api_server_does() -> None:
 
 
 def test_a_list_is_what_it_holds() -> None:
-    found = list(objects_in(LIST, "apps", lambda _: None))
+    found = [key for key, _ in objects_in(LIST, "apps", lambda _: None)]
     assert [str(key.identity) for key in found] == ["/ConfigMap/apps/a", "/ConfigMap/other/b"]
 
 

@@ -1,6 +1,7 @@
 """Deploys releases by Helm's command line, and recovers those that an interruption left half done.
 
-any ───────────────────────────────────────────────► upgrade --install; what that refuses:
+installation failed ───────────────────────────────► install --replace
+any other ─────────────────────────────────────────► upgrade --install; what that refuses:
 pending-upgrade, pending-rollback ─► rollback ──────► upgrade --install
 pending-install, failed and never deployed ─► uninstall ─► upgrade --install
 """
@@ -11,6 +12,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import takewhile
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,9 @@ _KUBECONFIG = "{kubeconfig}"
 _SUPERSEDED = "superseded"
 _INTERRUPTED = {"pending-upgrade", "pending-rollback"}
 _NEVER = {"pending-install", "uninstalling"}
+_FAILED = "failed"
+_UPGRADED = {DEPLOYED, _SUPERSEDED, *_INTERRUPTED}
+"""The status of a revision that an upgrade comes after."""
 _HISTORY = 256
 _SLACK = 30
 """Seconds that a call may take beyond what Helm itself waits for."""
@@ -76,15 +81,24 @@ class HelmCharts:
         if ended.code:
             raise failure(ended.errors, doing)
         told = json.loads(ended.output.decode())
+        status = str(told["status"])
         return Release(
             name,
             namespace,
             int(told["revision"]),
-            str(told["status"]),
+            status,
             str(told["chart"]),
             str(told["version"]),
             ours=(told.get("labels") or {}).get(_LABEL) == _OURS,
+            failures=self._failures(kubeconfig, namespace, name) if status == _FAILED else 0,
         )
+
+    def _failures(self, kubeconfig: bytes, namespace: str, name: str) -> int:
+        """Count the newest revisions that failed, unless one was deployed before them."""
+        history = self._history(kubeconfig, namespace, name, _HISTORY)
+        failed = list(takewhile(lambda each: each.status == _FAILED, reversed(history)))
+        before = history[: len(history) - len(failed)]
+        return 0 if before and before[-1].status in _UPGRADED else len(failed)
 
     def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
         """Install or upgrade a release, and run its tests if that is asked."""
@@ -105,7 +119,7 @@ class HelmCharts:
         except (InvalidError, TemporaryError) as error:
             if not is_stuck(str(error)):
                 raise
-            there = self._recover(kubeconfig, wanted)
+            there, wanted = self._recover(kubeconfig, wanted), replace(wanted, again=False)
             told = self._upgrade(kubeconfig, wanted, doing, more, there=there)
         return _deployed(wanted, json.loads(told))
 
@@ -150,7 +164,9 @@ class HelmCharts:
         there: bool,
     ) -> str:
         options = wanted.options if there or wanted.install is None else wanted.install
-        arguments = ["upgrade", wanted.name, str(wanted.archive), "--install", "--hide-notes"]
+        upgrade = ["upgrade", "--install", *_upgrade_flags(options)]
+        action = ["install", "--replace"] if wanted.again else upgrade
+        arguments = [*action, wanted.name, str(wanted.archive), "--hide-notes"]
         arguments += [*_given(wanted), *_flags(options), *more]
         ask = partial(
             self._ask,
@@ -361,8 +377,20 @@ def _split(told: str) -> tuple[str, str, str]:
     return told, "", ""
 
 
+def _upgrade_flags(options: Options) -> Iterator[str]:
+    """Yield the flags that only an upgrade has."""
+    chosen = {
+        "--cleanup-on-fail": options.cleanup_on_fail,
+        "--reuse-values": options.reuse_values,
+        "--reset-values": options.reset_values,
+        "--reset-then-reuse-values": options.reset_then_reuse_values,
+    }
+    yield from (flag for flag, is_asked in chosen.items() if is_asked)
+    yield f"--history-max={options.max_history}"
+
+
 def _flags(options: Options) -> Iterator[str]:
-    """Yield Helm's flags for an upgrade that installs what is not there."""
+    """Yield the flags of an installation and of an upgrade."""
     chosen = {
         "--create-namespace": options.create_namespace,
         "--skip-crds": options.skip_crds,
@@ -373,14 +401,9 @@ def _flags(options: Options) -> Iterator[str]:
         "--wait=watcher": options.wait,
         "--wait-for-jobs": options.wait_for_jobs,
         "--rollback-on-failure": options.atomic,
-        "--cleanup-on-fail": options.cleanup_on_fail,
         "--force-replace": options.force,
-        "--reuse-values": options.reuse_values,
-        "--reset-values": options.reset_values,
-        "--reset-then-reuse-values": options.reset_then_reuse_values,
     }
     yield from (flag for flag, is_asked in chosen.items() if is_asked)
-    yield f"--history-max={options.max_history}"
     yield f"--timeout={options.timeout_seconds}s"
     labels = {**options.labels, _LABEL: _OURS}
     yield "--labels=" + ",".join(f"{key}={value}" for key, value in labels.items())

@@ -43,6 +43,7 @@ from bellhop.stages.features.helm.cluster_charts import helm_in
 from bellhop.stages.features.helm.excluded import excluded_of, keeping
 from bellhop.stages.features.helm.inside import documents, held_objects, objects_in
 from bellhop.stages.features.helm.planning import Deploy, Leave, Plan, Remove, place_of, plan
+from bellhop.stages.features.helm.preflight import Preflight
 from bellhop.stages.features.helm.preview import Preview
 from bellhop.stages.features.helm.recheck import Recheck
 from bellhop.stages.features.helm.wants import Wants
@@ -93,6 +94,7 @@ class Releases:
         resources = Resources(records, access, titles, limits, files)
         self._wants = Wants(resources, limits)
         self._preview = Preview(self._claims)
+        self._preflight = Preflight(access, settings)
         self._drift = Drift(access, records.clock)
         self._recheck = Recheck(access, self._claims, tools.helm)
         self._rendered: Remembered[None] = Remembered(_RENDERED_SECONDS)
@@ -178,7 +180,7 @@ class Releases:
         )
 
     def _wanted(
-        self, work: Work, helm: Helm, each: Desired, *, there: bool
+        self, work: Work, helm: Helm, each: Desired, *, there: bool, again: bool = False
     ) -> tuple[Archive, Wanted]:
         """Find a chart, and say what Helm is to make of it.
 
@@ -194,7 +196,8 @@ class Releases:
             each.values,
             self._bounded(each.chart.upgrade),
             self._bounded(each.chart.install),
-            there=there,
+            there=there and not again,
+            again=again,
             patches=each.patches,
             labels=each.how.labels,
             annotations=each.how.annotations,
@@ -226,11 +229,14 @@ class Releases:
         try:
             helm, kubeconfig = self._tools(work), self._kubeconfig(work)
             taken = self._claims.take(cluster, key, profile, free=step.held is None)
-            there = _is_known(step.held) or self._is_there(helm, kubeconfig, step.wanted, taken)
-            archive, wanted = self._wanted(work, helm, step.wanted, there=there)
+            ours = _is_known(step.held) or taken.before is not None
+            found = self._preflight.find(helm, kubeconfig, step.wanted, ours=ours)
+            there, again = found is not None, bool(found and found.failures)
+            archive, wanted = self._wanted(work, helm, step.wanted, there=there, again=again)
             self._refuse_slow(work, helm, archive, wanted)
             self._refuse_late(work)
             begun = True
+            self._preflight.clear(work, helm, kubeconfig, wanted, found)
             self._define(work, helm, wanted)
             with unquoted(f"cannot deploy {_named(key)}", secret=step.wanted.secret):
                 release = helm.charts.deploy(kubeconfig, wanted)
@@ -290,26 +296,6 @@ class Releases:
             self._claims.give_back(work.cluster.key, step.key, work.profile, taken.before)
         return Upshot(step.key, step.held, refused=error)
 
-    def _is_there(self, helm: Helm, kubeconfig: bytes, wanted: Desired, taken: Taken) -> bool:
-        """Say whether a release is there, and refuse one that no profile made.
-
-        Raises:
-            ConflictError: it is such a one, and nobody asked to take it over.
-        """
-        found = helm.charts.release(kubeconfig, wanted.key.namespace, wanted.key.name)
-        if found is None or found.status == "uninstalled":
-            return False
-        if found.ours or taken.before is not None:
-            return True
-        asked = wanted.chart.install.take_ownership or wanted.chart.upgrade.take_ownership
-        if not asked and self._settings.adopt != "always":
-            raise ConflictError(
-                f"cannot deploy {_named(wanted.key)}: it is there already, of {found.chart}"
-                f" {found.version}, and no profile made it; to take it over, set"
-                f" options.installOptions.takeOwnership in {wanted.ref}"
-            )
-        return True
-
     def _held(self, wanted: Desired, archive: Archive, release: Release) -> Held:
         known = HeldRelease(
             archive.chart,
@@ -325,7 +311,7 @@ class Releases:
         """Note what a release consists of, in place of what it consisted of."""
         cluster = work.cluster
         kube = self._access.open(cluster.key, version=cluster.credentials)
-        keys = objects_in(manifest, wanted.key.namespace, kube.resource)
+        keys = (key for key, _ in objects_in(manifest, wanted.key.namespace, kube.resource))
         now, place = self._records.clock.now(), place_of(wanted.key)
         found = held_objects(keys, place, wanted.digest, wanted.ref, now)
         self._drop_objects(work, wanted.key, but=found)

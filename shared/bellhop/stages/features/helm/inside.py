@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,8 @@ from bellhop.model.record import Held
 
 _NAMESPACE, _NAME = "meta.helm.sh/release-namespace", "meta.helm.sh/release-name"
 """The annotations by which Helm knows what is of which release."""
+
+_POLICY = "helm.sh/resource-policy"
 
 MOST_OBJECTS = 2_000
 """Objects of one release that the inventory has; a chart may have more."""
@@ -31,8 +33,10 @@ def documents(manifest: str) -> Iterator[dict[str, Any]]:
 
 def objects_in(
     manifest: str, namespace: str, find: Callable[[GVK], Resource | None]
-) -> Iterator[ObjectKey]:
-    """Yield the objects of a release's manifest; `find` says how a cluster serves a kind.
+) -> Iterator[tuple[ObjectKey, dict[str, Any]]]:
+    """Yield the objects of a release's manifest, each with its key.
+
+    `find` says how a cluster serves a kind.
 
     Raises:
         InvalidError: what Helm wrote cannot be read.
@@ -41,11 +45,17 @@ def objects_in(
         key = ObjectKey.of(each)
         resource = find(key.gvk)
         namespaced = resource is None or resource.namespaced
-        yield key._replace(namespace=(key.namespace or namespace) if namespaced else "")
+        yield key._replace(namespace=(key.namespace or namespace) if namespaced else ""), each
+
+
+def is_kept(manifest: Mapping[str, Any]) -> bool:
+    """Say whether an object outlives its release, as its chart asks."""
+    annotations = (manifest.get("metadata") or {}).get("annotations") or {}
+    return bool(annotations.get(_POLICY) == "keep")
 
 
 def held_objects(
-    keys: Iterator[ObjectKey], place: str, digest: str, ref: str, at: datetime
+    keys: Iterable[ObjectKey], place: str, digest: str, ref: str, at: datetime
 ) -> dict[Identity, Held]:
     """Return objects as they are held, as parts of the release at a place."""
     found: dict[Identity, Held] = {}
