@@ -119,6 +119,21 @@ def test_installs_upgrades_and_removes(
     assert greeting(kube) is None
 
 
+@pytest.mark.parametrize("none", [[], ["{}\n"]])
+def test_values_that_are_taken_away_are_those_of_the_chart_again(
+    helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path, none: list[str]
+) -> None:
+    """A release is asked to keep them by `reuse_values` only."""
+    one = Wanted("demo", "web", packed(tmp_path), ["greeting: one\n"])
+    helm.deploy(access, one)
+    without = replace(one, values=none, there=True)
+    helm.deploy(access, replace(without, options=Options(reuse_values=True)))
+    assert greeting(kube) == "one"
+    assert 'greeting: "hello"' in helm.rehearse(access, without)
+    helm.deploy(access, without)
+    assert greeting(kube) == "hello"
+
+
 @pytest.mark.parametrize("status", ["pending-install", "failed", "uninstalling"])
 def test_recovers_an_installation_that_was_interrupted(
     helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path, status: str
@@ -527,19 +542,21 @@ def test_what_somebody_changed_or_deleted_is_put_back(
 
 
 def test_only_what_was_deployed_here_is_ours(
-    helm: HelmCharts, access: bytes, tmp_path: Path
+    helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
 ) -> None:
-    """Helm itself deploys it as anybody would."""
+    """Helm itself deploys it as anybody would; a release that is adopted loses its values."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_bytes(access)
     archive = packed(tmp_path)
     asked = ["upgrade", "--install", "demo", archive, "--create-namespace", "-n", "web"]
+    asked += ["--set", "greeting=theirs"]
     environment = {"HOME": str(tmp_path), "KUBECONFIG": str(kubeconfig)}
     subprocess.run([download() / "helm", *asked], env=environment, check=True, capture_output=True)
     found = helm.release(access, "web", "demo")
     assert found == Release("demo", "web", 1, "deployed", "demo", "1.0.0")
 
     assert helm.deploy(access, Wanted("demo", "web", archive)).revision == 2
+    assert greeting(kube) == "hello"
     subprocess.run([download() / "helm", *asked], env=environment, check=True, capture_output=True)
     found = helm.release(access, "web", "demo")
     assert found

@@ -378,11 +378,15 @@ def _split(told: str) -> tuple[str, str, str]:
 
 
 def _upgrade_flags(options: Options) -> Iterator[str]:
-    """Yield the flags that only an upgrade has."""
+    """Yield the flags that only an upgrade has.
+
+    Helm takes an upgrade without values for one that keeps those of the release.
+    """
+    keeps = options.reuse_values or options.reset_then_reuse_values
     chosen = {
         "--cleanup-on-fail": options.cleanup_on_fail,
         "--reuse-values": options.reuse_values,
-        "--reset-values": options.reset_values,
+        "--reset-values": options.reset_values or not keeps,
         "--reset-then-reuse-values": options.reset_then_reuse_values,
     }
     yield from (flag for flag, is_asked in chosen.items() if is_asked)
