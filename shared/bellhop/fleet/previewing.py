@@ -74,7 +74,7 @@ def now(
             f" `bellhop get {profile_kind(profile).lower()}s` lists those that are"
         )
     features = make_features(
-        here.records,
+        here.catalogs,
         here.access,
         here.publisher,
         here.settings,

@@ -75,7 +75,7 @@ class Claims:
                         self._put(cluster, key, mine, token)
                     return Taken(new=False, disputed=bool(mine.waiting))
                 if self._wins(cluster, profile, owner):
-                    loser = (owner.trigger, owner.source, owner.profile)
+                    loser = _who(owner)
                     mine = _owned(profile, owner)
                     mine = replace(
                         mine, waiting=_with(mine.waiting, loser), tell=_with(mine.tell, loser)
@@ -84,6 +84,8 @@ class Claims:
                     return Taken(new=True, before=owner, disputed=True)
                 if me not in owner.waiting:
                     self._put(cluster, key, replace(owner, waiting=_with(owner.waiting, me)), token)
+                    # It may be about to give it up, and keeps it until somebody waits.
+                    self._publisher.publish([Apply(*_who(owner), cluster)])
             except StaleError:
                 continue
             raise self._refused(cluster, key, profile, owner)
@@ -93,8 +95,7 @@ class Claims:
         """Tell who owns an object that it may not be what it was applied as."""
         found = self._records.owners.get(cluster, key)
         if found and found.value.profile:
-            owner = (found.value.trigger, found.value.source, found.value.profile)
-            self._publisher.publish([Apply(*owner, cluster, contested=str(key))])
+            self._publisher.publish([Apply(*_who(found.value), cluster, contested=str(key))])
 
     def refuse(self, cluster: str, key: Identity, profile: Profile) -> None:
         """Refuse what `take` would refuse, and write nothing.
@@ -122,7 +123,7 @@ class Claims:
         found = self._records.owners.get(cluster, key)
         if found is None or found.value.profile != profile.name:
             return
-        had = (before.trigger, before.source, before.profile)
+        had = _who(before)
         waiting = _with(found.value.waiting, (profile.trigger, profile.cluster, profile.name))
         again = replace(
             before,
@@ -158,26 +159,28 @@ class Claims:
     def _wins(self, cluster: str, profile: Profile, owner: Owner) -> bool:
         """Return whether a profile takes an object from another one that owns it.
 
-        Not from one that replaces it: both would take the object back without end.
+        Not from one that replaces it: both would take the object back without end. An owner that
+        leaves the cluster keeps nothing.
         """
+        stays = self._staying(cluster, owner)
+        if stays is None:
+            return True
         replaces = not owner.trigger and owner.profile in profile.rollout.replaces
-        if not replaces and profile.tier >= owner.tier:
-            return False
-        return not self._is_replaced(cluster, profile, owner)
+        wins = replaces or profile.tier < owner.tier
+        return wins and profile.name not in stays.rollout.replaces
 
-    def _is_replaced(self, cluster: str, profile: Profile, owner: Owner) -> bool:
-        """Return whether the owner of an object, which stays in the cluster, replaces a profile."""
-        head = self._records.profiles.head(owner.trigger, owner.source, owner.profile)
-        there = head is not None and cluster in head.value.destinations
-        # An owner that leaves the cluster keeps nothing: two may replace each other in turns.
-        return bool(head and there and profile.name in head.value.rollout.replaces)
+    def _staying(self, cluster: str, owner: Owner) -> Profile | None:
+        """Return the owner of an object, unless it leaves the cluster."""
+        head = self._records.profiles.head(*_who(owner))
+        return head.value if head and cluster in head.value.destinations else None
 
     def _refused(
         self, cluster: str, key: Identity, profile: Profile, owner: Owner
     ) -> ConflictError:
         why = f"profile '{owner.profile}' of tier {owner.tier} has it"
         cure = f"give '{profile.shown}' a lower tier than {owner.tier}, or remove one of the two"
-        if self._is_replaced(cluster, profile, owner):
+        stays = self._staying(cluster, owner)
+        if stays and profile.name in stays.rollout.replaces:
             why = f"profile '{owner.profile}' has it, and replaces '{profile.shown}'"
             why += " by transitionFrom"
             cure = "have only one of the two select the cluster"
@@ -207,6 +210,11 @@ class Claims:
 def taken_from(profile: str, owner: Kept[Owner] | None) -> bool:
     """Say whether another than a profile has an object."""
     return owner is not None and owner.value.profile not in ("", profile)
+
+
+def _who(owner: Owner) -> tuple[str, str, str]:
+    """Return an owner as messages name it."""
+    return owner.trigger, owner.source, owner.profile
 
 
 def _owned(profile: Profile, before: Owner | None) -> Owner:

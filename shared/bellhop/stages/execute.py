@@ -35,7 +35,7 @@ from bellhop.ports.access import Access
 from bellhop.ports.metrics import Metrics
 from bellhop.ports.store import ABSENT
 from bellhop.ports.tools import NONE, Tools
-from bellhop.records import Kept, Records
+from bellhop.records import Kept
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.circuit import Circuits
@@ -60,7 +60,7 @@ _ROUNDS = 4
 
 
 def make_features(
-    records: Records,
+    catalogs: Catalogs,
     access: Access,
     publisher: Publisher,
     settings: Settings,
@@ -69,8 +69,8 @@ def make_features(
     tools: Tools,
 ) -> tuple[Feature[Any], ...]:
     """Return all features, in the order in which they are planned and carried out."""
-    resources = Executor(records, access, publisher, settings, hands, tools)
-    charts = Releases(records, access, publisher, settings, tools, hands)
+    resources = Executor(catalogs.records, access, publisher, settings, hands, tools)
+    charts = Releases(catalogs, access, publisher, settings, tools, hands)
     return resources, charts, resources.named("Kustomize")
 
 
@@ -103,7 +103,7 @@ class Execute:
         self._revoking = Revoking(catalogs)
         self._transitions = Transitions(catalogs, publisher)
         self._features = make_features(
-            records, access, publisher, settings, hands=hands, tools=tools
+            catalogs, access, publisher, settings, hands=hands, tools=tools
         )
         self._deployer = Deployer(
             catalogs,

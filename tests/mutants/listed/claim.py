@@ -7,8 +7,8 @@ from tests.mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         "stages/claim.py",
-        "if not replaces and profile.tier >= owner.tier:",
-        "if not replaces and profile.tier > owner.tier:",
+        "wins = replaces or profile.tier < owner.tier",
+        "wins = replaces or profile.tier <= owner.tier",
         "An owner of the same tier loses what it has.",
     ),
     Mutant(
@@ -101,15 +101,27 @@ MUTANTS = [
     ),
     Mutant(
         "stages/claim.py",
-        "return not self._is_replaced(cluster, profile, owner)",
-        "return True",
+        "return wins and profile.name not in stays.rollout.replaces",
+        "return wins",
         "A profile takes an object back from the one that replaces it, without end.",
     ),
     Mutant(
         "stages/claim.py",
-        "there = head is not None and cluster in head.value.destinations",
-        "there = head is not None",
+        "return head.value if head and cluster in head.value.destinations else None",
+        "return head.value if head else None",
         "Of two profiles that replace each other neither can leave.",
+    ),
+    Mutant(
+        "stages/features/helm/heirs.py",
+        "if until is None or until <= clock.now():",
+        "if until:",
+        "A release is uninstalled before the profile that is to have it has claimed it.",
+    ),
+    Mutant(
+        "stages/claim.py",
+        "self._publisher.publish([Apply(*_who(owner), cluster)])",
+        "self._publisher.publish([])",
+        "A profile keeps a release that it gives up for a minute though another waits for it.",
     ),
     Mutant(
         "stages/transitions.py",

@@ -223,6 +223,7 @@ def test_a_slow_claim_does_not_overwrite_a_later_life_of_the_owner(
     kept = fleet.records.profiles.get("", "", "old")
     assert kept
     mid, best = replace(kept.value, name="mid", tier=50), replace(kept.value, name="best", tier=10)
+    fleet.records.profiles.put(best, expect=ABSENT)
     claims, put = Claims(fleet.records, fleet.publisher), fleet.records.owners.put
 
     def late(cluster: str, key: Identity, owner: Owner, *, expect: str | None = None) -> str:
@@ -469,6 +470,7 @@ def wanting(name: str, tier: int = 100) -> Profile:
 def test_of_two_who_find_an_object_nobodys_one_has_it(fleet: Fleet) -> None:
     """Who writes second sees that somebody was quicker, and waits."""
     claims, get = Claims(fleet.records, fleet.publisher), fleet.records.owners.get
+    fleet.records.profiles.put(wanting("quick"), expect=ABSENT)
 
     def slow(cluster: str, key: Identity) -> object:
         fleet.records.owners.get = get  # type: ignore[method-assign]

@@ -14,7 +14,7 @@ from bellhop.engine.charts.logins import login_for
 from bellhop.engine.digest import digest
 from bellhop.engine.instantiate import NONE, MissingInputError, is_withheld, withheld
 from bellhop.engine.render import render_held
-from bellhop.errors import InvalidError
+from bellhop.errors import InvalidError, PermanentError
 from bellhop.gotemplate import Limits
 from bellhop.model.chart import Chart, Options, Place, release_key
 from bellhop.model.file_ref import artifact_of, flux_path
@@ -102,6 +102,26 @@ def desired(
         secret or any(each.secret for each in patches),
         source,
     )
+
+
+def release_of(chart: Chart, cluster: Mapping[str, Any], limits: Limits) -> Identity | None:
+    """Return the release of a chart for a cluster; None if it is to be gone, or cannot be known.
+
+    It cannot where its name is made of what templates read elsewhere.
+    """
+    if chart.unwanted:
+        return None
+    texts = (
+        HeldText(getattr(chart, name), chart.field, plain=chart.plain)
+        for name in ("namespace", "release")
+    )
+    try:
+        namespace, name = (
+            render_held(each, cluster, NONE, limits, secret=False).strip() for each in texts
+        )
+    except PermanentError:
+        return None
+    return release_key(namespace, name)
 
 
 def _options(chart: Chart, options: Options, cluster: Mapping[str, Any], limits: Limits) -> Options:

@@ -23,6 +23,7 @@ from bellhop.errors import (
     PermanentError,
     TemporaryError,
     TooLargeError,
+    WaitingError,
 )
 from bellhop.gotemplate import Limits
 from bellhop.messages import CHARTS, Publisher
@@ -33,7 +34,7 @@ from bellhop.ports.access import Access
 from bellhop.ports.charts import Archive, Helm, Release, Wanted
 from bellhop.ports.kube import Kube
 from bellhop.ports.tools import Tools
-from bellhop.records import Records
+from bellhop.records.catalogs import Catalogs
 from bellhop.remembered import Remembered
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken, taken_from
@@ -41,6 +42,7 @@ from bellhop.stages.drift import Drift, counted
 from bellhop.stages.features.helm.archives import Archives
 from bellhop.stages.features.helm.cluster_charts import helm_in
 from bellhop.stages.features.helm.excluded import excluded_of, keeping
+from bellhop.stages.features.helm.heirs import Heirs
 from bellhop.stages.features.helm.inside import documents, held_objects, objects_in
 from bellhop.stages.features.helm.planning import Deploy, Leave, Plan, Remove, place_of, plan
 from bellhop.stages.features.helm.preflight import Preflight
@@ -74,14 +76,14 @@ class Releases:
 
     def __init__(
         self,
-        records: Records,
+        catalogs: Catalogs,
         access: Access,
         publisher: Publisher,
         settings: Settings,
         tools: Tools,
         hands: Hands,
     ) -> None:
-        self._records = records
+        self._records = records = catalogs.records
         self._access = access
         self._settings = settings
         self._helm = tools.helm
@@ -94,6 +96,7 @@ class Releases:
         resources = Resources(records, access, titles, limits, files)
         self._wants = Wants(resources, limits)
         self._preview = Preview(self._claims)
+        self._heirs = Heirs(catalogs, limits)
         self._preflight = Preflight(access, settings)
         self._drift = Drift(access, records.clock)
         self._recheck = Recheck(access, self._claims, tools.helm)
@@ -369,6 +372,12 @@ class Releases:
         """
         key, name = step.key, work.profile.name
         cluster, was = work.cluster.key, False
+        found = self._claims.owner(cluster, key)
+        if isinstance(step, Remove) and found and found.value.profile == name:
+            try:
+                self._heirs.refuse_early(work, key, found.value)
+            except WaitingError as error:
+                return Upshot(key, work.before.get(key, step.held), refused=error)
         # Whoever gets the release is to find its objects free.
         self._drop_objects(work, key)
         if isinstance(step, Remove) and _is_known(step.held):
@@ -379,7 +388,9 @@ class Releases:
                 was = self._remove(work, step)
         except PermanentError as error:
             return Upshot(key, work.held.get(key), refused=error)
-        self._claims.give_up(cluster, key, name, owner)
+        if not self._claims.give_up(cluster, key, name, owner):
+            # It was taken over while it was removed.
+            self._claims.tell_owner(cluster, key)
         return Upshot(key, None, changed=was)
 
     def _remove(self, work: Work, step: Remove) -> bool:

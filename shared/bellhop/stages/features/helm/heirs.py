@@ -1,0 +1,65 @@
+"""Keeps a release that a profile gives up until the next profile has it, or waits for it.
+
+    cluster moves from A to B, or a chart does ─► A is processed first: it waits, for a minute
+                                               ─► B claims the release, or waits for it: A is told
+                                               ─► B upgrades the release where it is
+
+Only the catalog knows B then: B may not have been processed in the cluster yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from bellhop.engine.catalog import cluster_object
+from bellhop.engine.charts.placing import release_of
+from bellhop.engine.naming import profile_kind
+from bellhop.errors import WaitingError
+from bellhop.gotemplate import Limits
+from bellhop.model.gvk import Identity
+from bellhop.model.record import Owner
+from bellhop.records.catalogs import Catalogs
+from bellhop.stages.work import Work
+
+_LONGEST = timedelta(minutes=1)
+"""The next profile may not come so far as to claim the release, for good."""
+
+
+class Heirs:
+    """Finds the profiles that are to have a release next."""
+
+    def __init__(self, catalogs: Catalogs, limits: Limits) -> None:
+        self._catalogs = catalogs
+        self._limits = limits
+
+    def refuse_early(self, work: Work, key: Identity, owner: Owner) -> None:
+        """Keep a release from being removed before another profile had its chance to claim it.
+
+        Raises:
+            WaitingError: one of users' own wants it there, and has not tried; its claim publishes
+                this work again.
+        """
+        clock, old = self._catalogs.records.clock, work.outcome.value if work.outcome else None
+        is_kept = old is not None and old.reason == WaitingError.code and old.retry_at is not None
+        until = old.retry_at if old and is_kept else clock.now() + _LONGEST
+        if until is None or until <= clock.now():
+            return
+        for heir in self._of(work, key):
+            if ("", "", heir) in owner.waiting:
+                return
+            raise WaitingError(
+                f"cannot remove the release '{key.namespace}/{key.name}' yet: it is kept for"
+                f" {profile_kind(heir)} '{heir}', which wants it in '{work.cluster.key}', too",
+                until=until,
+            )
+
+    def _of(self, work: Work, key: Identity) -> Iterator[str]:
+        """Yield the places of the profiles of users' own that want a release."""
+        catalog, root = self._catalogs.current(), cluster_object(work.cluster)
+        for place, each in catalog.profiles.items():
+            passive = place == work.profile.name or each.paused or each.sync == "DryRun"
+            charts = () if passive else each.charts
+            wants = any(release_of(chart.chart, root, self._limits) == key for chart in charts)
+            if wants and catalog.selects(each, work.cluster.key):
+                yield place

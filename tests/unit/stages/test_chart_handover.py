@@ -1,0 +1,81 @@
+"""Releases that one profile gives up and another one gets: upgraded where they are."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.fakes.fleet import Fleet
+from tests.fakes.kube import FakeKube
+from tests.unit.stages.test_charts import chart, charts, data, east, held, outcome  # noqa: F401
+
+# ruff: noqa: F811 - a fixture
+
+RELEASE = {"helm.sh/Release/apps/web", "/ConfigMap/apps/web-config"}
+RENDERED = '"{{ printf `we%s` `b` }}"'
+
+
+def of_test(name: str, of: str = "") -> str:
+    return charts(name, of=of or chart(values="replicas: two")).replace("production", "test")
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+@pytest.mark.parametrize("release", ["web", RENDERED])
+def test_a_cluster_that_moves_between_profiles_keeps_their_common_release(
+    fleet: Fleet, east: FakeKube, names: tuple[str, str], release: str
+) -> None:
+    """Whichever of the two is processed first, and however the other one names the release."""
+    former, later = names
+    fleet.apply(charts(former))
+    fleet.apply(of_test(later, chart(name=release, values="replicas: two")))
+    fleet.pump()
+
+    fleet.declare.label("fleet/east", {"env": "test"})
+    fleet.release()
+    fleet.pump()
+    assert fleet.charts.removals == []
+    assert data(east)["web-config"]["replicas"] == "two"
+    assert held(fleet, former) == set()
+    assert held(fleet, later) == RELEASE
+    assert outcome(fleet, former) == ("", "")
+    assert outcome(fleet, later) == ("Provisioned", "")
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_a_chart_that_moves_into_another_profile_of_the_cluster_is_upgraded(
+    fleet: Fleet, east: FakeKube, names: tuple[str, str]
+) -> None:
+    """Both profiles stay; they are applied at once."""
+    former, later = names
+    other = chart(name="second")
+    fleet.apply(charts(former) + "---" + charts(later, of=other))
+    fleet.pump()
+
+    fleet.apply(charts(former, of=other.replace("second", "third")) + "---" + charts(later))
+    fleet.release()
+    fleet.pump()
+    assert data(east).keys() == {"web-config", "third-config"}
+    assert len(fleet.charts.removals) == 1
+    assert held(fleet, later) == RELEASE
+    assert outcome(fleet, former) == outcome(fleet, later) == ("Provisioned", "")
+
+
+def test_a_release_is_removed_though_the_next_profile_cannot_be_deployed(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """It is kept for a minute: the next profile may lack something for good."""
+    values = "valuesFrom: [{kind: ConfigMap, namespace: default, name: none}]"
+    fleet.apply(charts("a"))
+    fleet.apply(of_test("b", chart(values)))
+    fleet.pump()
+    fleet.declare.label("fleet/east", {"env": "test"})
+    fleet.release()
+    fleet.pump()
+    assert set(data(east)) == {"web-config"}
+    assert "is kept for ClusterProfile 'b'" in outcome(fleet, "a")[1]
+
+    fleet.clock.advance(timedelta(minutes=2))
+    fleet.pump()
+    assert data(east) == {}
+    assert outcome(fleet, "a") == ("", "")
