@@ -129,7 +129,7 @@ RELEASE_KEY = Identity(RELEASE.group, RELEASE.kind, "", "")
 class HeldRelease(Struct, frozen=True):
     """What is known of a release that a profile holds: which chart it is of, and how it goes.
 
-    One that was `removed` is not there, as was asked.
+    One that was `removed` is not there, as was asked. It was claimed by a profile of that `tier`.
     """
 
     chart: str = ""
@@ -138,3 +138,4 @@ class HeldRelease(Struct, frozen=True):
     revision: int = 0
     removal: Removal = AS_USUAL
     removed: bool = False
+    tier: int = 100

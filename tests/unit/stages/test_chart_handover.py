@@ -79,3 +79,36 @@ def test_a_release_is_removed_though_the_next_profile_cannot_be_deployed(
     fleet.pump()
     assert data(east) == {}
     assert outcome(fleet, "a") == ("", "")
+
+
+def test_a_tier_that_rises_gives_a_release_to_the_profile_that_waits_for_it(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """As an object: the release is upgraded once, by the profile that has it now."""
+    fleet.apply(charts("a", more="tier: 50"))
+    fleet.pump()
+    fleet.apply(charts("b", of=chart(values="replicas: two"), more="tier: 90"))
+    fleet.pump()
+    assert "profile 'a' of tier 50 has it" in outcome(fleet, "b")[1]
+
+    fleet.apply(charts("a", more="tier: 100"))
+    fleet.pump()
+    assert outcome(fleet, "b") == ("Provisioned", "")
+    assert "profile 'b' of tier 90 has it" in outcome(fleet, "a")[1]
+    assert (held(fleet, "a"), held(fleet, "b")) == (set(), RELEASE)
+    assert data(east)["web-config"]["replicas"] == "two"
+    assert fleet.charts.removals == []
+    assert len(fleet.charts.deployed) == 2
+
+
+def test_a_tier_that_falls_defends_a_release_that_is_held(fleet: Fleet, east: FakeKube) -> None:
+    """Helm is not run for it."""
+    fleet.apply(charts("a"))
+    fleet.pump()
+    fleet.apply(charts("a", more="tier: 40"))
+    fleet.pump()
+    fleet.apply(charts("b", of=chart(values="replicas: two"), more="tier: 50"))
+    fleet.pump()
+    assert "profile 'a' of tier 40 has it" in outcome(fleet, "b")[1]
+    assert data(east)["web-config"]["replicas"] == "one"
+    assert len(fleet.charts.deployed) == 1

@@ -6,15 +6,13 @@ the release says how far it came. Helm is told to stop well before anybody else 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from bellhop.engine.charts.placing import Desired
-from bellhop.engine.drifting import manager_of
-from bellhop.engine.excluding import own_fields_but, paths
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
     BellhopError,
@@ -32,19 +30,27 @@ from bellhop.model.gvk import Identity
 from bellhop.model.record import Change, Held, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.charts import Archive, Helm, Release, Wanted
-from bellhop.ports.kube import Kube
 from bellhop.ports.tools import Tools
 from bellhop.records.catalogs import Catalogs
 from bellhop.remembered import Remembered
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken, taken_from
-from bellhop.stages.drift import Drift, counted
+from bellhop.stages.drift import Drift
 from bellhop.stages.features.helm.archives import Archives
 from bellhop.stages.features.helm.cluster_charts import helm_in
 from bellhop.stages.features.helm.excluded import excluded_of, keeping
 from bellhop.stages.features.helm.heirs import Heirs
-from bellhop.stages.features.helm.inside import documents, held_objects, objects_in
-from bellhop.stages.features.helm.planning import Deploy, Leave, Plan, Remove, place_of, plan
+from bellhop.stages.features.helm.inside import documents
+from bellhop.stages.features.helm.parts import Parts
+from bellhop.stages.features.helm.planning import (
+    Claim,
+    Deploy,
+    Leave,
+    Plan,
+    Remove,
+    place_of,
+    plan,
+)
 from bellhop.stages.features.helm.preflight import Preflight
 from bellhop.stages.features.helm.preview import Preview
 from bellhop.stages.features.helm.recheck import Recheck
@@ -96,6 +102,7 @@ class Releases:
         resources = Resources(records, access, titles, limits, files)
         self._wants = Wants(resources, limits)
         self._preview = Preview(self._claims)
+        self._parts = Parts(records.clock, access, self._claims)
         self._heirs = Heirs(catalogs, limits)
         self._preflight = Preflight(access, settings)
         self._drift = Drift(access, records.clock)
@@ -117,9 +124,9 @@ class Releases:
         if work.wanted:
             if work.watches:
                 self._drift.look_inside(work, excluded_of(work.profile))
-            return plan(self._wants.of(work), work.held)
+            return plan(self._wants.of(work), work.held, work.profile.tier)
         leaves = work.profile.leaves_unchanged or work.profile.leaves_policies
-        return plan((), work.held, releases_all=leaves)
+        return plan((), work.held, work.profile.tier, releases_all=leaves)
 
     def reads_otherwise(self, work: Work) -> bool:
         """Say that nothing has changed: what templates read is what the first feature read."""
@@ -131,9 +138,7 @@ class Releases:
         for step in plan.forth:
             if not self._goes_on(work):
                 return
-            upshot = (
-                self._deploy(work, step) if isinstance(step, Deploy) else self._gone(work, step)
-            )
+            upshot = self._take(work, step)
             work.note(upshot)
             if upshot.refused and ends(work.profile, upshot.refused):
                 return
@@ -147,17 +152,20 @@ class Releases:
 
     def preview(self, work: Work, plan: Plan) -> Sequence[Change]:
         """Tell what a plan would change, by Helm's own dry run."""
-        if plan.idle:
-            return [Change(key, "No Action", "it is as it was deployed") for key in plan.unchanged]
+        steps = [each for each in (*plan.forth, *plan.back) if not isinstance(each, Claim)]
+        claims = [each.key for each in plan.forth if isinstance(each, Claim)]
+        stay = (*claims, *plan.unchanged)
+        same = [Change(key, "No Action", "it is as it was deployed") for key in stay]
+        if not steps:
+            return same
         helm, kubeconfig = self._tools(work), self._kubeconfig(work)
         changes: list[Change] = []
-        for step in (*plan.forth, *plan.back):
+        for step in steps:
             if isinstance(step, Deploy):
                 found = self._wanted(work, helm, step.wanted, there=_is_known(step.held))
                 changes += self._preview.deploy(helm, work, kubeconfig, step, found)
             else:
                 changes += self._preview.leave(helm, work, kubeconfig, step)
-        same = [Change(key, "No Action", "it is as it was deployed") for key in plan.unchanged]
         return [*changes, *same]
 
     def _goes_on(self, work: Work) -> bool:
@@ -224,6 +232,24 @@ class Releases:
         waits = 2 if isinstance(how, Options) and how.run_tests else 1
         return replace(how, timeout_seconds=min(how.timeout_seconds, self._patience // waits))
 
+    def _take(self, work: Work, step: Deploy | Claim | Remove) -> Upshot:
+        """Take a step forth."""
+        if isinstance(step, Claim):
+            return self._claim(work, step)
+        return self._deploy(work, step) if isinstance(step, Deploy) else self._gone(work, step)
+
+    def _claim(self, work: Work, step: Claim) -> Upshot:
+        """Claim a release, and what it consists of, for the tier of its profile."""
+        key, release = step.key, step.held.release
+        assert release
+        try:
+            self._claims.take(work.cluster.key, key, work.profile)
+        except ConflictError as error:
+            self._parts.drop(work, key)
+            return Upshot(key, None, refused=error)
+        self._parts.claim(work, key)
+        return Upshot(key, replace(step.held, release=replace(release, tier=work.profile.tier)))
+
     def _deploy(self, work: Work, step: Deploy) -> Upshot:
         """Claim a release, and have Helm install or upgrade it."""
         cluster, key, profile = work.cluster.key, step.key, work.profile
@@ -247,8 +273,8 @@ class Releases:
             self._claims.take(cluster, key, profile)
         except PermanentError as error:
             return self._refused(work, step, taken, error, begun=begun)
-        held = self._held(step.wanted, archive, release)
-        self._note_objects(work, release.manifest, step.wanted)
+        held = self._held(step.wanted, archive, release, profile.tier)
+        self._parts.note(work, release.manifest, step.wanted)
         return Upshot(key, held, changed=True)
 
     def _refuse_slow(self, work: Work, helm: Helm, archive: Archive, wanted: Wanted) -> None:
@@ -291,7 +317,7 @@ class Releases:
     ) -> Upshot:
         """Say how a release is held that was refused; of what Helm had begun something is there."""
         if isinstance(error, ConflictError) and taken is None:
-            self._drop_objects(work, step.key)
+            self._parts.drop(work, step.key)
             return Upshot(step.key, None, refused=error)
         if begun or (taken and not taken.new):
             return Upshot(step.key, work.held[step.key], refused=error)
@@ -299,54 +325,17 @@ class Releases:
             self._claims.give_back(work.cluster.key, step.key, work.profile, taken.before)
         return Upshot(step.key, step.held, refused=error)
 
-    def _held(self, wanted: Desired, archive: Archive, release: Release) -> Held:
+    def _held(self, wanted: Desired, archive: Archive, release: Release, tier: int) -> Held:
         known = HeldRelease(
             archive.chart,
             archive.version,
             wanted.place.repository,
             release.revision,
             wanted.chart.removal,
+            tier=tier,
         )
         now = self._records.clock.now()
         return Held(wanted.digest, wanted.ref, applied_at=now, release=known, secret=wanted.secret)
-
-    def _note_objects(self, work: Work, manifest: str, wanted: Desired) -> None:
-        """Note what a release consists of, in place of what it consisted of."""
-        cluster = work.cluster
-        kube = self._access.open(cluster.key, version=cluster.credentials)
-        keys = (key for key, _ in objects_in(manifest, wanted.key.namespace, kube.resource))
-        now, place = self._records.clock.now(), place_of(wanted.key)
-        found = held_objects(keys, place, wanted.digest, wanted.ref, now)
-        self._drop_objects(work, wanted.key, but=found)
-        for key, held in found.items():
-            self._own(work, key, self._watched(work, kube, key, held) if work.watches else held)
-
-    def _watched(self, work: Work, kube: Kube, key: Identity, held: Held) -> Held:
-        """Note which fields of an object are ours, so that drift is known from all else."""
-        there = kube.get(*key.at(held.version)) or {}
-        excluded = paths(excluded_of(work.profile), there)
-        fields = own_fields_but(there, manager_of(held), excluded)
-        return counted(work, key, work.before.get(key), replace(held, fields=fields), there)
-
-    def _own(self, work: Work, key: Identity, held: Held) -> None:
-        """Own an object of a release; one that another profile has is that one's to look after."""
-        old = work.held.get(key)
-        if old is None or not old.digest:
-            try:
-                self._claims.take(work.cluster.key, key, work.profile, free=old is None)
-            except ConflictError:
-                # Helm may have written over what that one applied.
-                self._claims.tell_owner(work.cluster.key, key)
-                return
-        work.held[key] = held
-
-    def _drop_objects(self, work: Work, key: Identity, but: Collection[Identity] = ()) -> None:
-        """Own the objects of a release no longer."""
-        place = place_of(key)
-        for name, each in list(work.held.items()):
-            if each.part_of == place and name not in but:
-                self._claims.give_up(work.cluster.key, name, work.profile.name)
-                del work.held[name]
 
     def _gone(self, work: Work, step: Remove) -> Upshot:
         """Remove a release that a profile wants to be gone, and note that it was."""
@@ -359,8 +348,8 @@ class Releases:
             was = helm.charts.remove(kubeconfig, key.namespace, key.name, self._bounded(removal))
         except PermanentError as error:
             return Upshot(key, work.held.get(key), refused=error)
-        self._drop_objects(work, key)
-        known = HeldRelease(removal=removal, removed=True)
+        self._parts.drop(work, key)
+        known = HeldRelease(removal=removal, removed=True, tier=work.profile.tier)
         now = self._records.clock.now()
         held = Held(step.wanted.digest, step.wanted.ref, applied_at=now, release=known)
         return Upshot(key, held, changed=was)
@@ -379,7 +368,7 @@ class Releases:
             except WaitingError as error:
                 return Upshot(key, work.before.get(key, step.held), refused=error)
         # Whoever gets the release is to find its objects free.
-        self._drop_objects(work, key)
+        self._parts.drop(work, key)
         if isinstance(step, Remove) and _is_known(step.held):
             self._transfer.give(work, [step])
         owner = self._claims.owner(cluster, key)

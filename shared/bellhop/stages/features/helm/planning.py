@@ -25,6 +25,13 @@ class Deploy(Struct, frozen=True):
         return self.wanted.key
 
 
+class Claim(Struct, frozen=True):
+    """Claim a release that stays as it is for another tier: others may win it, or lose it."""
+
+    key: Identity
+    held: Held
+
+
 class Remove(Struct, frozen=True):
     """Uninstall a release; a `wanted` one is one that is to be gone, whoever made it."""
 
@@ -43,7 +50,7 @@ class Leave(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """Steps in their order; nothing is taken `back` unless all `forth` was taken."""
 
-    forth: tuple[Deploy | Remove, ...] = ()
+    forth: tuple[Deploy | Claim | Remove, ...] = ()
     back: tuple[Remove | Leave, ...] = ()
     unchanged: tuple[Identity, ...] = ()
 
@@ -56,6 +63,8 @@ class Plan(Struct, frozen=True):
         """Say what is held from the moment on in which the first step may have been taken."""
         unsure = dict(held)
         for step in (*self.forth, *self.back):
+            if isinstance(step, Claim):
+                continue
             old, secret = step.held, False
             if isinstance(step, Deploy):
                 old, secret = step.held or _new(step.wanted), step.wanted.secret
@@ -65,12 +74,17 @@ class Plan(Struct, frozen=True):
 
 
 def plan(
-    releases: Sequence[Desired], held: Mapping[Identity, Held], *, releases_all: bool = False
+    releases: Sequence[Desired],
+    held: Mapping[Identity, Held],
+    tier: int,
+    *,
+    releases_all: bool = False,
 ) -> Plan:
     """Plan the way from the releases that are held to those that are wanted, in their order.
 
-    What a release consists of counts with it: one that lost an object is deployed again. By
-    `releases_all` nothing is removed.
+    What a release consists of counts with it: one that lost an object is deployed again. One that
+    is held as it is wanted, but by another `tier`, is claimed only. By `releases_all` nothing is
+    removed.
     """
     mine = {key: each for key, each in held.items() if each.release}
     broken = {each.part_of for each in held.values() if each.part_of and not each.digest}
@@ -80,14 +94,19 @@ def plan(
         for key, each in wanted.items()
         if key in mine and mine[key].digest == each.digest and place_of(key) not in broken
     }
-    forth = [_forth(each, mine.get(key)) for key, each in wanted.items() if key not in same]
+    claimed = {key for key in same if _tier(mine[key]) != tier}
+    forth = [
+        Claim(key, mine[key]) if key in claimed else _forth(each, mine.get(key))
+        for key, each in wanted.items()
+        if key not in same - claimed
+    ]
     back = [
         Leave(key, each) if releases_all or _is_removed(each) else Remove(key, each)
         for key, each in mine.items()
         if key not in wanted
     ]
     # What was deployed last may need what was deployed before it.
-    return Plan(tuple(forth), tuple(reversed(back)), tuple(sorted(same)))
+    return Plan(tuple(forth), tuple(reversed(back)), tuple(sorted(same - claimed)))
 
 
 def place_of(key: Identity) -> str:
@@ -103,6 +122,11 @@ def _forth(wanted: Desired, held: Held | None) -> Deploy | Remove:
 
 def _new(wanted: Desired) -> Held:
     return Held("", wanted.ref, release=HeldRelease(removal=wanted.chart.removal))
+
+
+def _tier(held: Held) -> int:
+    assert held.release
+    return held.release.tier
 
 
 def _is_removed(held: Held) -> bool:

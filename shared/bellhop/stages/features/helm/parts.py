@@ -1,0 +1,78 @@
+"""Owns the objects that releases consist of, so that others find out whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from bellhop.engine.charts.placing import Desired
+from bellhop.engine.drifting import manager_of
+from bellhop.engine.excluding import own_fields_but, paths
+from bellhop.errors import ConflictError
+from bellhop.model.gvk import Identity
+from bellhop.model.record import Held
+from bellhop.ports.access import Access
+from bellhop.ports.clock import Clock
+from bellhop.ports.kube import Kube
+from bellhop.stages.claim import Claims
+from bellhop.stages.drift import counted
+from bellhop.stages.features.helm.excluded import excluded_of
+from bellhop.stages.features.helm.inside import held_objects, objects_in
+from bellhop.stages.features.helm.planning import place_of
+from bellhop.stages.work import Work
+
+
+class Parts:
+    """The objects of releases, as profiles own them."""
+
+    def __init__(self, clock: Clock, access: Access, claims: Claims) -> None:
+        self._clock = clock
+        self._access = access
+        self._claims = claims
+
+    def note(self, work: Work, manifest: str, wanted: Desired) -> None:
+        """Note what a release consists of, in place of what it consisted of."""
+        cluster = work.cluster
+        kube = self._access.open(cluster.key, version=cluster.credentials)
+        keys = (key for key, _ in objects_in(manifest, wanted.key.namespace, kube.resource))
+        now, place = self._clock.now(), place_of(wanted.key)
+        found = held_objects(keys, place, wanted.digest, wanted.ref, now)
+        self.drop(work, wanted.key, but=found)
+        for key, held in found.items():
+            self._own(work, key, self._watched(work, kube, key, held) if work.watches else held)
+
+    def _watched(self, work: Work, kube: Kube, key: Identity, held: Held) -> Held:
+        """Note which fields of an object are ours, so that drift is known from all else."""
+        there = kube.get(*key.at(held.version)) or {}
+        excluded = paths(excluded_of(work.profile), there)
+        fields = own_fields_but(there, manager_of(held), excluded)
+        return counted(work, key, work.before.get(key), replace(held, fields=fields), there)
+
+    def _own(self, work: Work, key: Identity, held: Held) -> None:
+        """Own an object of a release; one that another profile has is that one's to look after."""
+        old = work.held.get(key)
+        if old is None or not old.digest:
+            try:
+                self._claims.take(work.cluster.key, key, work.profile, free=old is None)
+            except ConflictError:
+                # Helm may have written over what that one applied.
+                self._claims.tell_owner(work.cluster.key, key)
+                return
+        work.held[key] = held
+
+    def drop(self, work: Work, key: Identity, but: Collection[Identity] = ()) -> None:
+        """Own the objects of a release no longer."""
+        place = place_of(key)
+        for name, each in list(work.held.items()):
+            if each.part_of == place and name not in but:
+                self._claims.give_up(work.cluster.key, name, work.profile.name)
+                del work.held[name]
+
+    def claim(self, work: Work, key: Identity) -> None:
+        """Claim the objects of a release for the tier that its profile has by now."""
+        for name, each in work.held.items():
+            if each.part_of == place_of(key):
+                with suppress(ConflictError):
+                    self._claims.take(work.cluster.key, name, work.profile)
