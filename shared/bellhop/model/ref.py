@@ -60,10 +60,10 @@ _VIEWS = frozenset({"ClassifierReport", "EventReport", "HealthCheckReport", "Hel
 
 
 class TemplateResourceRef(Model):
-    """An object that templates may read, and the identifier they read it by."""
+    """An object that templates may read, and the identifier they read it by; it may be empty."""
 
     resource: ObjectReference
-    identifier: Text
+    identifier: str
     optional: bool = False
     ignore_status_changes: bool = False
     watch_fields: Many[Text] = ()

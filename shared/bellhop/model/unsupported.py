@@ -12,7 +12,6 @@ _HOOKS = "hooks are patched as all else of a chart is; leave the field out"
 _CHARTS = {
     "signatureVerification": _SIGNED,
     "provenanceVerification": _SIGNED,
-    "options.dependencyUpdate": "a chart has the subcharts of its archive; leave the field out",
     "options.upgradeOptions.recreate": "Helm 4 has no such option; use force",
     "options.postRenderStrategy=separate": _HOOKS,
     "options.postRenderStrategy=nohooks": _HOOKS,

@@ -2,6 +2,7 @@
 
     preDeployChecks ─► apply ─► validateHealths ─► deployed
     preDeleteChecks ─► remove ─► postDeleteChecks ─► left
+    preDeleteChecks ─► remove a chart that the profile has no longer
 
 Who has no checks loads neither Lua nor CEL, and asks for nothing.
 """
@@ -47,6 +48,15 @@ class Checks:
             MissingError: the checks of the profile are lost.
         """
         self._run(work, "preDeployChecks" if work.wanted else "preDeleteChecks")
+
+    def before_removal(self, work: Work) -> None:
+        """Refuse to remove what the cluster keeps the profile without, as Sveltos does for charts.
+
+        Raises:
+            UnmetError: a check does not pass yet.
+            MissingError: the checks of the profile are lost.
+        """
+        self._run(work, "preDeleteChecks")
 
     def after(self, work: Work) -> None:
         """Refuse to call done what a check says is not.

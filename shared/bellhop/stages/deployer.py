@@ -6,6 +6,7 @@ each feature's plan ─► checks ─► lease ─► carried out ─► given u
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -211,6 +212,7 @@ class Deployer:
         begun = work.held
         for _, plan in plans:
             begun = plan.begun(begun)
+        work.refuse_removal = partial(self._checks.before_removal, work)
         self._leases.take(work, begun)
         try:
             self._look_ahead(work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -72,6 +72,7 @@ class Work:
     which one does; with why what is built for one is `unbuilt`. A feature that is `unplanned`
     is named with the reason; those before it are carried out.
     It `reads_elsewhere` if templates read an object of `mgmt/mgmt`; None until that is looked up.
+    `refuse_removal` raises what keeps a feature from removing what the profile has no longer.
     """
 
     message: Apply
@@ -104,6 +105,7 @@ class Work:
     desired: tuple[Any, ...] | None = None
     unbuilt: BellhopError | None = None
     unplanned: tuple[str, BellhopError] | None = None
+    refuse_removal: Callable[[], None] = lambda: None
 
     @cached_property
     def wanted(self) -> bool:

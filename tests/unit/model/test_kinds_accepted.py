@@ -410,3 +410,23 @@ def test_the_names_of_the_kinds_are_those_that_have_a_model() -> None:
     """Only an EventReport is made by Bellhop alone, and what has contents comes last."""
     assert [*DECLARED, "EventReport"] == list(KINDS)
     assert DECLARED[len(RULES) :] == ("ConfigMap", "Secret")
+
+
+def test_what_sveltos_own_manifests_spell_out_is_accepted() -> None:
+    """An identifier may be empty, and subcharts may be asked for, which each archive has."""
+    chart = {
+        "repositoryURL": "https://charts.example.com",
+        "chartName": "a",
+        "releaseName": "a",
+        "releaseNamespace": "a",
+        "options": {"dependencyUpdate": True},
+    }
+    resource = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "b"}
+    read = trigger(
+        {
+            "helmCharts": [chart],
+            "templateResourceRefs": [{"resource": resource, "identifier": ""}],
+        }
+    )
+    assert [each.identifier for each in read.readings] == [""]
+    assert [each.chart.release for each in read.charts] == ["a"]

@@ -396,12 +396,12 @@ def problems(text: str) -> list[str]:
         pytest.param(
             TRIGGER
             + "  helmCharts: [{repositoryURL: 'https://a.example', repositoryName: a, chartName: a,"
-            + " releaseName: a, releaseNamespace: a, options: {dependencyUpdate: true},"
+            + " releaseName: a, releaseNamespace: a, options: {postRenderStrategy: nohooks},"
             + " nonsense: 1}]\n",
             [
                 (
-                    "line 8, spec.helmCharts[0].options.dependencyUpdate: a chart has the subcharts"
-                    " of its archive; leave the field out"
+                    "line 8, spec.helmCharts[0].options.postRenderStrategy: hooks are patched as"
+                    " all else of a chart is; leave the field out"
                 ),
                 "line 8, spec.helmCharts[0].nonsense: unknown field 'nonsense'",
             ],

@@ -21,6 +21,7 @@ from bellhop.errors import (
     PermanentError,
     TemporaryError,
     TooLargeError,
+    UnmetError,
     WaitingError,
 )
 from bellhop.gotemplate import Limits
@@ -145,6 +146,13 @@ class Releases:
         if work.failed or work.lacking:
             # A profile that could not be applied as a whole takes nothing away.
             return
+        if plan.back and work.wanted:
+            try:
+                work.refuse_removal()
+            except (UnmetError, MissingError) as error:
+                work.take_back(each.key for each in plan.back)
+                work.lacking.append(error)
+                return
         for unwanted in plan.back:
             if not self._goes_on(work):
                 return
