@@ -134,6 +134,13 @@ def _object(wanted: Wanted) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": f"{wanted.name}-config", "namespace": wanted.namespace},
+        "metadata": {
+            "name": f"{wanted.name}-config",
+            "namespace": wanted.namespace,
+            "annotations": {
+                "meta.helm.sh/release-name": wanted.name,
+                "meta.helm.sh/release-namespace": wanted.namespace,
+            },
+        },
         "data": {"chart": wanted.archive.stem, **values},
     }

@@ -27,7 +27,7 @@ from bellhop.errors import (
 from bellhop.gotemplate import Limits
 from bellhop.messages import CHARTS, Publisher
 from bellhop.model.chart import HeldRelease, Options, Removal
-from bellhop.model.gvk import Identity
+from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Change, Held, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.charts import Archive, Helm, Release, Wanted
@@ -102,10 +102,10 @@ class Releases:
         self._archives = Archives(files)
         resources = Resources(records, access, titles, limits, files)
         self._wants = Wants(resources, limits)
-        self._preview = Preview(self._claims)
         self._parts = Parts(records.clock, access, self._claims)
         self._heirs = Heirs(catalogs, limits)
         self._preflight = Preflight(access, settings)
+        self._preview = Preview(self._claims, self._preflight)
         self._drift = Drift(access, records.clock)
         self._recheck = Recheck(access, self._claims, tools.helm)
         self._rendered: Remembered[None] = Remembered(_RENDERED_SECONDS)
@@ -266,8 +266,7 @@ class Releases:
         try:
             helm, kubeconfig = self._tools(work), self._kubeconfig(work)
             taken = self._claims.take(cluster, key, profile, free=step.held is None)
-            ours = _is_known(step.held) or taken.before is not None
-            found = self._preflight.find(helm, kubeconfig, step.wanted, ours=ours)
+            found = self._preflight.find(helm, kubeconfig, step.wanted)
             there, again = found is not None, bool(found and found.failures)
             archive, wanted = self._wanted(work, helm, step.wanted, there=there, again=again)
             self._refuse_slow(work, helm, archive, wanted)
@@ -324,8 +323,11 @@ class Releases:
         self, work: Work, step: Deploy, taken: Taken | None, error: PermanentError, *, begun: bool
     ) -> Upshot:
         """Say how a release is held that was refused; of what Helm had begun something is there."""
-        if isinstance(error, ConflictError) and taken is None:
+        if isinstance(error, ConflictError) and not begun:
+            # Another profile has it, or somebody has put one of his own in its place.
             self._parts.drop(work, step.key)
+            if taken:
+                self._claims.give_back(work.cluster.key, step.key, work.profile, taken.before)
             return Upshot(step.key, None, refused=error)
         if begun or (taken and not taken.new):
             return Upshot(step.key, work.held[step.key], refused=error)
@@ -375,6 +377,7 @@ class Releases:
                 self._heirs.refuse_early(work, key, found.value)
             except WaitingError as error:
                 return Upshot(key, work.before.get(key, step.held), refused=error)
+        parts = self._parts.of(work, key)
         # Whoever gets the release is to find its objects free.
         self._parts.drop(work, key)
         if isinstance(step, Remove) and _is_known(step.held):
@@ -382,7 +385,7 @@ class Releases:
         owner = self._claims.owner(cluster, key)
         try:
             if isinstance(step, Remove) and not taken_from(name, owner):
-                was = self._remove(work, step)
+                was = self._remove(work, step, parts)
         except PermanentError as error:
             return Upshot(key, work.held.get(key), refused=error)
         if not self._claims.give_up(cluster, key, name, owner):
@@ -390,18 +393,20 @@ class Releases:
             self._claims.tell_owner(cluster, key)
         return Upshot(key, None, changed=was)
 
-    def _remove(self, work: Work, step: Remove) -> bool:
+    def _remove(self, work: Work, step: Remove, parts: Sequence[ObjectKey]) -> bool:
         """Uninstall a release; say whether it was there.
 
-        One that we may only have begun, and that no profile made, is left to whoever made it.
+        One that no profile made is left to whoever made it. Where Helm has no record of it its
+        `parts` are deleted, as far as they are there.
         """
         assert step.held.release
         key, removal = step.key, step.held.release.removal
         helm, kubeconfig = self._tools(work), self._kubeconfig(work)
-        if not _is_known(step.held):
-            found = helm.charts.release(kubeconfig, key.namespace, key.name)
-            if found is None or not found.ours:
-                return False
+        found = helm.charts.release(kubeconfig, key.namespace, key.name)
+        if found is None:
+            return self._parts.remove(work, key, parts)
+        if not found.ours:
+            return False
         return helm.charts.remove(kubeconfig, key.namespace, key.name, self._bounded(removal))
 
 

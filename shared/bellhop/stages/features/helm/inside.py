@@ -48,6 +48,12 @@ def objects_in(
         yield key._replace(namespace=(key.namespace or namespace) if namespaced else ""), each
 
 
+def is_of(there: Mapping[str, Any], place: str) -> bool:
+    """Say whether Helm has written that an object is of the release at a place."""
+    annotations = (there.get("metadata") or {}).get("annotations") or {}
+    return f"{annotations.get(_NAMESPACE)}/{annotations.get(_NAME)}" == place
+
+
 def is_kept(manifest: Mapping[str, Any]) -> bool:
     """Say whether an object outlives its release, as its chart asks."""
     annotations = (manifest.get("metadata") or {}).get("annotations") or {}

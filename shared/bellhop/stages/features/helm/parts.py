@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
 
 from bellhop.engine.charts.placing import Desired
-from bellhop.engine.drifting import manager_of
+from bellhop.engine.drifting import manager_of, our_fields
 from bellhop.engine.excluding import own_fields_but, paths
-from bellhop.errors import ConflictError
-from bellhop.model.gvk import Identity
+from bellhop.errors import ConflictError, MissingError
+from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Held
 from bellhop.ports.access import Access
 from bellhop.ports.clock import Clock
@@ -19,7 +19,7 @@ from bellhop.ports.kube import Kube
 from bellhop.stages.claim import Claims
 from bellhop.stages.drift import counted
 from bellhop.stages.features.helm.excluded import excluded_of
-from bellhop.stages.features.helm.inside import held_objects, objects_in
+from bellhop.stages.features.helm.inside import held_objects, is_kept, is_of, objects_in
 from bellhop.stages.features.helm.planning import place_of
 from bellhop.stages.work import Work
 
@@ -76,3 +76,30 @@ class Parts:
             if each.part_of == place_of(key):
                 with suppress(ConflictError):
                     self._claims.take(work.cluster.key, name, work.profile)
+
+    def of(self, work: Work, key: Identity) -> tuple[ObjectKey, ...]:
+        """Return the objects of a release, in the order in which Helm wrote them."""
+        place = place_of(key)
+        held = work.held.items()
+        return tuple(name.at(each.version) for name, each in held if each.part_of == place)
+
+    def remove(self, work: Work, key: Identity, objects: Sequence[ObjectKey]) -> bool:
+        """Delete objects of a release of which Helm has no record; say whether any was there."""
+        cluster = work.cluster
+        kube = self._access.open(
+            cluster.key, version=cluster.credentials, account=work.profile.account
+        )
+        were = [remove_part(kube, each, place_of(key)) for each in reversed(objects)]
+        return any(were)
+
+
+def remove_part(kube: Kube, key: ObjectKey, place: str) -> bool:
+    """Delete an object that is of the release at a place still; say whether it was there.
+
+    One that another profile has written to stays, and one that its chart keeps.
+    """
+    with suppress(MissingError):
+        there = kube.get(*key)
+        if there and is_of(there, place) and not (our_fields(there) or is_kept(there)):
+            return kube.remove(*key, uid=there["metadata"]["uid"])
+    return False

@@ -6,16 +6,14 @@ again, over the objects that it left: an upgrade would succeed although no hook 
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from bellhop.engine.charts.placing import Desired
-from bellhop.errors import ConflictError, MissingError
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.errors import ConflictError
+from bellhop.model.gvk import GVK
 from bellhop.ports.access import Access
 from bellhop.ports.charts import Helm, Release, Wanted
-from bellhop.ports.kube import Kube
 from bellhop.settings import Settings
-from bellhop.stages.features.helm.inside import is_kept, is_untouched, objects_in
+from bellhop.stages.features.helm.inside import objects_in
+from bellhop.stages.features.helm.parts import remove_part
 from bellhop.stages.work import Work
 
 _SECRET = GVK("", "v1", "Secret")
@@ -28,10 +26,10 @@ class Preflight:
         self._access = access
         self._settings = settings
 
-    def find(self, helm: Helm, kubeconfig: bytes, wanted: Desired, *, ours: bool) -> Release | None:
+    def find(self, helm: Helm, kubeconfig: bytes, wanted: Desired) -> Release | None:
         """Return the release that is there, and refuse one that no profile made.
 
-        One that is known to be `ours` needs no label that says so.
+        It may have taken the place of one that a profile had made.
 
         Raises:
             ConflictError: it is such a one, and nobody asked to take it over.
@@ -41,7 +39,7 @@ class Preflight:
         if found is None or found.status == "uninstalled":
             return None
         asked = wanted.chart.install.take_ownership or wanted.chart.upgrade.take_ownership
-        if found.ours or ours or asked or self._settings.adopt == "always":
+        if found.ours or asked or self._settings.adopt == "always":
             return found
         raise ConflictError(
             f"cannot deploy the release '{key.namespace}/{key.name}': it is there already, of"
@@ -66,16 +64,8 @@ class Preflight:
         left = helm.charts.manifest(kubeconfig, namespace, found.name)
         next_one = helm.charts.rehearse(kubeconfig, wanted)
         wants = {key.identity for key, _ in objects_in(next_one, namespace, kube.resource)}
-        for key, each in objects_in(left, namespace, kube.resource):
-            if key.identity not in wants and not is_kept(each):
-                _remove(kube, key, place=f"{namespace}/{found.name}")
+        for key, _ in objects_in(left, namespace, kube.resource):
+            if key.identity not in wants:
+                remove_part(kube, key, place=f"{namespace}/{found.name}")
         for revision in range(found.revision - found.failures + 1, found.revision):
             kube.remove(_SECRET, namespace, f"sh.helm.release.v1.{found.name}.v{revision}")
-
-
-def _remove(kube: Kube, key: ObjectKey, place: str) -> None:
-    """Delete an object that is of the release at a place still."""
-    with suppress(MissingError):
-        there = kube.get(*key)
-        if there and is_untouched(there, place):
-            kube.remove(*key, uid=there["metadata"]["uid"])

@@ -14,6 +14,7 @@ from bellhop.stages.claim import Claims, taken_from
 from bellhop.stages.comparing import compare
 from bellhop.stages.features.helm.inside import documents
 from bellhop.stages.features.helm.planning import Deploy, Leave, Remove
+from bellhop.stages.features.helm.preflight import Preflight
 from bellhop.stages.work import Work
 
 _Objects = Mapping[Identity, dict[str, Any]]
@@ -22,8 +23,9 @@ _Objects = Mapping[Identity, dict[str, Any]]
 class Preview:
     """Asks Helm what steps would do."""
 
-    def __init__(self, claims: Claims) -> None:
+    def __init__(self, claims: Claims, preflight: Preflight) -> None:
         self._claims = claims
+        self._preflight = preflight
 
     def deploy(
         self, helm: Helm, work: Work, kubeconfig: bytes, step: Deploy, found: tuple[Archive, Wanted]
@@ -35,10 +37,10 @@ class Preview:
         try:
             self._claims.refuse(work.cluster.key, key, work.profile)
             with unquoted(f"cannot dry-run '{key.name}'", secret=step.wanted.secret):
-                there = helm.charts.release(kubeconfig, key.namespace, key.name)
+                there = self._preflight.find(helm, kubeconfig, step.wanted)
                 then = _read(helm.charts.rehearse(kubeconfig, wanted), key.namespace)
                 now: _Objects = {}
-                if there and there.status != "uninstalled":
+                if there:
                     text = helm.charts.manifest(kubeconfig, key.namespace, key.name)
                     now = _read(text, key.namespace)
         except ConflictError as error:
@@ -60,12 +62,15 @@ class Preview:
     ) -> Iterator[Change]:
         """Tell what leaving a release would do."""
         key = step.key
+        found = helm.charts.release(kubeconfig, key.namespace, key.name)
         if taken_from(work.profile.name, self._claims.owner(work.cluster.key, key)):
             yield Change(key, "No Action", "another profile has it by now")
         elif isinstance(step, Leave):
             yield Change(key, "No Action", "it stays, and is nobody's")
-        elif helm.charts.release(kubeconfig, key.namespace, key.name) is None:
+        elif found is None:
             yield Change(key, "No Action", "it is gone already")
+        elif not found.ours and not (isinstance(step, Remove) and step.wanted):
+            yield Change(key, "No Action", "it is there, and no profile made it")
         else:
             yield Change(key, "Delete")
 

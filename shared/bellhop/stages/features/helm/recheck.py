@@ -64,4 +64,4 @@ class Recheck:
         found = charts.release(kubeconfig, key.namespace, key.name)
         if found is None or known.removed:
             return found is None and known.removed
-        return (found.revision, found.status) == (known.revision, DEPLOYED)
+        return found.ours and (found.revision, found.status) == (known.revision, DEPLOYED)
