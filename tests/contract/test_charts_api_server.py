@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ from bellhop.fleet.previewing import now
 from bellhop.messages import Apply
 from bellhop.model.gvk import GVK
 from bellhop.ports.charts import Release, Wanted
+from bellhop.programs.box import never
 from bellhop.programs.layer import download
 from tests.contract.test_preview_api_server import EAST, kube  # noqa: F401 - a fixture
 from tests.fakes.chart import packed
@@ -116,8 +117,10 @@ def test_what_others_change_or_delete_is_put_back(fleet: Fleet, kube: KubeClient
 class Halted(HelmCharts):
     """Previews releases, and deploys none for now."""
 
-    def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
-        del kubeconfig, wanted
+    def deploy(
+        self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool] = never
+    ) -> Release:
+        del kubeconfig, wanted, cancelled
         raise TemporaryError("no release is deployed now")
 
 

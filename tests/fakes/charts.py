@@ -11,7 +11,7 @@ import yaml
 from msgspec.structs import replace
 
 from bellhop.engine.tarball import Folder
-from bellhop.errors import BellhopError, MissingError
+from bellhop.errors import BellhopError, MissingError, StaleError
 from bellhop.model.chart import AS_USUAL, Place, Removal
 from bellhop.model.gvk import GVK
 from bellhop.ports.charts import DEPLOYED, Archive, Release, Wanted
@@ -70,11 +70,14 @@ class FakeCharts:
         self.rendered: list[Wanted] = []
         self.meanwhile: list[Callable[[], object]] = []
         self.removals: list[Removal] = []
+        self.cancelled: list[str] = []
 
     def release(self, kubeconfig: bytes, namespace: str, name: str) -> Release | None:
         return self.releases.get((_cluster(kubeconfig), namespace, name))
 
-    def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
+    def deploy(
+        self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool] = lambda: False
+    ) -> Release:
         self.deployed.append(wanted)
         self.accounts.append(json.loads(kubeconfig)["account"])
         key = (_cluster(kubeconfig), wanted.namespace, wanted.name)
@@ -88,6 +91,9 @@ class FakeCharts:
         self.releases[key] = made
         if self.meanwhile:
             self.meanwhile.pop()()
+        if cancelled():
+            self.cancelled.append(wanted.name)
+            raise StaleError("it is no longer wanted")
         if failure := self.failures.get(wanted.name):
             raise failure
         kube = self._clusters[key[0]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -109,10 +109,13 @@ class Charts(Protocol):
         """Read the newest revision of a release; None if there is none."""
         ...
 
-    def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
+    def deploy(self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool]) -> Release:
         """Install or upgrade a release, and recover one of which an operation was interrupted.
 
+        It is asked to end early once it is `cancelled`, as while it waits for what is deployed.
+
         Raises:
+            StaleError: it was cancelled, and the release may be half deployed.
             ConflictError: an object of the chart is there, and is of no release or another one.
         """
         ...

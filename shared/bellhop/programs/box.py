@@ -19,20 +19,27 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
 
-from bellhop.errors import TemporaryError, TooLargeError
+from bellhop.errors import StaleError, TemporaryError, TooLargeError
 from bellhop.programs.home import private_home
 
 GRACE_SECONDS = 10.0
 """How long a program may take to end once it was asked to."""
 
 _PIECE = 1 << 16
+_LOOK_SECONDS = 2.0
+
+
+def never() -> bool:
+    """Return that a call is wanted as long as it takes."""
+    return False
+
 
 _START = """
 read -r _ || exit
@@ -57,13 +64,15 @@ rm -rf "$2"
 class Limits(Struct, frozen=True):
     """What a call may take. Memory is address space: of Go, a third of it is never touched.
 
-    The `processor` is the time in seconds that each of its processes may use of one.
+    The `processor` is the time in seconds that each of its processes may use of one. A call that
+    is `cancelled` ends early; that is asked about each two seconds while it is silent.
     """
 
     seconds: float = 330.0
     processor: int = 60
     memory: int = 2 << 30
     output: int = 32 << 20
+    cancelled: Callable[[], bool] = never
 
 
 USUAL = Limits()
@@ -80,6 +89,10 @@ class Ended(Struct, frozen=True):
 
 class OvertimeError(TemporaryError):
     """A program took longer than it may."""
+
+
+class CancelledError(StaleError):
+    """What a program was doing is no longer wanted."""
 
 
 def run(
@@ -100,6 +113,7 @@ def run(
 
     Raises:
         OvertimeError: it took longer than it may, and was ended.
+        CancelledError: it was cancelled, and was ended.
         TooLargeError: it wrote more, or used the processor for longer, than it may, and was ended.
         OSError: it cannot be run.
     """
@@ -215,9 +229,11 @@ def _read(process: subprocess.Popen[bytes], limits: Limits) -> tuple[bytes, byte
             assert stream
             selector.register(stream, selectors.EVENT_READ, stream)
         while selector.get_map():
-            ready = selector.select(max(deadline - time.monotonic(), 0))
-            if not ready:
+            ready = selector.select(min(max(deadline - time.monotonic(), 0), _LOOK_SECONDS))
+            if not ready and time.monotonic() >= deadline:
                 raise OvertimeError(f"it took longer than {limits.seconds:.0f} s")
+            if not ready and limits.cancelled():
+                raise CancelledError("it is no longer wanted")
             for key, _ in ready:
                 piece = os.read(key.fd, _PIECE)
                 read[key.data] += piece

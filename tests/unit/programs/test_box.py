@@ -15,7 +15,7 @@ import pytest
 
 from bellhop.errors import TooLargeError
 from bellhop.programs import box
-from bellhop.programs.box import Limits, OvertimeError, cut_off, run
+from bellhop.programs.box import CancelledError, Limits, OvertimeError, cut_off, run
 
 SHELL = Path("/bin/sh")
 
@@ -193,3 +193,16 @@ def test_a_program_leaves_nothing_that_watches_it() -> None:
     before = children()
     sh("true")
     assert children() <= before
+
+
+def test_a_call_that_is_cancelled_ends_early() -> None:
+    """It is asked to end, as at the end of its time, and is asked about only while it is silent."""
+    asked: list[bool] = []
+
+    def cancelled() -> bool:
+        asked.append(True)
+        return len(asked) > 1
+
+    with pytest.raises(CancelledError, match="no longer wanted"):
+        sh("echo begun; sleep 600", limits=Limits(seconds=500, cancelled=cancelled))
+    assert len(asked) == 2

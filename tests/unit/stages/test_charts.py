@@ -849,3 +849,21 @@ def test_a_chart_is_rendered_once_for_each_version_of_a_profile(fleet: Fleet) ->
     fleet.apply(charts(of=chart(values="replicas: two")))
     fleet.pump()
     assert len(fleet.charts.rendered) == 2
+
+
+@pytest.mark.usefixtures("east")
+def test_a_profile_that_is_deleted_while_helm_waits_is_removed_at_once(fleet: Fleet) -> None:
+    """Helm is asked to end, and the worker that waited for it removes what it had begun."""
+
+    def delete() -> None:
+        fleet.declare.delete([("ClusterProfile", "", "p")])
+        fleet.release()
+        fleet.pump()
+
+    fleet.charts.meanwhile = [delete]
+    fleet.apply(charts())
+    fleet.pump()
+    assert fleet.charts.cancelled == ["web"]
+    assert fleet.charts.releases == {}
+    assert held(fleet) == set()
+    assert outcome(fleet) == ("", "")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
 from math import ceil
@@ -32,7 +32,7 @@ from bellhop.errors import (
 from bellhop.model.chart import AS_USUAL, Options, Removal
 from bellhop.model.reach import HERE, Reach
 from bellhop.ports.charts import DEPLOYED, Release, Wanted
-from bellhop.programs.box import USUAL, Ended, Limits, OvertimeError, run
+from bellhop.programs.box import USUAL, Ended, Limits, OvertimeError, never, run
 from bellhop.programs.home import private_home
 from bellhop.programs.program import HELM
 
@@ -100,18 +100,24 @@ class HelmCharts:
         before = history[: len(history) - len(failed)]
         return 0 if before and before[-1].status in _UPGRADED else len(failed)
 
-    def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
+    def deploy(
+        self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool] = never
+    ) -> Release:
         """Install or upgrade a release, and run its tests if that is asked."""
         begun = time.monotonic()
-        release = self._install_or_upgrade(kubeconfig, wanted)
+        release = self._install_or_upgrade(kubeconfig, wanted, cancelled)
         if wanted.options.run_tests:
-            self._test(kubeconfig, wanted, self._limits.seconds - (time.monotonic() - begun))
+            left = self._limits.seconds - (time.monotonic() - begun)
+            self._test(kubeconfig, wanted, left, cancelled)
         return release
 
-    def _install_or_upgrade(self, kubeconfig: bytes, wanted: Wanted) -> Release:
-        doing, more = f"deploy the release '{_place(wanted)}'", ["--output=json"]
+    def _install_or_upgrade(
+        self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool]
+    ) -> Release:
+        doing = f"deploy the release '{_place(wanted)}'"
+        upgrade = partial(self._upgrade, doing=doing, more=["--output=json"], cancelled=cancelled)
         try:
-            told = self._upgrade(kubeconfig, wanted, doing, more, there=wanted.there)
+            told = upgrade(kubeconfig, wanted, there=wanted.there)
         except TooLargeError:
             if found := self._read_back(kubeconfig, wanted):
                 return found
@@ -120,7 +126,7 @@ class HelmCharts:
             if not is_stuck(str(error)):
                 raise
             there, wanted = self._recover(kubeconfig, wanted), replace(wanted, again=False)
-            told = self._upgrade(kubeconfig, wanted, doing, more, there=there)
+            told = upgrade(kubeconfig, wanted, there=there)
         return _deployed(wanted, json.loads(told))
 
     def _read_back(self, kubeconfig: bytes, wanted: Wanted) -> Release | None:
@@ -133,7 +139,9 @@ class HelmCharts:
             return None
         return replace(found, manifest=self.manifest(kubeconfig, wanted.namespace, wanted.name))
 
-    def _test(self, kubeconfig: bytes, wanted: Wanted, left: float) -> None:
+    def _test(
+        self, kubeconfig: bytes, wanted: Wanted, left: float, cancelled: Callable[[], bool]
+    ) -> None:
         """Run the tests of a release that was deployed, in the seconds that its call has left.
 
         Helm's own timeout is for each test.
@@ -141,7 +149,9 @@ class HelmCharts:
         doing = f"run the tests of the release '{_place(wanted)}', which is deployed"
         arguments = ["test", wanted.name, f"--timeout={wanted.options.timeout_seconds}s"]
         try:
-            self._ask(kubeconfig, wanted.namespace, arguments, doing, most=max(1.0, left))
+            given = kubeconfig, wanted.namespace, arguments, doing
+            limits = replace(self._limits, seconds=max(1.0, left), cancelled=cancelled)
+            self._ask(*given, limits=limits)
         except OvertimeError as error:
             # The tests take long, not the cluster.
             raise TemporaryError(f"cannot {doing}: they took longer than {left:.0f} s") from error
@@ -162,6 +172,7 @@ class HelmCharts:
         more: Sequence[str] = (),
         *,
         there: bool,
+        cancelled: Callable[[], bool] = never,
     ) -> str:
         options = wanted.options if there or wanted.install is None else wanted.install
         upgrade = ["upgrade", "--install", *_upgrade_flags(options)]
@@ -174,7 +185,7 @@ class HelmCharts:
             wanted.namespace,
             doing=doing,
             files=_files(wanted),
-            seconds=options.timeout_seconds,
+            limits=self._lasting(options.timeout_seconds, cancelled),
         )
         if options.force:
             # Helm replaces objects by no server-side apply.
@@ -214,7 +225,8 @@ class HelmCharts:
         arguments += [] if how.hooks else ["--no-hooks"]
         arguments += [f"--cascade={how.propagation}"] if how.propagation else []
         doing = f"remove the release '{namespace}/{name}'"
-        self._ask(kubeconfig, namespace, arguments, doing, seconds=how.timeout_seconds)
+        limits = self._lasting(how.timeout_seconds)
+        self._ask(kubeconfig, namespace, arguments, doing, limits=limits)
         return True
 
     def manifest(self, kubeconfig: bytes, namespace: str, name: str) -> str:
@@ -257,6 +269,11 @@ class HelmCharts:
             raise failure(ended.errors, doing)
         return tuple(_release(namespace, name, each) for each in json.loads(ended.output.decode()))
 
+    def _lasting(self, seconds: int, cancelled: Callable[[], bool] = never) -> Limits:
+        """Return the limits of a call in which Helm itself may wait so many seconds."""
+        longest = max(self._limits.seconds, seconds + _SLACK)
+        return replace(self._limits, seconds=longest, cancelled=cancelled)
+
     def _ask(
         self,
         kubeconfig: bytes,
@@ -265,11 +282,10 @@ class HelmCharts:
         doing: str,
         *,
         files: dict[str, bytes] | None = None,
-        seconds: int = 0,
-        most: float = 0,
+        limits: Limits | None = None,
     ) -> str:
         given = kubeconfig, namespace, arguments, doing
-        ended = self._call(*given, files=files, seconds=seconds, most=most)
+        ended = self._call(*given, files=files, limits=limits)
         if ended.code:
             raise _failure(ended, doing)
         return ended.output.decode(errors="replace")
@@ -282,12 +298,9 @@ class HelmCharts:
         doing: str,
         *,
         files: dict[str, bytes] | None = None,
-        seconds: int = 0,
-        most: float = 0,
+        limits: Limits | None = None,
     ) -> Ended:
         where = ["--kubeconfig", _KUBECONFIG, "--namespace", namespace]
-        longest = most or max(self._limits.seconds, seconds + _SLACK)
-        whole = replace(self._limits, seconds=longest)
         speed = ["--qps=1000", "--burst-limit=2000"]
         document = json.loads(kubeconfig)
         [cluster] = (each["cluster"] for each in document["clusters"])
@@ -295,7 +308,7 @@ class HelmCharts:
         with Tunnel(cluster["server"], dialer) as tunnel:
             cluster["proxy-url"] = tunnel.address
             held = {"kubeconfig": json.dumps(document).encode(), **(files or {})}
-            ended = self._run([*arguments, *where, *speed], held, whole, doing)
+            ended = self._run([*arguments, *where, *speed], held, limits or self._limits, doing)
         if ended.code and tunnel.failure:
             raise tunnel.failure.error(
                 f"cannot {doing}: the API server cannot be called: {tunnel.failure.words}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -41,7 +42,6 @@ from bellhop.stages.features.helm.archives import Archives
 from bellhop.stages.features.helm.cluster_charts import helm_in
 from bellhop.stages.features.helm.excluded import excluded_of, keeping
 from bellhop.stages.features.helm.heirs import Heirs
-from bellhop.stages.features.helm.inside import documents
 from bellhop.stages.features.helm.parts import Parts
 from bellhop.stages.features.helm.planning import (
     Claim,
@@ -52,7 +52,7 @@ from bellhop.stages.features.helm.planning import (
     place_of,
     plan,
 )
-from bellhop.stages.features.helm.preflight import Preflight
+from bellhop.stages.features.helm.preflight import Preflight, leaves
 from bellhop.stages.features.helm.preview import Preview
 from bellhop.stages.features.helm.recheck import Recheck
 from bellhop.stages.features.helm.wants import Wants
@@ -66,7 +66,6 @@ from bellhop.stages.work import Upshot, Work, ends
 T = TypeVar("T", Options, Removal)
 
 _NOW = timedelta(0)
-_DEFINITION = "CustomResourceDefinition"
 
 _RENDERED_SECONDS = 3600.0
 """How long it is remembered that a chart of a profile was rendered."""
@@ -273,9 +272,11 @@ class Releases:
             self._refuse_late(work)
             begun = True
             self._preflight.clear(work, helm, kubeconfig, wanted, found)
-            self._define(work, helm, wanted)
+            self._preflight.define(work, helm, wanted)
             with unquoted(f"cannot deploy {_named(key)}", secret=step.wanted.secret):
-                release = helm.charts.deploy(kubeconfig, wanted)
+                release = helm.charts.deploy(
+                    kubeconfig, wanted, partial(leaves, self._records, work)
+                )
             # Between the claim and the deployment another profile may have taken it.
             self._claims.take(cluster, key, profile)
         except PermanentError as error:
@@ -303,21 +304,6 @@ class Releases:
         """
         if self._records.clock.now() - work.begun_at > self._settings.visibility:
             raise TemporaryError("it took too long to find a chart; it is tried again", delay=_NOW)
-
-    def _define(self, work: Work, helm: Helm, wanted: Wanted) -> None:
-        """Apply the definitions that a chart brings, where that is asked: Helm only installs them.
-
-        A release that is new gets them by Helm itself.
-        """
-        if not wanted.options.upgrade_crds or not wanted.there:
-            return
-        cluster = work.cluster
-        kube = self._access.open(
-            cluster.key, version=cluster.credentials, account=work.profile.account
-        )
-        for each in documents(helm.charts.definitions(wanted)):
-            if each["kind"] == _DEFINITION:
-                kube.apply(each)
 
     def _refused(
         self, work: Work, step: Deploy, taken: Taken | None, error: PermanentError, *, begun: bool

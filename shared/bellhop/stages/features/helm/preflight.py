@@ -6,17 +6,21 @@ again, over the objects that it left: an upgrade would succeed although no hook 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from bellhop.engine.charts.placing import Desired
-from bellhop.errors import ConflictError
+from bellhop.errors import ConflictError, TemporaryError
 from bellhop.model.gvk import GVK
 from bellhop.ports.access import Access
 from bellhop.ports.charts import Helm, Release, Wanted
+from bellhop.records import Records
 from bellhop.settings import Settings
-from bellhop.stages.features.helm.inside import objects_in
+from bellhop.stages.features.helm.inside import documents, objects_in
 from bellhop.stages.features.helm.parts import remove_part
 from bellhop.stages.work import Work
 
 _SECRET = GVK("", "v1", "Secret")
+_DEFINITION = "CustomResourceDefinition"
 
 
 class Preflight:
@@ -69,3 +73,27 @@ class Preflight:
                 remove_part(kube, key, place=f"{namespace}/{found.name}")
         for revision in range(found.revision - found.failures + 1, found.revision):
             kube.remove(_SECRET, namespace, f"sh.helm.release.v1.{found.name}.v{revision}")
+
+    def define(self, work: Work, helm: Helm, wanted: Wanted) -> None:
+        """Apply the definitions that a chart brings, where that is asked: Helm only installs them.
+
+        A release that is new gets them by Helm itself.
+        """
+        if not wanted.options.upgrade_crds or not wanted.there:
+            return
+        cluster = work.cluster
+        kube = self._access.open(
+            cluster.key, version=cluster.credentials, account=work.profile.account
+        )
+        for each in documents(helm.charts.definitions(wanted)):
+            if each["kind"] == _DEFINITION:
+                kube.apply(each)
+
+
+def leaves(records: Records, work: Work) -> bool:
+    """Say whether a profile is to leave its cluster by now: no release of it is waited for."""
+    profile = work.profile
+    with suppress(TemporaryError):
+        head = records.profiles.head(profile.trigger, profile.cluster, profile.name)
+        return head is None or work.cluster.key not in head.value.destinations
+    return False
