@@ -165,11 +165,15 @@ class Backlog(Struct, frozen=True):
     """How much there is to do.
 
     Messages that are due and wait, those in workers' hands, and since when the first one waits.
+    Messages that failed and are not due yet are `delayed`, where the queue can count them; `reason`
+    is the failure of the one that is due first.
     """
 
     waiting: int
     held: int
     since: datetime | None
+    delayed: int = 0
+    reason: str = ""
 
 
 class Watched(Protocol):

@@ -20,7 +20,7 @@ from bellhop.errors import (
     UnauthorizedError,
     WaitingError,
 )
-from bellhop.messages import CHARTS, Publisher
+from bellhop.messages import CHARTS, Apply, Publisher
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Outcome, Profile
 from bellhop.ports.access import Access
@@ -82,11 +82,11 @@ class Deployer:
         Raises:
             BellhopError: it failed, or is to wait.
         """
-        if self._lacks_kubectl(work) and self._hand_over(work, CHARTS):
+        if self._lacks_kubectl(work) and self.hand_over(work.message, CHARTS):
             return
         self._elsewhere.note(work)
         plans = self._plans(work)
-        if any(not plan.idle and self._hand_over(work, each.inbox) for each, plan in plans):
+        if any(not plan.idle and self.hand_over(work.message, each.inbox) for each, plan in plans):
             return
         idle = all(plan.idle for _, plan in plans)
         if idle or work.dry:
@@ -144,14 +144,14 @@ class Deployer:
         builds = any(each.kustomization for each in work.profile.contents)
         return not self._builds and work.wanted and builds
 
-    def _hand_over(self, work: Work, inbox: str) -> bool:
-        """Publish the message to the inbox of other workers; say whether there are any.
+    def hand_over(self, message: Apply, inbox: str) -> bool:
+        """Publish a message to the inbox of other workers; say whether there are any.
 
         Where there are none, the feature says what is missing.
         """
-        others = inbox not in ("", work.message.of) and self._publisher.reaches(inbox)
+        others = inbox not in ("", message.of) and self._publisher.reaches(inbox)
         if others:
-            self._publisher.publish([replace(work.message, of=inbox)])
+            self._publisher.publish([replace(message, of=inbox)])
         return others
 
     def _end(self, work: Work) -> None:

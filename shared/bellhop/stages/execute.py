@@ -19,6 +19,7 @@ from bellhop.engine.digest import digest
 from bellhop.errors import (
     AwayError,
     BellhopError,
+    BusyError,
     MissingError,
     PausedError,
     StaleError,
@@ -29,7 +30,7 @@ from bellhop.errors import (
     WaitingError,
 )
 from bellhop.logs import Log
-from bellhop.messages import Apply, Publisher
+from bellhop.messages import CHARTS, Apply, Publisher
 from bellhop.model.record import Cluster, Inventory, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.metrics import Metrics
@@ -135,7 +136,8 @@ class Execute:
         outcome = self._records.outcomes.get(cluster, name)
         kept = self._records.inventories.get(cluster, name)
         inventory = kept.value if kept else Inventory(cluster, name, {})
-        self._leases.refuse_busy(inventory)
+        if self._waits_for_helm(message, inventory):
+            return True
         found = self._found(message)
         if found and (found.value.paused or is_done_once(found.value, outcome, inventory)):
             if not found.value.paused:
@@ -175,6 +177,24 @@ class Execute:
         except StaleError:
             return False
         return self._inputs(message) == inputs
+
+    def _waits_for_helm(self, message: Apply, inventory: Inventory) -> bool:
+        """Queue a message that meets a lease behind the one that Helm works on, if it may be Helm.
+
+        Helm's own writes send events while it runs. In its inbox they wait only until it ends, and
+        no change waits behind them here.
+
+        Raises:
+            BusyError: another worker holds the lease.
+        """
+        try:
+            self._leases.refuse_busy(inventory)
+        except BusyError:
+            charts = any(each.release for each in inventory.held.values())
+            if not charts or not self._deployer.hand_over(message, CHARTS):
+                raise
+            return True
+        return False
 
     def _stays_given_up(self, work: Work) -> bool:
         """Say whether it was given up, and nothing that it is made of has changed since.

@@ -54,6 +54,8 @@ class Leases:
     def refuse_busy(self, inventory: Inventory) -> None:
         """Keep off what another worker holds.
 
+        Most leases are released long before their end, so the queue's own pauses apply.
+
         Raises:
             BusyError: one does, and its time is not over.
         """
@@ -65,8 +67,7 @@ class Leases:
         if left > timedelta(0) and lives:
             raise BusyError(
                 f"cannot apply '{inventory.profile}' to '{inventory.cluster}': another worker is"
-                " at it",
-                delay=left,
+                " at it"
             )
 
     def take(self, work: Work, begun: Mapping[Identity, Held]) -> None:

@@ -216,10 +216,16 @@ MUTANTS = [
         "Nothing is written down before the first object is applied.",
     ),
     Mutant(
-        "stages/execute.py",
-        "        self._leases.refuse_busy(inventory)\n",
-        "",
+        "stages/lease.py",
+        "        if left > timedelta(0) and lives:\n",
+        "        if False:\n",
         "Another worker's lease is ignored.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "            charts = any(each.release for each in inventory.held.values())\n",
+        "            charts = False\n",
+        "An event during an upgrade delays the next change.",
     ),
     Mutant(
         "stages/lease.py",

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.engine.pacing import sweep_timer
 from bellhop.fleet.doctor import house
 from bellhop.fleet.failures import failures as list_failures
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.vitals import Room, Vitals
-from bellhop.messages import Sweep
+from bellhop.messages import Apply, Sweep
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import (
     Circuit,
@@ -28,6 +29,7 @@ from bellhop.model.record import (
     Refusals,
     Selection,
 )
+from bellhop.ports.queue import Again
 from bellhop.ports.store import Item
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
@@ -131,6 +133,21 @@ def test_says_how_long_the_oldest_work_waits(bellhop: Bellhop, here: Installatio
 
     assert "oldest pending  for 2h, late or retried\n" in bellhop("status").stdout
     assert json.loads(bellhop("status", "-o", "json").stdout)["oldestPending"]
+
+
+@pytest.mark.usefixtures("served")
+def test_says_which_messages_are_tried_again_and_why(bellhop: Bellhop, here: Installation) -> None:
+    """A message that met the lease of another worker is not due, and its reason is shown."""
+    here.publisher.publish([Apply("", "", "web", CLUSTER)])
+    queue = here.queues["apply"]
+    assert isinstance(queue, SqliteQueue)
+    [taken] = queue.receive(1, wait=timedelta(0))
+    queue.settle(taken, Again(HOUR, "another worker is at it"))
+
+    line = "delayed         1 message in apply, tried again soon: another worker is at it\n"
+    assert line in bellhop("status").stdout
+    told = json.loads(bellhop("status", "-o", "json").stdout)["queues"]["apply"]
+    assert (told["waiting"], told["delayed"]) == (0, 1)
 
 
 def _rounded(lines: list[list[str]]) -> list[list[str]]:

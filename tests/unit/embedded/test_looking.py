@@ -222,7 +222,7 @@ def suppress_full() -> Iterator[None]:
 
 
 def test_a_queue_says_what_is_to_be_done(tmp_path: Path) -> None:
-    """What is due and waits, since when, and what is in hand; not what comes later."""
+    """Count what is due and since when, what is in hand, and what failed and comes later."""
     clock = FakeClock()
     queue = SqliteQueue(tmp_path / "queue.db", "apply", clock=clock)
     other = SqliteQueue(tmp_path / "queue.db", "sweep", clock=clock)
@@ -235,6 +235,6 @@ def test_a_queue_says_what_is_to_be_done(tmp_path: Path) -> None:
     clock.advance(timedelta(minutes=1))
 
     assert one.attempt == 1
-    assert queue.backlog() == Backlog(2, 1, START)
+    assert queue.backlog() == Backlog(2, 1, START, delayed=1, reason="later")
     queue.close()
     other.close()

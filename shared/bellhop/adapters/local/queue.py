@@ -200,15 +200,25 @@ class SqliteQueue:
         return bool(extended)
 
     def backlog(self) -> Backlog:
-        """Count what is due and what is in workers' hands."""
-        [[waiting, held, since]] = self._database.rows(
+        """Count what is due, what is in workers' hands, and what failed and is tried again."""
+        asked = {"queue": self._name, "now": self._now()}
+        [[waiting, held, since, delayed]] = self._database.rows(
             """SELECT count(*) FILTER (WHERE NOT m.held AND m.available_at <= :now),
                       count(*) FILTER (WHERE m.held),
-                      min(m.available_at) FILTER (WHERE NOT m.held AND m.available_at <= :now)
+                      min(m.available_at) FILTER (WHERE NOT m.held AND m.available_at <= :now),
+                      count(*) FILTER (WHERE NOT m.held AND m.available_at > :now
+                                         AND m.reason <> '')
                FROM groups g JOIN messages m ON m.group_id = g.id WHERE g.queue = :queue""",
-            {"queue": self._name, "now": self._now()},
+            asked,
         )
-        return Backlog(waiting, held, self._timeline.time(since) if since is not None else None)
+        reasons = delayed and self._database.rows(
+            """SELECT m.reason FROM groups g JOIN messages m ON m.group_id = g.id
+               WHERE g.queue = :queue AND NOT m.held AND m.available_at > :now AND m.reason <> ''
+               ORDER BY m.available_at LIMIT 1""",
+            asked,
+        )
+        at = self._timeline.time(since) if since is not None else None
+        return Backlog(waiting, held, at, delayed, reasons[0][0] if reasons else "")
 
     def count_dead(self) -> int:
         """Count the dead letters without reading them."""

@@ -89,6 +89,8 @@ def _tell(found: Status, now: datetime, form: str) -> None:
         say(f"clock           {found.clock}")
     say(f"declared        {declared}")
     say(f"queues          {_queues(found, now)}")
+    for line in _delayed(found):
+        say(f"delayed         {line}")
     if found.pending:
         say(f"oldest pending  for {age(found.pending, now)}, late or retried")
     say(f"dead letters    {found.dead or 'none'}")
@@ -143,6 +145,14 @@ def _queues(found: Status, now: datetime) -> str:
     return ", ".join(parts) or "nothing waits"
 
 
+def _delayed(found: Status) -> Iterator[str]:
+    """Yield how many messages of a queue failed and are tried again, and why the first one did."""
+    for name, each in found.queues.items():
+        if each.delayed:
+            why = f": {each.reason}" if each.reason else ""
+            yield f"{count(each.delayed, 'message')} in {name}, tried again soon{why}"
+
+
 def _span(each: Backlog, now: datetime) -> str:
     return f" for {age(each.since, now)}" if each.since else ""
 
@@ -171,7 +181,13 @@ def _whole(found: Status) -> dict[str, Any]:
         "triggers": found.triggers,
         "paused": list(found.paused),
         "queues": {
-            name: {"waiting": each.waiting, "held": each.held, "since": each.since}
+            name: {
+                "waiting": each.waiting,
+                "held": each.held,
+                "since": each.since,
+                "delayed": each.delayed,
+                "reason": each.reason,
+            }
             for name, each in found.queues.items()
         },
         "oldestPending": found.pending,
