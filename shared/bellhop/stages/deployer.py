@@ -41,7 +41,7 @@ from bellhop.stages.revoking import Revoking
 from bellhop.stages.titles import Titles
 from bellhop.stages.turns import Turns
 from bellhop.stages.watch import Watching
-from bellhop.stages.work import Work
+from bellhop.stages.work import Work, ends
 
 
 class Deployer:
@@ -106,6 +106,8 @@ class Deployer:
     def _plans(self, work: Work) -> list[tuple[Feature[Any], Plan]]:
         """Plan the features in order, up to one that cannot be planned now.
 
+        By continueOnError the features after it are planned, too.
+
         Raises:
             BellhopError: nothing can be planned, or what is wrong concerns all features.
         """
@@ -114,16 +116,18 @@ class Deployer:
             try:
                 plans.append((feature, feature.plan(work)))
             except BellhopError as error:
-                if not plans or not _is_of_one(error):
+                continues = work.profile.rollout.continues
+                if not (plans or continues) or not _is_of_one(error):
                     raise
-                work.unplanned = feature.name, error
-                break
+                work.unplanned[feature.name] = error
+                if not continues:
+                    break
         return plans
 
     def _conclude(self, work: Work, *, stands: bool) -> None:
         """Record how it ended; by `stands` the checks have passed already."""
         if work.failed:
-            raise together((*work.failed, *work.lacking))
+            raise together((*work.failed, *work.lacking, *work.unplanned.values()))
         if work.unfinished and (work.got_on or not work.lacking):
             self._publisher.publish([replace(work.message, contested="", touched="")])
         elif work.lacking:
@@ -186,10 +190,12 @@ class Deployer:
             checks(work)
 
     def _each(self, work: Work) -> Iterator[Feature[Any]]:
-        """Yield the features in order that can be planned, and note at which one the work is."""
+        """Yield the features in order that were planned, and note at which one the work is."""
         for feature in self._features:
-            if work.unplanned and work.unplanned[0] == feature.name:
-                break
+            if feature.name in work.unplanned:
+                if not work.profile.rollout.continues:
+                    break
+                continue
             work.at = feature.name if feature.name in work.features else ""
             yield feature
         work.at = ""
@@ -219,7 +225,7 @@ class Deployer:
             waiting = [plan for _, plan in plans]
             for feature in self._each(work):
                 feature.carry_out(work, waiting.pop(0))
-                if work.failed or work.unfinished:
+                if work.unfinished or any(ends(work.profile, each) for each in work.failed):
                     break
             for plan in waiting:
                 work.take_back(plan.begun({}))
@@ -252,7 +258,8 @@ def _is_of_one(error: BellhopError) -> bool:
 
 
 def _refuse_unplanned(work: Work) -> None:
-    """Raise why a feature cannot be planned, if one cannot."""
+    """Raise why features cannot be planned, if any cannot."""
     if work.unplanned:
-        work.at, error = work.unplanned
-        raise error
+        if not work.profile.rollout.continues:
+            work.at, *_ = work.unplanned
+        raise together([*work.unplanned.values()])

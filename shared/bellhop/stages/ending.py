@@ -11,7 +11,7 @@ behind has the records looked at once more, and changes nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import datetime, timedelta
@@ -286,7 +286,8 @@ class Endings:
         return spread(f"{work.message.group}/{failures}", pause)
 
     def _put(self, work: Work, outcome: Outcome) -> None:
-        outcome = replace(outcome, features=by_feature(work.features, work.at, outcome))
+        ended = by_feature(work.features, work.at, outcome, work.unmet | work.unplanned.keys())
+        outcome = replace(outcome, features=ended)
         self._records.outcomes.put(outcome, expect=_token(work.outcome))
         if outcome.phase != "DryRun":
             self._forget_preview(work.outcome)
@@ -356,13 +357,19 @@ def _waiting(work: Work, error: AwayError | PausedError | WaitingError) -> Phase
     return "Provisioning" if work.wanted or isinstance(error, WaitingError) else "Removing"
 
 
-def by_feature(features: Sequence[str], at: str, outcome: Outcome) -> tuple[Ended, ...]:
+def by_feature(
+    features: Sequence[str], at: str, outcome: Outcome, unmet: Collection[str] = ()
+) -> tuple[Ended, ...]:
     """Say how each feature ended: those before the one it failed at are done, no other is begun.
 
-    What concerns none of them alone concerns all.
+    What concerns none of them alone concerns all, unless only those that are `unmet` have failed.
     """
     number = features.index(at) if at else 0
     said = outcome.phase, outcome.reason, outcome.message, outcome.retry_at
+    if unmet and not at:
+        return tuple(
+            Ended(each, *(said if each in unmet else ("Provisioned",))) for each in features
+        )
     whose = features[number : number + 1] if at else features
     return (
         *(Ended(each, "Provisioned") for each in features[:number]),

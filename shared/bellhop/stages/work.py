@@ -12,14 +12,18 @@ from msgspec import Struct
 
 from bellhop.engine.mounting import is_mounted
 from bellhop.engine.referring import may_be_elsewhere
-from bellhop.errors import BellhopError, ConflictError
+from bellhop.errors import BellhopError, CloudDeniedError, ConflictError, TemporaryError
 from bellhop.messages import Apply
 from bellhop.model.gvk import Identity
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.record import Cluster, Held, Inventory, Outcome, Profile
+from bellhop.programs.box import OvertimeError
 from bellhop.records import Kept
 from bellhop.stages.claim import Taken
 from bellhop.stages.hosting import mark, told
+
+_OF_ONE = (TemporaryError, CloudDeniedError, OvertimeError)
+"""Errors that concern one object or release, and say nothing of the others."""
 
 
 class Upshot(Struct, frozen=True):
@@ -70,7 +74,8 @@ class Work:
     `lacking`, with the reason. It has `got_on` once there is less to do.
     The objects that are `desired` are found out once, for all features that bring any, each with
     which one does; with why what is built for one is `unbuilt`. A feature that is `unplanned`
-    is named with the reason; those before it are carried out.
+    is named with the reason; those before it are carried out, and by continueOnError those after
+    it. `unmet` names the features of which something has failed.
     It `reads_elsewhere` if templates read an object of `mgmt/mgmt`; None until that is looked up.
     `refuse_removal` raises what keeps a feature from removing what the profile has no longer.
     """
@@ -104,7 +109,8 @@ class Work:
     reads_elsewhere: bool | None = None
     desired: tuple[Any, ...] | None = None
     unbuilt: BellhopError | None = None
-    unplanned: tuple[str, BellhopError] | None = None
+    unplanned: dict[str, BellhopError] = field(default_factory=dict)
+    unmet: set[str] = field(default_factory=set)
     refuse_removal: Callable[[], None] = lambda: None
 
     @cached_property
@@ -170,6 +176,7 @@ class Work:
             self.lacking.append(told(upshot.guest, upshot.refused))
         elif upshot.refused:
             self.failed.append(upshot.refused)
+            self.unmet.add(self.at)
 
 
 def ends(profile: Profile, error: BellhopError) -> bool:
@@ -177,6 +184,15 @@ def ends(profile: Profile, error: BellhopError) -> bool:
     if isinstance(error, ConflictError):
         return not profile.continue_on_conflict
     return not profile.rollout.continues
+
+
+def is_passed_over(profile: Profile, error: BellhopError) -> bool:
+    """Say whether a profile goes on with others of its objects though one of them fails for now.
+
+    An error of which more is known than that, such as a cluster that does not answer, fails them
+    all.
+    """
+    return profile.rollout.continues and type(error) in _OF_ONE
 
 
 def watches(profile: Profile) -> bool:

@@ -163,7 +163,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/deployer.py",
-        "            raise together((*work.failed, *work.lacking))\n",
+        "            raise together((*work.failed, *work.lacking, *work.unplanned.values()))\n",
         "            raise work.failed[0]\n",
         "Of several objects that failed the first alone is told.",
     ),
@@ -261,7 +261,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/executor.py",
-        "        if not work.failed and not work.lacking:\n            # A profile",
+        "        if not work.failed and not work.lacking and not work.unplanned:\n"
+        "            # A profile",
         "        if self:\n            # A profile",
         "A profile that could not be applied as a whole takes something away.",
     ),
@@ -589,7 +590,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/ending.py",
-        "features=by_feature(work.features, work.at, outcome)",
+        "features=ended",
         "features=()",
         "How each feature ended is not noted.",
     ),

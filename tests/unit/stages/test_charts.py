@@ -523,6 +523,54 @@ def test_with_continue_on_error_the_rest_is_deployed(fleet: Fleet, east: FakeKub
     assert outcome(fleet)[1] == "no values"
 
 
+def test_with_continue_on_error_a_release_that_fails_for_now_delays_no_other(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A hook that times out may pass: the release is tried again, and the next one is deployed."""
+    fleet.charts.failures["web"] = TemporaryError("cannot deploy 'web': timed out")
+    fleet.apply(charts(of=TWO, more="continueOnError: true"))
+    fleet.pump()
+    assert set(data(east)) == {"second-config"}
+    assert outcome(fleet) == ("Failed", "cannot deploy 'web': timed out")
+
+    fleet.charts.failures.clear()
+    fleet.clock.advance(timedelta(minutes=20))
+    fleet.pump()
+    assert set(data(east)) == {"web-config", "second-config"}
+    assert outcome(fleet) == ("Provisioned", "")
+
+
+REFS = "policyRefs: [{kind: ConfigMap, namespace: default, name: refs}]"
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "{apiVersion: none.example/v1, kind: Gadget, metadata: {name: one, namespace: apps}}",
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .Wrong', namespace: apps}}",
+    ],
+    ids=["a kind that is not served", "a template that cannot be parsed"],
+)
+def test_with_continue_on_error_objects_that_fail_delay_no_chart(
+    fleet: Fleet, east: FakeKube, manifest: str
+) -> None:
+    """The outcome says of each feature how it ended; without the field no chart is deployed."""
+    objects = holder("refs", manifest, annotations="projectsveltos.io/template: ok")
+    fleet.apply(join(objects, charts(more=REFS)))
+    fleet.pump()
+    assert data(east) == {}
+
+    fleet.apply(charts(more=f"{REFS}\n  continueOnError: true"))
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert set(data(east)) == {"web-config"}
+    kept = fleet.records.outcomes.get("fleet/east", "p")
+    assert kept
+    assert kept.value.phase.startswith("Failed")
+    phases = {each.feature: each.phase for each in kept.value.features}
+    assert phases == {"Resources": kept.value.phase, "Helm": "Provisioned"}
+
+
 def test_a_repository_that_is_down_is_not_the_clusters_fault(fleet: Fleet, east: FakeKube) -> None:
     fleet.repositories.failure = UnreachableError("cannot read 'https://charts.example.com'")
     fleet.apply(charts())

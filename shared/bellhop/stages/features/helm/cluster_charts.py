@@ -6,7 +6,7 @@ of our own, and only its answer says that the cluster is away, or refuses our cr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bellhop.errors import BellhopError, UnauthorizedError, UnreachableError
@@ -40,10 +40,10 @@ class _ClusterCharts:
         with self._confirmed():
             return self._charts.release(kubeconfig, namespace, name)
 
-    def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
-        """Install or upgrade a release."""
+    def deploy(self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool]) -> Release:
+        """Install or upgrade a release, until it is `cancelled`."""
         with self._confirmed():
-            return self._charts.deploy(kubeconfig, wanted)
+            return self._charts.deploy(kubeconfig, wanted, cancelled)
 
     def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
         """Return the objects that `deploy` would make as YAML."""

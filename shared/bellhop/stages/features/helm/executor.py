@@ -61,7 +61,7 @@ from bellhop.stages.handover import Transfer
 from bellhop.stages.hands import Hands
 from bellhop.stages.reading import Resources
 from bellhop.stages.titles import Titles
-from bellhop.stages.work import Upshot, Work, ends
+from bellhop.stages.work import Upshot, Work, ends, is_passed_over
 
 T = TypeVar("T", Options, Removal)
 
@@ -142,7 +142,7 @@ class Releases:
             work.note(upshot)
             if upshot.refused and ends(work.profile, upshot.refused):
                 return
-        if work.failed or work.lacking:
+        if work.failed or work.lacking or work.unplanned:
             # A profile that could not be applied as a whole takes nothing away.
             return
         if plan.back and work.wanted:
@@ -240,10 +240,15 @@ class Releases:
         return replace(how, timeout_seconds=min(how.timeout_seconds, self._patience // waits))
 
     def _take(self, work: Work, step: Deploy | Claim | Remove) -> Upshot:
-        """Take a step forth."""
-        if isinstance(step, Claim):
-            return self._claim(work, step)
-        return self._deploy(work, step) if isinstance(step, Deploy) else self._gone(work, step)
+        """Take one step; where the profile goes on, a release that fails for now is passed over."""
+        try:
+            if isinstance(step, Claim):
+                return self._claim(work, step)
+            return self._deploy(work, step) if isinstance(step, Deploy) else self._gone(work, step)
+        except TemporaryError as error:
+            if self._is_late(work) or not is_passed_over(work.profile, error):
+                raise
+            return Upshot(step.key, work.held.get(step.key), refused=error)
 
     def _claim(self, work: Work, step: Claim) -> Upshot:
         """Claim a release, and what it consists of, for the tier of its profile."""
@@ -302,8 +307,12 @@ class Releases:
         Raises:
             TemporaryError: the lease is over.
         """
-        if self._records.clock.now() - work.begun_at > self._settings.visibility:
+        if self._is_late(work):
             raise TemporaryError("it took too long to find a chart; it is tried again", delay=_NOW)
+
+    def _is_late(self, work: Work) -> bool:
+        """Say whether the lease is over."""
+        return self._records.clock.now() - work.begun_at > self._settings.visibility
 
     def _refused(
         self, work: Work, step: Deploy, taken: Taken | None, error: PermanentError, *, begun: bool

@@ -36,7 +36,7 @@ from bellhop.stages.handover import Transfer
 from bellhop.stages.hands import Hands
 from bellhop.stages.reading import Resources
 from bellhop.stages.titles import Titles
-from bellhop.stages.work import Upshot, Work, ends
+from bellhop.stages.work import Upshot, Work, ends, is_passed_over
 
 _SEVERAL = 2
 """Of so many objects some may wait for one that is another's."""
@@ -148,7 +148,7 @@ class Executor:
             if self._stops(work):
                 break
             self._do(work, partial(self._apply, kube, work), wanted)
-        if not work.failed and not work.lacking:
+        if not work.failed and not work.lacking and not work.unplanned:
             # A profile that could not be applied as a whole takes nothing away.
             self._transfer.give(work, [each for each in plan.removes if each.held.uid])
             for unwanted in plan.back:
@@ -227,7 +227,8 @@ class Executor:
             upshot = self._steps.apply(kube, work, step)
             return replace(upshot, guest=guest) if guest else upshot
         except TemporaryError as error:
-            if type(error) is not TemporaryError or not (guest or work.profile.rollout.continues):
+            passed = is_passed_over(work.profile, error)
+            if not passed and not (guest and type(error) is TemporaryError):
                 raise
             return Upshot(step.key, work.held.get(step.key), refused=error, guest=guest)
 
