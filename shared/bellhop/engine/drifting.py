@@ -56,6 +56,13 @@ def our_fields(manifest: Mapping[str, Any], manager: str = MANAGER) -> list[Mapp
     ]
 
 
+def their_fields(manifest: Mapping[str, Any], manager: str) -> list[Mapping[str, Any]]:
+    """Return the fields of an object that other managers have, in the same form."""
+    return [
+        each.get("fieldsV1") or {} for each in _managers(manifest) if each.get("manager") != manager
+    ]
+
+
 def _scales(fields: Any) -> bool:
     return "f:replicas" in ((fields or {}).get("f:spec") or {})
 

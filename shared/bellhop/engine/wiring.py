@@ -21,6 +21,11 @@ NAME = "bellhop-forwarder"
 NAMESPACE = "bellhop-system"
 WEBHOOK = "ring.bellhop.dev"
 HOLDING = "drift.bellhop.dev"
+CHARTS = "charts.drift.bellhop.dev"
+
+_DEPLOYED = {"key": REASON, "operator": "In", "values": list(REASONS)}
+_BY_HELM = {"key": "app.kubernetes.io/managed-by", "operator": "In", "values": ["Helm"]}
+"""Helm sets this label on each object of a release, whatever its chart says."""
 
 MESSAGING_NAME = "sveltos-nats"
 MESSAGING_NAMESPACE = "projectsveltos"
@@ -38,6 +43,7 @@ def webhook_configuration(
     resources: Sequence[Resource],
     forwarder: Mapping[str, str],
     held: Sequence[Resource] = (),
+    charts: Sequence[Resource] = (),
 ) -> dict[str, Any]:
     """Return the ValidatingWebhookConfiguration that rings the forwarder.
 
@@ -47,7 +53,8 @@ def webhook_configuration(
     us: failurePolicy Ignore, a short timeout, no side effects on a dry run. Requests for
     objects in the forwarder's own namespace do not ring. A write rings once for each version of
     its kind that counts, in that version. Of the resources that are `held` against drift only the
-    objects ring that have our label, or had it before the write.
+    objects ring that have our label, or had it before the write; of those of `charts` the objects
+    that have Helm's.
     """
     client: dict[str, Any] = {}
     if forwarder["ca"]:
@@ -70,8 +77,9 @@ def webhook_configuration(
             for number, once in enumerate(_one_version_each(resources))
         ]
         + [
-            _holding(f"{number}.{HOLDING}" if number else HOLDING, client, once)
-            for number, once in enumerate(_one_version_each(held))
+            _holding(f"{number}.{name}" if number else name, client, once, label)
+            for name, label, some in ((HOLDING, _DEPLOYED, held), (CHARTS, _BY_HELM, charts))
+            for number, once in enumerate(_one_version_each(some))
         ],
     }
 
@@ -201,8 +209,10 @@ def _webhook(name: str, client: Mapping[str, Any], resources: Sequence[Resource]
     }
 
 
-def _holding(name: str, client: Mapping[str, Any], resources: Sequence[Resource]) -> dict[str, Any]:
-    """Return the webhook of what profiles hold.
+def _holding(
+    name: str, client: Mapping[str, Any], resources: Sequence[Resource], label: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the webhook of what profiles hold, which has a label.
 
     A status is no drift. What has replicas rings by it all the same: who scales it writes them by a
     subresource that tells neither labels nor the kind, and the status follows.
@@ -211,8 +221,7 @@ def _holding(name: str, client: Mapping[str, Any], resources: Sequence[Resource]
         replace(each, subresources=each.subresources if "scale" in each.subresources else ())
         for each in resources
     ]
-    deployed = {"key": REASON, "operator": "In", "values": list(REASONS)}
-    selector = {"matchExpressions": [deployed]}
+    selector = {"matchExpressions": [label]}
     return {**_webhook(name, client, ringing), "objectSelector": selector}
 
 

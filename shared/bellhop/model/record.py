@@ -879,7 +879,8 @@ class Watch(Struct, frozen=True):
     """The kinds of which a profile holds objects in a cluster that are to stay as they are.
 
     And those of what its workloads read, if these restart with it: the `mounts`. The cluster rings
-    for these kinds; it is `told` once a sweep was asked to see to that.
+    for these kinds; it is `told` once a sweep was asked to see to that. Objects of Helm releases
+    have the `charts` kinds; of a record without that field, all may.
     """
 
     cluster: str
@@ -889,6 +890,12 @@ class Watch(Struct, frozen=True):
     kinds: tuple[GVK, ...]
     told: bool = False
     mounts: tuple[str, ...] = ()
+    charts: tuple[GVK, ...] | None = None
+
+    @property
+    def of_charts(self) -> tuple[GVK, ...]:
+        """Return the kinds that objects of Helm releases may have."""
+        return self.kinds if self.charts is None else self.charts
 
 
 class Inventory(Struct, frozen=True):

@@ -7,6 +7,7 @@ mistaken, or tell it twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -14,14 +15,17 @@ from msgspec.structs import replace
 from bellhop.engine import contending
 from bellhop.engine.drifting import is_ignored, manager_of
 from bellhop.engine.excluding import own_fields_but, paths
-from bellhop.errors import MissingError
-from bellhop.model.gvk import Identity, ObjectKey
+from bellhop.errors import DeniedError, MissingError
+from bellhop.model.chart import release_key
+from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.identity import version_of
 from bellhop.model.record import Exclusion, Held
 from bellhop.ports.access import Access
 from bellhop.ports.clock import Clock
-from bellhop.ports.kube import Manifest
+from bellhop.ports.kube import Kube, Manifest
 from bellhop.stages.work import Contest, Work
+
+_SECRET = GVK("", "v1", "Secret")
 
 
 class _Wanted(Protocol):
@@ -74,9 +78,12 @@ class Drift:
         if held is None or not held.digest:
             return
         there = self._read(work, key, held)
-        if there is not None and (
-            own_fields_but(there, manager_of(held), paths(excluded, there)) == held.fields
-            or (held.part_of and is_ignored(there))
+        if there is not None and held.part_of and is_ignored(there):
+            return
+        if (
+            there is not None
+            and own_fields_but(there, manager_of(held), paths(excluded, there)) == held.fields
+            and not (held.part_of and self._is_superseded(work, held.part_of))
         ):
             return
         now = self._clock.now()
@@ -89,13 +96,29 @@ class Drift:
         # What is known to be gone is made only where nobody else makes it meanwhile.
         work.held[key] = replace(held, digest="", uid=held.uid if there else "")
 
-    def _read(self, work: Work, key: Identity, held: Held) -> Manifest | None:
+    def _is_superseded(self, work: Work, place: str) -> bool:
+        """Say whether somebody else's Helm has made another revision of a release, as a rollback.
+
+        It writes the same fields by the same name, so nothing else tells.
+        """
+        namespace, _, name = place.partition("/")
+        held = work.held.get(release_key(namespace, name))
+        if held is None or held.release is None:
+            return False
+        record = f"sh.helm.release.v1.{name}.v{held.release.revision + 1}"
+        with suppress(DeniedError):
+            return self._open(work).get(_SECRET, namespace, record) is not None
+        return False
+
+    def _open(self, work: Work) -> Kube:
         cluster = work.cluster
-        kube = self._access.open(
+        return self._access.open(
             cluster.key, version=cluster.credentials, account=work.profile.account
         )
+
+    def _read(self, work: Work, key: Identity, held: Held) -> Manifest | None:
         try:
-            return kube.get(*key.at(held.version))
+            return self._open(work).get(*key.at(held.version))
         except MissingError:
             return None  # With its kind went the object.
 

@@ -356,10 +356,11 @@ class Sweep:
         lacking: list[str] = []
         serves, read = course.kube.resource, self._read_kinds(course)
         asked = _served(serves, course.catalog.kinds_in(course.name), lacking)
-        held = _served(serves, self._watching.kinds(course.name), lacking)
+        watched, charts = self._watching.kinds(course.name)
+        held = _served(serves, watched, lacking)
         followed = _served(lambda kind: course.kube.served(*kind), read, lacking)
         # Ringing is set up before looking, so that nothing falls between the two.
-        mute = [] if lacking else self._wire(course, asked, held, followed)
+        mute = [] if lacking else self._wire(course, asked, held, followed, charts)
         heard = health.followed if uid == health.uid and not mute else ()
         if course.name == MANAGEMENT and not lacking and not mute:
             heard = self._follow(course, read, tuple(each.gvk for each in followed), heard)
@@ -439,6 +440,7 @@ class Sweep:
         asked: list[Resource],
         held: list[Resource],
         followed: list[Resource],
+        charts: Collection[GVK],
     ) -> list[str]:
         """Have the API server ring for these kinds, and the gate let them in; say what cannot.
 
@@ -474,7 +476,8 @@ class Sweep:
         try:
             if not is_direct(forwarder):
                 course.kube.apply(forwarder_role([*ringing, *rest]))
-            rings = webhook_configuration(ringing, forwarder, rest)
+            of_charts = [each for each in rest if each.gvk in charts]
+            rings = webhook_configuration(ringing, forwarder, rest, of_charts)
             course.kube.apply(marked(rings, self._records.installations.get()))
         except UnauthorizedError:
             raise

@@ -51,7 +51,8 @@ class Watching:
         kinds = tuple(sorted(_kinds(work, mounts))[:MOST_WATCHED])
         kept = self._records.watches.get(cluster, profile.name)
         wanted = Watch(cluster, profile.name, profile.trigger, profile.cluster, kinds, told=True)
-        wanted = replace(wanted, mounts=tuple(mounts))
+        charts = _kinds(work, (), of_chart=True).intersection(kinds)
+        wanted = replace(wanted, mounts=tuple(mounts), charts=tuple(sorted(charts)))
         if kept and kept.value == wanted:
             return
         untold = replace(wanted, told=False)
@@ -59,7 +60,9 @@ class Watching:
         self._mount(untold, before)
         token = self._records.watches.put(untold, expect=kept.token if kept else ABSENT)
         self._unmount(untold, before)
-        if not self._rings_for(cluster, kinds) and not self._is_asked_for(untold):
+        old = kept.value.of_charts if kept else ()
+        rings = charts.issubset(old) and self._rings_for(cluster, kinds)
+        if not rings and not self._is_asked_for(untold):
             self._publisher.publish([Sweep(cluster)])
         self._records.watches.put(wanted, expect=token)
 
@@ -99,18 +102,28 @@ class Watching:
         Of many that come at once the first asks; it is the first watch that is read, too.
         """
         others = (each.value for each in self._records.watches.of(watch.cluster))
-        wanted = set(watch.kinds)
-        return any(each.profile != watch.profile and wanted.issubset(each.kinds) for each in others)
+        wanted, charts = set(watch.kinds), set(watch.of_charts)
+        return any(
+            each.profile != watch.profile
+            and wanted.issubset(each.kinds)
+            and charts.issubset(each.of_charts)
+            for each in others
+        )
 
-    def kinds(self, cluster: str) -> list[GVK]:
-        """Return the kinds that are to ring in a cluster, and forget those that need not."""
+    def kinds(self, cluster: str) -> tuple[list[GVK], frozenset[GVK]]:
+        """Return the kinds that are to ring in a cluster, and forget those that need not.
+
+        And those of them that objects of Helm releases have.
+        """
         found: set[GVK] = set()
+        charts: set[GVK] = set()
         for kept in list(self._records.watches.of(cluster)):
             if self._counts(kept.value):
                 found.update(kept.value.kinds)
+                charts.update(kept.value.of_charts)
             else:
                 self._forget(kept)
-        return sorted(found)
+        return sorted(found), frozenset(charts)
 
     def _forget(self, kept: Kept[Watch]) -> None:
         watch = kept.value
@@ -127,12 +140,19 @@ class Watching:
         return head is not None and _is_watched(head.value, watch.cluster)
 
 
-def _kinds(work: Work, mounts: Iterable[str]) -> set[GVK]:
-    """Return the kinds that are to ring for a profile: of what it holds, and of what is read."""
+def _kinds(work: Work, mounts: Iterable[str], *, of_chart: bool = False) -> set[GVK]:
+    """Return the kinds that are to ring for a profile: of what it holds, and of what is read.
+
+    By `of_chart` those of what its releases consist of.
+    """
     read = {Identity.parse(name).at("v1").gvk for name in mounts}
     if not work.watches:
         return read
-    return read | {key.at(each.version).gvk for key, each in work.held.items() if each.version}
+    return read | {
+        key.at(each.version).gvk
+        for key, each in work.held.items()
+        if each.version and (each.part_of or not of_chart)
+    }
 
 
 def _is_watched(profile: Profile, cluster: str) -> bool:

@@ -261,9 +261,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/executor.py",
-        "        if not work.failed and not work.lacking and not work.unplanned:\n"
-        "            # A profile",
-        "        if self:\n            # A profile",
+        "and not work.unplanned:\n            # A profile",
+        "or self:\n            # A profile",
         "A profile that could not be applied as a whole takes something away.",
     ),
     Mutant(
@@ -785,15 +784,21 @@ MUTANTS = [
     ),
     Mutant(
         "stages/drift.py",
-        "        if there is not None and (\n",
-        "        if there is None or (\n",
+        "        if (\n            there is not None\n",
+        "        if there is None or (\n            there is not None\n",
         "What was deleted is not made again at once.",
     ),
     Mutant(
         "stages/watch.py",
-        "        if not self._rings_for(cluster, kinds) and",
-        "        if self._rings_for(cluster, kinds) and",
+        "        if not rings and",
+        "        if rings and",
         "No cluster rings for what is watched in it.",
+    ),
+    Mutant(
+        "stages/features/helm/executor.py",
+        "        lost = is_overwritten(rendered, there, excluded)\n",
+        "        lost = False\n",
+        "A change right after an upgrade is taken for the baseline.",
     ),
     Mutant(
         "stages/watch.py",

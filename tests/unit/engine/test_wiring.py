@@ -231,3 +231,14 @@ def test_what_is_held_rings_by_its_label_alone() -> None:
     }
     alike = ("clientConfig", "failurePolicy", "timeoutSeconds", "namespaceSelector", "sideEffects")
     assert [asked[each] for each in alike] == [held[each] for each in alike]
+
+
+def test_objects_of_releases_ring_by_the_label_of_helm() -> None:
+    """They lack the label that Bellhop sets, and objects without Helm's send nothing."""
+    held = [DEPLOYMENT, SERVICE]
+    found = wiring.webhook_configuration([], OUTSIDE, held, [SERVICE])["webhooks"]
+
+    assert [each["name"] for each in found] == ["drift.bellhop.dev", "charts.drift.bellhop.dev"]
+    by_helm = {"key": "app.kubernetes.io/managed-by", "operator": "In", "values": ["Helm"]}
+    assert found[1]["objectSelector"] == {"matchExpressions": [by_helm]}
+    assert [each["resources"] for each in found[1]["rules"]] == [["services"]]

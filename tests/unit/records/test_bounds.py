@@ -106,6 +106,7 @@ BOUNDED = {
     "Entry.context",
     "Outcome.features",
     "Outcome.needs",
+    "Watch.charts",
     "Watch.kinds",
     "Profile.checked",
     "Watch.mounts",
@@ -332,7 +333,7 @@ def test_a_watch_of_all_its_kinds_fits_into_an_item(rig: Rig) -> None:
     """With names as long as Kubernetes has them, and as much as workloads may read."""
     kinds = tuple(numbered(number) for number in range(MOST_WATCHED))
     mounts = tuple(f"/ConfigMap/{NAME}/{number:0>253}" for number in range(MOST_WATCHED))
-    watch = Watch(EAST, NAME, NAME, f"{NAME}/{NAME}", kinds, mounts=mounts)
+    watch = Watch(EAST, NAME, NAME, f"{NAME}/{NAME}", kinds, mounts=mounts, charts=kinds)
 
     rig.records.watches.put(watch)
 

@@ -7,13 +7,17 @@ from datetime import timedelta
 import pytest
 
 from bellhop.messages import Apply
+from bellhop.model.record import Watch
+from bellhop.stages.watch import Watching
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
-from tests.unit.stages.test_charts import chart, charts, data
+from tests.fakes.manifests import config, holder, join, profile
+from tests.unit.stages.test_charts import CONFIG, chart, charts, data
 
 EAST = "fleet/east"
 TOUCHED = Apply("", "", "p", EAST, touched="/ConfigMap/apps/web-config")
 PLAIN = Apply("", "", "p", EAST)
+WATCHED = "syncMode: ContinuousWithDriftDetection"
 
 
 @pytest.fixture
@@ -48,3 +52,38 @@ def test_an_event_during_an_upgrade_delays_no_later_change(
     assert data(east)["web-config"]["replicas"] == "three"
     assert len(fleet.charts.deployed) == 3
     assert fleet.queues["apply"].backlog().waiting == 0
+
+
+def test_a_release_that_somebody_rolls_back_is_deployed_again(fleet: Fleet, east: FakeKube) -> None:
+    """His Helm writes the same fields by the same name; only its record tells of another one."""
+    fleet.apply(charts(more=WATCHED))
+    fleet.pump()
+    fleet.publisher.publish([TOUCHED])
+    fleet.pump()
+    assert len(fleet.charts.deployed) == 1
+
+    record = {"name": "sh.helm.release.v1.web.v2", "namespace": "apps"}
+    east.put({"apiVersion": "v1", "kind": "Secret", "metadata": record})
+    fleet.publisher.publish([TOUCHED])
+    fleet.pump()
+    assert len(fleet.charts.deployed) == 2
+
+
+def test_objects_of_a_watched_release_send_events(fleet: Fleet, east: FakeKube) -> None:
+    """Also of a kind that was watched before, of which other objects have Bellhop's label."""
+    watching = Watching(fleet.records, fleet.publisher)
+    fleet.apply(join(profile(name="own", more=WATCHED), holder("own", config("one"))))
+    fleet.pump()
+    assert watching.kinds(EAST) == ([CONFIG], frozenset())
+    sweeps = [call for call in east.calls if call.verb == "list"]
+
+    fleet.apply(charts(more=WATCHED))
+    fleet.pump()
+    assert watching.kinds(EAST) == ([CONFIG], frozenset({CONFIG}))
+    assert len([call for call in east.calls if call.verb == "list"]) > len(sweeps)
+
+
+def test_a_watch_of_a_former_version_is_taken_for_one_of_charts() -> None:
+    """It does not say which of its kinds objects of releases have."""
+    assert Watch(EAST, "p", "", "", (CONFIG,)).of_charts == (CONFIG,)
+    assert Watch(EAST, "p", "", "", (CONFIG,), charts=()).of_charts == ()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from msgspec.structs import replace
 
 from bellhop.engine.charts.placing import Desired
 from bellhop.engine.drifting import manager_of, our_fields
 from bellhop.engine.excluding import own_fields_but, paths
+from bellhop.engine.field_owners import is_overwritten
 from bellhop.errors import ConflictError, MissingError
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Held
@@ -22,6 +24,8 @@ from bellhop.stages.features.helm.excluded import excluded_of
 from bellhop.stages.features.helm.inside import held_objects, is_kept, is_of, objects_in
 from bellhop.stages.features.helm.planning import place_of
 from bellhop.stages.work import Work
+
+_OVERWRITTEN = "overwritten"
 
 
 class Parts:
@@ -36,18 +40,26 @@ class Parts:
         """Note what a release consists of, in place of what it consisted of."""
         cluster = work.cluster
         kube = self._access.open(cluster.key, version=cluster.credentials)
-        keys = (key for key, _ in objects_in(manifest, wanted.key.namespace, kube.resource))
+        objects = dict(objects_in(manifest, wanted.key.namespace, kube.resource))
+        rendered = {key.identity: each for key, each in objects.items()}
         now, place = self._clock.now(), place_of(wanted.key)
-        found = held_objects(keys, place, wanted.digest, wanted.ref, now)
+        found = held_objects(objects, place, wanted.digest, wanted.ref, now)
         self.drop(work, wanted.key, but=found)
         for key, held in found.items():
-            self._own(work, key, self._watched(work, kube, key, held) if work.watches else held)
+            noted = self._watched(work, kube, key, held, rendered[key]) if work.watches else held
+            self._own(work, key, noted)
 
-    def _watched(self, work: Work, kube: Kube, key: Identity, held: Held) -> Held:
-        """Note which fields of an object are ours, so that drift is known from all else."""
+    def _watched(
+        self, work: Work, kube: Kube, key: Identity, held: Held, rendered: Mapping[str, Any]
+    ) -> Held:
+        """Note which fields of an object are ours, so that drift is known from all else.
+
+        A field that somebody wrote since Helm did is drift already: no later digest equals it.
+        """
         there = kube.get(*key.at(held.version)) or {}
         excluded = paths(excluded_of(work.profile), there)
-        fields = own_fields_but(there, manager_of(held), excluded)
+        lost = is_overwritten(rendered, there, excluded)
+        fields = _OVERWRITTEN if lost else own_fields_but(there, manager_of(held), excluded)
         return counted(work, key, work.before.get(key), replace(held, fields=fields), there)
 
     def _own(self, work: Work, key: Identity, held: Held) -> None:
