@@ -20,6 +20,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.egress.dialer import Dialer
 from bellhop.egress.lookups import Lookups
 from bellhop.egress.tunnel import Tunnel
+from bellhop.engine.allowing import NotAllowedError
 from bellhop.errors import (
     BellhopError,
     ConflictError,
@@ -28,6 +29,7 @@ from bellhop.errors import (
     TooLargeError,
     UnreachableError,
 )
+from bellhop.model.allow import ReleaseAllow, read_allow
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.reach import HERE
@@ -505,6 +507,26 @@ def test_a_patch_that_does_not_fit_is_told(helm: HelmCharts, access: bytes, tmp_
     with pytest.raises(InvalidError, match=r"patches\[0\]: cannot patch ConfigMap"):
         helm.deploy(access, Wanted("demo", "web", packed(tmp_path), patches=[patch]))
     assert helm.release(access, "web", "demo") is None
+
+
+def test_an_object_that_is_not_allowed_keeps_all_of_a_release_out(
+    helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
+) -> None:
+    """A hook counts as any object; nothing is there, the namespace neither, and no record."""
+    archive = packed(tmp_path, files={"templates/a.yaml": HOOK, "templates/b.yaml": CONFIG_MAP})
+    allow = read_allow("ConfigMap in fenced; Job.batch in other")
+    one = Wanted("demo", "fenced", archive, allow=ReleaseAllow(allow, "p", "fenced", "demo"))
+    for call in (helm.deploy, helm.rehearse):
+        with pytest.raises(
+            NotAllowedError, match=r"'fenced/demo': p may not deploy a Job\.batch in"
+        ):
+            call(access, one)
+    assert helm.release(access, "fenced", "demo") is None
+    assert kube.get(GVK("", "v1", "Namespace"), "", "fenced") is None
+
+    allow = read_allow("ConfigMap in fenced; Job.batch in fenced")
+    limit = ReleaseAllow(allow, "p", "fenced", "demo")
+    assert "kind: ConfigMap" in helm.rehearse(access, replace(one, allow=limit))
 
 
 def test_a_rehearsal_changes_nothing(

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from msgspec.structs import replace
 
+from bellhop.engine.allowing import refuse_charted
 from bellhop.engine.tarball import Folder
 from bellhop.errors import BellhopError, MissingError, StaleError
 from bellhop.model.chart import AS_USUAL, Place, Removal
@@ -71,6 +72,8 @@ class FakeCharts:
         self.meanwhile: list[Callable[[], object]] = []
         self.removals: list[Removal] = []
         self.cancelled: list[str] = []
+        self.hooks: list[dict[str, Any]] = []
+        self.crds = ""
 
     def release(self, kubeconfig: bytes, namespace: str, name: str) -> Release | None:
         return self.releases.get((_cluster(kubeconfig), namespace, name))
@@ -96,6 +99,8 @@ class FakeCharts:
             raise StaleError("it is no longer wanted")
         if failure := self.failures.get(wanted.name):
             raise failure
+        if wanted.allow:
+            refuse_charted(wanted.allow, [_object(wanted), *self.hooks])
         kube = self._clusters[key[0]]
         kube.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": wanted.namespace}})
         kube.put(_object(wanted))
@@ -119,6 +124,10 @@ class FakeCharts:
         kube = self._clusters[_cluster(kubeconfig)]
         found = kube.get(_CONFIG, namespace, f"{name}-config")
         return yaml.safe_dump(found) if found else ""
+
+    def definitions(self, wanted: Wanted) -> str:
+        del wanted
+        return self.crds
 
     def render(self, wanted: Wanted, *, kubernetes: str = "") -> str:
         del kubernetes

@@ -1,22 +1,25 @@
 """Holding triggers and profiles to what their annotation `bellhop.dev/allow` lets them bring.
 
 Asked twice: of what was rendered, before it becomes a profile; and in each cluster, which knows
-what has a namespace, before anything is applied there.
+what has a namespace, before anything is applied there. The objects of a chart are known only to
+Helm: it asks while it renders, before it writes anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from bellhop.engine.naming import profile_kind, profile_place
 from bellhop.errors import DeniedError
-from bellhop.model.allow import ANNOTATION, read_allow
+from bellhop.model.allow import ANNOTATION, ReleaseAllow, read_allow
 from bellhop.model.chart import RELEASE
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import Declaration
 from bellhop.model.record import Content, Profile
 
 _SHOWN = 80
+_DEFINITION = "CustomResourceDefinition"
 
 
 class NotAllowedError(DeniedError):
@@ -46,13 +49,57 @@ def refuse_placed(profile: Profile, keys: Iterable[ObjectKey]) -> None:
     """
     for key in keys if profile.allow else ():
         if not read_allow(profile.allow).admits(key.gvk.group, key.gvk.kind, key.namespace):
-            trigger, name = profile.trigger, profile.name
-            who = (
-                f"trigger '{trigger}'"
-                if trigger
-                else f"{profile_kind(name)} '{profile_place(name)}'"
-            )
-            raise _denied(who, key)
+            raise _denied(_holder(profile), key)
+
+
+def release_allow(
+    profile: Profile,
+    namespace: str,
+    name: str,
+    is_namespaced: Callable[[str, str], bool] | None = None,
+) -> ReleaseAllow | None:
+    """Return the objects that a release of a profile may have; None if it may have all.
+
+    `is_namespaced` says of a group and kind whether its objects have namespaces in the cluster;
+    without one, each entry counts as it is written.
+    """
+    if not profile.allow:
+        return None
+    allow = read_allow(profile.allow)
+    scoped = allow.scoped(is_namespaced) if is_namespaced else allow
+    return ReleaseAllow(scoped, _holder(profile), namespace, name)
+
+
+def refuse_charted(limit: ReleaseAllow, manifests: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse objects that the chart of a release writes and may not have; hooks count as others.
+
+    Raises:
+        NotAllowedError: as `refuse_rendered` does.
+    """
+    for manifest in manifests:
+        for each in _items(manifest):
+            key = ObjectKey.of(each)
+            namespace = key.namespace or limit.namespace
+            if not limit.allow.may_admit(key.gvk.group, key.gvk.kind, namespace):
+                raise _denied_chart(limit, key._replace(namespace=namespace))
+
+
+def _items(manifest: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a list, whose kind may be any; and what is none.
+
+    Helm takes all with `items` for a list, and what has no kind there for one of the list's.
+    """
+    items = manifest.get("items")
+    if not isinstance(items, list):
+        yield manifest
+        return
+    usual = {
+        "apiVersion": manifest.get("apiVersion"),
+        "kind": str(manifest.get("kind")).removesuffix("List"),
+    }
+    for each in items:
+        if isinstance(each, Mapping):
+            yield from _items(each if each.get("kind") else {**each, **usual})
 
 
 def refuse_beyond(profile: Profile, keys: Iterable[ObjectKey]) -> None:
@@ -70,14 +117,35 @@ def refuse_beyond(profile: Profile, keys: Iterable[ObjectKey]) -> None:
             )
 
 
+def _holder(profile: Profile) -> str:
+    if profile.trigger:
+        return f"trigger '{profile.trigger}'"
+    return f"{profile_kind(profile.name)} '{profile_place(profile.name)}'"
+
+
 def _place(key: ObjectKey) -> str:
     return f"in namespace '{key.namespace[:_SHOWN]}'" if key.namespace else "without a namespace"
 
 
-def _denied(who: str, key: ObjectKey, where: str = "") -> NotAllowedError:
-    kind = f"{key.gvk.kind}.{key.gvk.group}" if key.gvk.group else key.gvk.kind
+def _kind(key: ObjectKey) -> str:
+    return (f"{key.gvk.kind}.{key.gvk.group}" if key.gvk.group else key.gvk.kind)[:_SHOWN]
+
+
+def _denied_chart(limit: ReleaseAllow, key: ObjectKey) -> NotAllowedError:
+    # Of a kind that no entry names nothing else matters, and its scope is not known here.
+    named = limit.allow.names(key.gvk.group, key.gvk.kind)
+    place = f" {_place(key)}" if named else ""
+    other = "set options.skipCRDs" if key.gvk.kind == _DEFINITION else "change the chart's values"
     return NotAllowedError(
-        f"{where}{who} may not deploy a {kind[:_SHOWN]} {_place(key)}: its"
+        f"cannot deploy the release '{limit.namespace}/{limit.name}': {limit.holder} may not deploy"
+        f" a {_kind(key)}{place}, which the chart has: its annotation {ANNOTATION} does not allow"
+        f" it; allow it there, or {other}"
+    )
+
+
+def _denied(who: str, key: ObjectKey, where: str = "") -> NotAllowedError:
+    return NotAllowedError(
+        f"{where}{who} may not deploy a {_kind(key)} {_place(key)}: its"
         f" annotation {ANNOTATION} does not allow it; allow it there, or look for a value that the"
         " template does not quote"
     )

@@ -7,7 +7,7 @@ the template is rendered once more for that, so that what is right pays nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from bellhop.engine.secrecy import LOCALLY
@@ -79,6 +79,21 @@ def declaration_in(text: str) -> str:
         return ""
     items = (item for document in documents for item in _expanded(document))
     return next(filter(None, (_declaration(each) for each in items)), "")
+
+
+def kinds_defined(manifests: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], bool]:
+    """Return of each group and kind that manifests define whether it is namespaced."""
+    found = {}
+    for manifest in manifests:
+        if manifest["kind"] == "CustomResourceDefinition":
+            spec = _mapping(manifest.get("spec"))
+            kind = str(_mapping(spec.get("names")).get("kind", ""))
+            found[str(spec.get("group", "")), kind] = spec.get("scope") != "Cluster"
+    return found
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _declaration(data: Any, *, secret: bool = False) -> str:

@@ -6,13 +6,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from bellhop.engine.allowing import refuse_charted, release_allow
 from bellhop.engine.charts.placing import Desired
 from bellhop.engine.secrecy import unquoted
 from bellhop.fleet.naming import scope_of
 from bellhop.fleet.rehearsed import Generated, Placement
 from bellhop.model.document import read_documents
 from bellhop.model.gvk import ObjectKey
-from bellhop.model.record import Content
+from bellhop.model.record import Content, Profile
 from bellhop.ports.charts import Helm, Wanted
 
 
@@ -22,25 +23,32 @@ def with_releases(made: Generated, helm: Helm, *, quoting: bool) -> Generated:
     By `quoting` errors say all, values of Secrets included.
 
     Raises:
-        PermanentError: a chart is not there, or cannot be rendered.
+        PermanentError: a chart is not there, cannot be rendered, or has what is not allowed.
         TemporaryError: a repository does not answer.
     """
     placements = tuple(
-        replace(each, contents=(*each.contents, *_rendered(each, helm, quoting=quoting)))
+        replace(
+            each,
+            contents=(*each.contents, *_rendered(each, made.profile, helm, quoting=quoting)),
+        )
         for each in made.placements
     )
     return replace(made, placements=placements)
 
 
-def _rendered(placement: Placement, helm: Helm, *, quoting: bool) -> tuple[Content, ...]:
+def _rendered(
+    placement: Placement, profile: Profile, helm: Helm, *, quoting: bool
+) -> tuple[Content, ...]:
     return tuple(
-        _content(each, helm, placement.kubernetes, quoting=quoting)
+        _content(each, profile, helm, placement.kubernetes, quoting=quoting)
         for each in placement.releases
         if not each.chart.unwanted
     )
 
 
-def _content(release: Desired, helm: Helm, kubernetes: str, *, quoting: bool) -> Content:
+def _content(
+    release: Desired, profile: Profile, helm: Helm, kubernetes: str, *, quoting: bool
+) -> Content:
     """Return the objects of one release."""
     key = release.key
     found = helm.repositories.find(release.place)
@@ -60,6 +68,8 @@ def _content(release: Desired, helm: Helm, kubernetes: str, *, quoting: bool) ->
     read = read_documents(text, source=named, repeats=True)
     objects = (each.data for each in read if isinstance(each.data, dict) and each.data.get("kind"))
     manifests = tuple(_placed(each, key.namespace) for each in objects)
+    if limit := release_allow(profile, key.namespace, key.name):
+        refuse_charted(limit, manifests)
     return Content(named, f"chart {found.chart} {found.version}", manifests)
 
 

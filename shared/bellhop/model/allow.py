@@ -9,6 +9,7 @@ Scope is said each time: a kind is allowed in namespaces, by name or glob, or cl
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -72,8 +73,30 @@ class Allow(Struct, frozen=True):
         """Say whether an object of a kind may be deployed to any namespace."""
         return bool(self._of(group, kind))
 
+    def scoped(self, is_namespaced: Callable[[str, str], bool]) -> Allow:
+        """Return the entries that fit the scope that a kind, after its group, has in a cluster."""
+        return Allow(
+            tuple(
+                each
+                for each in self.entries
+                if is_namespaced(each.group, each.kind) == (each.namespaces is not None)
+            )
+        )
+
     def _of(self, group: str, kind: str) -> list[Allowed]:
         return [each for each in self.entries if (each.group, each.kind) == (group, kind)]
+
+
+class ReleaseAllow(Struct, frozen=True):
+    """Objects that a chart's release may have: an object without a namespace is in the release's.
+
+    The `holder` is the trigger or profile with the annotation, as errors name it.
+    """
+
+    allow: Allow
+    holder: str
+    namespace: str
+    name: str
 
 
 @lru_cache(maxsize=256)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from bellhop.model.allow import ReleaseAllow
 from bellhop.model.chart import AS_USUAL, Options, Place, Removal
 from bellhop.model.record import PatchText
 
@@ -77,6 +78,7 @@ class Wanted(Struct, frozen=True):
     By `there` it is known to exist, and `options` count; else `install`, where these are others.
     By `again` its installation has failed: it is installed over what that left, hooks included.
     All objects of it get the `patches`, which are rendered, and then `labels` and `annotations`.
+    With `allow`, nothing is deployed if one of them is not allowed, hooks included.
     """
 
     name: str
@@ -90,11 +92,12 @@ class Wanted(Struct, frozen=True):
     patches: Sequence[PatchText] = ()
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
+    allow: ReleaseAllow | None = None
 
     @property
     def changes(self) -> bool:
-        """Say whether what the chart writes is changed before it is deployed."""
-        return bool(self.patches or self.labels or self.annotations)
+        """Say whether what the chart writes is changed, or checked, before it is deployed."""
+        return bool(self.patches or self.labels or self.annotations or self.allow)
 
 
 class Charts(Protocol):
@@ -117,6 +120,7 @@ class Charts(Protocol):
         Raises:
             StaleError: it was cancelled, and the release may be half deployed.
             ConflictError: an object of the chart is there, and is of no release or another one.
+            NotAllowedError: an object of the chart is not allowed; nothing was deployed.
         """
         ...
 

@@ -105,3 +105,15 @@ def test_without_its_archive_a_chart_is_not_rendered(render: Render) -> None:
 
     assert told.exit_code == 1
     assert "cannot render chart 'demo': it is in no archive; name one with --chart" in told.stderr
+
+
+def test_an_object_of_a_chart_that_is_not_allowed_is_refused(
+    render: Render, tmp_path: Path
+) -> None:
+    """As in the cluster, which would not get the release."""
+    allow = '{name: t, annotations: {bellhop.dev/allow: "Release.helm.sh in *; Secret in apps"}}'
+    (tmp_path / "t.yaml").write_text(TRIGGER.replace("{name: t}", allow))
+    told = render("--chart", str(packed(tmp_path)))
+
+    assert told.exit_code == 1
+    assert "'apps/web': trigger 't' may not deploy a ConfigMap, which the chart has" in told.stderr

@@ -707,7 +707,7 @@ def test_who_may_bring_other_kinds_alone_brings_no_chart(fleet: Fleet, east: Fak
     assert kept
     assert "may not deploy a Release.helm.sh" in kept.value.error
 
-    allowing = 'annotations: {bellhop.dev/allow: "Release.helm.sh in apps"}'
+    allowing = 'annotations: {bellhop.dev/allow: "Release.helm.sh in apps; ConfigMap in apps"}'
     fleet.apply(charts().replace("{name: p}", "{name: p, " + allowing + "}"))
     fleet.pump()
     assert set(data(east)) == {"web-config"}

@@ -414,3 +414,19 @@ def test_nothing_of_it_reaches_another_installation(tmp_path: Path) -> None:
     assert outcome(fleet).message == "cannot download files: nothing here can"
     assert data(east) == {}
     assert MANAGEMENT not in fleet.access.clusters
+
+
+@pytest.mark.parametrize("field", ["policyRefs", "kustomizationRefs"])
+def test_files_of_flux_are_held_to_what_their_profile_may_deploy(
+    fleet: Fleet, east: FakeKube, mgmt: FakeKube, field: str
+) -> None:
+    """Objects of manifests and of kustomizations are checked like those of a ConfigMap."""
+    assert mgmt
+    files = {"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": config("a")}
+    fetch(fleet, files if field == "kustomizationRefs" else {"a.yaml": config("a")})
+    allow = 'annotations: {bellhop.dev/allow: "ConfigMap in team-*"}'
+    fleet.apply(own(f"{{{REPOSITORY}}}", field).replace("{name: p}", f"{{name: p, {allow}}}"))
+    fleet.pump()
+
+    assert data(east) == {}
+    assert "may not deploy a ConfigMap in namespace 'default'" in outcome(fleet).message

@@ -768,3 +768,16 @@ def test_what_is_local_is_built_for_each_cluster(fleet: Fleet, east: FakeKube) -
 def test_a_tarball_is_always_the_same() -> None:
     """Else each apply of a test would be a change."""
     assert tarball(files()) == tarball(files())
+
+
+def test_what_a_kustomization_builds_is_held_to_what_its_profile_may_deploy(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Built objects are checked in their namespaces like others."""
+    fleet.apply(packed("kust", files()))
+    allow = 'annotations: {bellhop.dev/allow: "ConfigMap in team-*"}'
+    fleet.apply(kustomized().replace("{name: p}", f"{{name: p, {allow}}}"))
+    fleet.pump()
+
+    assert data(east) == {}
+    assert "may not deploy a ConfigMap in namespace 'apps'" in outcome(fleet).message

@@ -20,7 +20,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from bellhop.adapters.helm.failures import failure, is_missing, is_stuck, is_unapplied
-from bellhop.adapters.helm.plugin import CHANGES, ENVIRONMENT, NAME, OBJECTION, PLUGIN, changes_of
+from bellhop.adapters.helm.plugin import (
+    CHANGES,
+    ENVIRONMENT,
+    NAME,
+    OBJECTION,
+    PLUGIN,
+    changes_of,
+    objection,
+)
 from bellhop.egress.dialer import Dialer
 from bellhop.egress.tunnel import Tunnel
 from bellhop.errors import (
@@ -361,8 +369,8 @@ def _files(wanted: Wanted) -> dict[str, bytes]:
 
 def _failure(ended: Ended, doing: str) -> BellhopError:
     """Return what Helm says, or what our plugin has against a patch, as an error."""
-    if objection := ended.wrote.get(OBJECTION, b"").decode(errors="replace"):
-        return InvalidError(f"cannot {doing}: {objection}")
+    if wrote := ended.wrote.get(OBJECTION):
+        return objection(doing, wrote)
     return failure(ended.errors, doing)
 
 

@@ -1,4 +1,4 @@
-"""The plugin by which Helm has us change what a chart writes, before it is deployed.
+"""The plugin by which Helm has us change and check what a chart writes, before it is deployed.
 
 Helm runs it once a call, with all objects on its input; patches are applied by the same code as to
 a profile's own objects, in a process of its own.
@@ -15,9 +15,11 @@ from typing import Any
 
 import msgspec
 
+from bellhop.engine.allowing import NotAllowedError, refuse_charted
 from bellhop.engine.patching.patch import patched
 from bellhop.engine.patching.texts import patches_of
-from bellhop.errors import BellhopError
+from bellhop.errors import BellhopError, InvalidError
+from bellhop.model.allow import ReleaseAllow
 from bellhop.model.document import dump, read_documents
 from bellhop.model.record import PatchText
 from bellhop.ports.charts import Wanted
@@ -56,11 +58,13 @@ class _Changes(msgspec.Struct, frozen=True):
     patches: tuple[PatchText, ...]
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
+    allow: ReleaseAllow | None = None
 
 
 def changes_of(wanted: Wanted) -> bytes:
     """Return what the plugin is to change, for itself to read."""
-    changes = _Changes(tuple(wanted.patches), wanted.labels, wanted.annotations)
+    patches = tuple(wanted.patches)
+    changes = _Changes(patches, wanted.labels, wanted.annotations, wanted.allow)
     return msgspec.json.encode(changes)
 
 
@@ -69,6 +73,7 @@ def changed(manifest: str, told: bytes) -> str:
 
     Raises:
         InvalidError: a patch does not fit an object that it is for, or the chart writes no YAML.
+        NotAllowedError: the release may not have one of the objects.
     """
     changes = read_struct(json.loads(told), _Changes)
     # As an API server reads it: to other readers of YAML 12:30 is a number, and 1e3 a text.
@@ -76,7 +81,15 @@ def changed(manifest: str, told: bytes) -> str:
     documents = [each.data for each in read if isinstance(each.data, dict)]
     patches = [patch for text in changes.patches for patch in patches_of(text)]
     made = [_dressed(each, changes) for each in patched(documents, patches)]
+    if changes.allow:
+        refuse_charted(changes.allow, made)
     return "---\n".join(map(dump, made))
+
+
+def objection(doing: str, wrote: bytes) -> BellhopError:
+    """Return what the plugin wrote about its refusal as an error."""
+    is_denied, why = json.loads(wrote)
+    return NotAllowedError(why) if is_denied else InvalidError(f"cannot {doing}: {why}")
 
 
 def _dressed(manifest: Mapping[str, Any], changes: _Changes) -> dict[str, Any]:
@@ -93,7 +106,8 @@ def main() -> int:
     try:
         sys.stdout.write(changed(sys.stdin.read(), told))
     except BellhopError as error:
-        Path(os.environ[_OBJECTION]).write_text(str(error))
+        refusal = json.dumps([isinstance(error, NotAllowedError), str(error)])
+        Path(os.environ[_OBJECTION]).write_text(refusal)
         return 1
     return 0
 

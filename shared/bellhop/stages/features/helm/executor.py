@@ -32,6 +32,7 @@ from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Change, Held, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.charts import Archive, Helm, Release, Wanted
+from bellhop.ports.kube import Kube
 from bellhop.ports.tools import Tools
 from bellhop.records.catalogs import Catalogs
 from bellhop.remembered import Remembered
@@ -42,6 +43,7 @@ from bellhop.stages.features.helm.archives import Archives
 from bellhop.stages.features.helm.cluster_charts import helm_in
 from bellhop.stages.features.helm.excluded import excluded_of, keeping
 from bellhop.stages.features.helm.heirs import Heirs
+from bellhop.stages.features.helm.limit import limited
 from bellhop.stages.features.helm.parts import Parts
 from bellhop.stages.features.helm.planning import (
     Claim,
@@ -197,6 +199,13 @@ class Releases:
             cluster.key, version=cluster.credentials, account=work.profile.account
         )
 
+    def _open(self, work: Work) -> Kube:
+        """Return the cluster's API, with the rights of whose profile it is."""
+        cluster = work.cluster
+        return self._access.open(
+            cluster.key, version=cluster.credentials, account=work.profile.account
+        )
+
     def _wanted(
         self, work: Work, helm: Helm, each: Desired, *, there: bool, again: bool = False
     ) -> tuple[Archive, Wanted]:
@@ -220,6 +229,8 @@ class Releases:
             labels=each.how.labels,
             annotations=each.how.annotations,
         )
+        if work.profile.allow:
+            wanted = limited(wanted, work.profile, self._open(work), helm)
         return archive, self._keeping(work, each, wanted)
 
     def _keeping(self, work: Work, each: Desired, wanted: Wanted) -> Wanted:
@@ -227,10 +238,7 @@ class Releases:
         excluded = each.how.excluded
         if not excluded or not wanted.there:
             return wanted
-        cluster, place = work.cluster, place_of(each.key)
-        kube = self._access.open(
-            cluster.key, version=cluster.credentials, account=work.profile.account
-        )
+        kube, place = self._open(work), place_of(each.key)
         parts = [key.at(held.version) for key, held in work.held.items() if held.part_of == place]
         patches = keeping(excluded, filter(None, (kube.get(*key) for key in parts)))
         return replace(wanted, patches=(*wanted.patches, *patches))

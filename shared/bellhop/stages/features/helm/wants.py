@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from bellhop.engine.allowing import refuse_placed
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.charts.placing import Desired, desired
+from bellhop.engine.digest import digest
 from bellhop.errors import InvalidError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import Identity
@@ -35,6 +38,9 @@ class Wants:
         found: dict[Identity, Desired] = {}
         for content in charts:
             one = desired(content, root, given, self._limits)
+            if allow := work.profile.allow:
+                # Helm checks the objects of a chart, so another annotation has it asked again.
+                one = replace(one, digest=digest([one.digest, allow]))
             if one.key in found:
                 raise InvalidError(
                     f"cannot deploy the release '{one.key.namespace}/{one.key.name}': "

@@ -18,6 +18,7 @@ from bellhop.engine.catalog import cluster_object
 from bellhop.engine.digest import digest
 from bellhop.engine.granting import with_bindings
 from bellhop.engine.instantiate import deploy_time
+from bellhop.engine.manifests import kinds_defined
 from bellhop.engine.naming import profile_kind
 from bellhop.errors import BellhopError, PermanentError, TemporaryError, TooLargeError
 from bellhop.gotemplate import Limits
@@ -83,7 +84,7 @@ class Wants:
         wanted += [each for given in own for each in self._kustomized(work, given)]
         wanted += self._local(work, hosted)
         kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
-        crds = _kinds_defined(each.manifest for each in wanted)
+        crds = kinds_defined(each.manifest for each in wanted)
         placed = tuple(self._placed(kube, work, each, crds) for each in wanted)
         refuse_placed(work.profile, (each.key for each in placed if not each.how.local))
         return _undisputed(work, _admitted(work, placed))
@@ -290,14 +291,3 @@ def _digest(own: Iterable[_Given], hosted: Iterable[_Given]) -> str:
     # One by one: what is read for all of a fleet may be the same, and large.
     others = [digest([each.resources, str(each.wrong or "")]) for each in hosted]
     return digest([mine, others]) if others or not mine else digest(mine[0])
-
-
-def _kinds_defined(manifests: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], bool]:
-    """Say of each kind that the contents themselves define whether it is namespaced."""
-    found = {}
-    for manifest in manifests:
-        if manifest["kind"] == "CustomResourceDefinition":
-            spec = manifest.get("spec") or {}
-            names = spec.get("names") or {}
-            found[spec.get("group", ""), names.get("kind", "")] = spec.get("scope") != "Cluster"
-    return found
