@@ -23,6 +23,7 @@ from collections.abc import Collection
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from bellhop.adapters.kube.contradictions import resolve
 from bellhop.adapters.kube.old_servers import Server, clear_nulls
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import MERGE, Request, Sends
@@ -75,11 +76,14 @@ def apply(
         return transport.ask(request, call)
 
     server = Server(
-        read=lambda: transport.send(Request("GET", path), call),
+        read=lambda: transport.ask(Request("GET", path), call),
         merge=merge,
         apply=lambda manifest: _send(transport, path, manifest, call, dry_run=dry_run),
     )
-    return clear_nulls(server, answer, body, dry_run=dry_run)
+    answer = clear_nulls(server, answer, body, dry_run=dry_run)
+    if dry_run or body["metadata"].get("resourceVersion") == _NO_VERSION:
+        return answer
+    return resolve(server, answer, body)
 
 
 def _to_one_life(

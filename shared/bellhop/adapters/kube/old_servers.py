@@ -24,7 +24,7 @@ Path = list[str]
 
 
 class Server(NamedTuple):
-    """What an API server does with one object: read it, merge a patch into it, apply it."""
+    """What is asked of an API server for one object; each returns the object, or a Refusal."""
 
     read: Callable[[], Any]
     merge: Callable[[Manifest], Any]
@@ -46,7 +46,7 @@ def clear_nulls(server: Server, answer: Any, body: Manifest, *, dry_run: bool) -
         if not fields:
             break
         live = server.read()
-        paths = _paths(live, fields) if _is_clearable(live) else []
+        paths = _paths(live, fields) if is_writable(live) else []
         if not paths:
             break
         if dry_run:
@@ -65,8 +65,8 @@ def _left_null(refusal: Refusal) -> list[str]:
     return [str(cause["field"]) for cause in causes if cause.get("field")]
 
 
-def _is_clearable(live: Any) -> bool:
-    """Say if it has what an API server writes in every object."""
+def is_writable(live: Any) -> bool:
+    """Say if it is an object with its version and its managers, as an API server writes them."""
     metadata = live.get("metadata") if isinstance(live, dict) else None
     if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
         return False
