@@ -167,7 +167,10 @@ def _for_each(
     for cluster in clusters:
         namespace = cluster["metadata"]["namespace"]
         try:
-            each, wrong = _rendered(ref, cluster, limits, where), ""
+            rendered, wrong = _rendered(ref, cluster, limits, where), ""
+            if rendered is None:
+                continue
+            each = rendered
         except PermanentError as error:
             each, wrong = _named(ref, ref.namespace or namespace), str(error)
         key = f"{namespace}/{cluster['metadata']['name']}"
@@ -176,8 +179,8 @@ def _for_each(
         yield _Part(each, clusters=tuple(keys), wrong=wrong)
 
 
-def _rendered(ref: PolicyRef, cluster: Mapping[str, Any], limits: Limits, where: str) -> Ref:
-    """Return a ref as it is for a cluster.
+def _rendered(ref: PolicyRef, cluster: Mapping[str, Any], limits: Limits, where: str) -> Ref | None:
+    """Return a ref as it is for a cluster; None if it is optional, and no object has such a name.
 
     Raises:
         TemplateError: its name or namespace is a template that fails.
@@ -189,6 +192,8 @@ def _rendered(ref: PolicyRef, cluster: Mapping[str, Any], limits: Limits, where:
         ("namespace", namespace_problem(each.namespace)),
         ("name", name_problem(each.name)),
     ):
+        if problem and ref.optional:
+            return None
         if problem:
             raise InvalidError(
                 f"cannot determine which {ref.kind} is meant: {problem}", where=f"{where}.{part}"

@@ -163,6 +163,34 @@ def test_a_ref_that_one_cluster_cannot_name_harms_that_one_alone(
     assert (names(east), names(west)) == ({"changed"}, {"for-b"})
 
 
+NOTHING = """{kind: ConfigMap, namespace: zones, optional: true,
+    name: 'in-{{ index .Cluster.metadata.labels "region" }}'}"""
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        f"policyRefs: [REF, {NOTHING}]",
+        f"policyRefs: [REF]\n  kustomizationRefs: [{NOTHING}]",
+        f"policyRefs: [REF]\n  patchesFrom: [{NOTHING}]",
+        "policyRefs: [REF]\n  helmCharts: [{repositoryURL: https://charts.example.com,"
+        f" chartName: web, releaseName: web, releaseNamespace: apps, valuesFrom: [{NOTHING}]}}]",
+    ],
+    ids=["policyRefs", "kustomizationRefs", "patchesFrom", "valuesFrom"],
+)
+def test_an_optional_ref_whose_name_comes_to_nothing_is_skipped(fleet: Fleet, more: str) -> None:
+    """A label that the cluster lacks makes no name, so no object can have it."""
+    fleet.repositories.put("web", "1.0.0")
+    east = fleet.register("east", env="production")
+    text = profile().replace(f"policyRefs: [{REF}]", more.replace("REF", REF))
+    fleet.apply(text, holder("own", config("a")))
+    fleet.pump()
+
+    (outcome,) = fleet.records.outcomes.of("fleet/east")
+    assert (outcome.phase, outcome.message) == ("Provisioned", "")
+    assert "a" in names(east)
+
+
 def test_what_is_missing_in_one_namespace_harms_its_clusters_alone(fleet: Fleet) -> None:
     """The outcome says which ConfigMap is to be applied; once it is there, it follows."""
     east, west = two(fleet)
