@@ -22,6 +22,7 @@ _LONGEST = 80
 BOUNDS = Bounds(nodes=100_000, documents=10_000)
 """What one entry may hold: a text within a template's limits may be a tree of gigabytes."""
 
+_CLUSTER = "SveltosCluster"
 _GROUPS = ("lib.projectsveltos.io", "config.projectsveltos.io")
 _MAY_DECLARE = re.compile(r"projectsveltos\.io/v1")
 
@@ -98,11 +99,16 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _declaration(data: Any, *, secret: bool = False) -> str:
     """Say that an object is a declaration, and what to do with it; empty for any other."""
-    if not isinstance(data, dict) or data.get("kind") not in RULES:
+    if not isinstance(data, dict) or data.get("kind") not in (*RULES, _CLUSTER):
         return ""
     if str(data.get("apiVersion")).partition("/")[0] not in _GROUPS:
         return ""
     name = "" if secret else f"{data['kind']} "
+    if data["kind"] == _CLUSTER:
+        return (
+            f"the {name or 'object '}registers a cluster, which no deployed object does: run"
+            " `bellhop register cluster`, and take it out of what is deployed"
+        )
     return (
         f"the {name or 'object '}is a manifest for Bellhop, which reads it only from `bellhop"
         " apply` and from no cluster; apply it separately, and take it out of what is deployed"

@@ -26,7 +26,14 @@ def test_refuses_declarations() -> None:
             read_manifests(text, source="default/a/main.yaml", secret=secret)
 
     assert names(text.replace("lib.projectsveltos", "lib.example")) == ["a"]
-    assert names(text.replace("EventSource", "SveltosCluster")) == ["a"]
+
+
+@pytest.mark.parametrize(("secret", "named"), [(False, "SveltosCluster"), (True, "object")])
+def test_refuses_to_deploy_the_registration_of_a_cluster(named: str, *, secret: bool) -> None:
+    """No cluster is registered by an object: the sentence says how to do it."""
+    text = "{apiVersion: lib.projectsveltos.io/v1beta1, kind: SveltosCluster, metadata: {name: a}}"
+    with pytest.raises(InvalidError, match=rf"the {named} registers a cluster.*register cluster`"):
+        read_manifests(text, source="default/a/main.yaml", secret=secret)
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,8 @@ def test_a_ref_that_one_cluster_cannot_name_harms_that_one_alone(
     assert (names(east), names(west)) == ({"changed"}, {"for-b"})
 
 
+CHARTED = """{repositoryURL: https://charts.example.com, chartName: web,
+    releaseName: web, releaseNamespace: apps"""
 NOTHING = """{kind: ConfigMap, namespace: zones, optional: true,
     name: 'in-{{ index .Cluster.metadata.labels "region" }}'}"""
 
@@ -173,8 +175,7 @@ NOTHING = """{kind: ConfigMap, namespace: zones, optional: true,
         f"policyRefs: [REF, {NOTHING}]",
         f"policyRefs: [REF]\n  kustomizationRefs: [{NOTHING}]",
         f"policyRefs: [REF]\n  patchesFrom: [{NOTHING}]",
-        "policyRefs: [REF]\n  helmCharts: [{repositoryURL: https://charts.example.com,"
-        f" chartName: web, releaseName: web, releaseNamespace: apps, valuesFrom: [{NOTHING}]}}]",
+        f"policyRefs: [REF]\n  helmCharts: [{CHARTED}, valuesFrom: [{NOTHING}]}}]",
     ],
     ids=["policyRefs", "kustomizationRefs", "patchesFrom", "valuesFrom"],
 )
