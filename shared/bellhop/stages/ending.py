@@ -151,7 +151,7 @@ class Endings:
         old = work.outcome.value if work.outcome else None
         # What was just brought is soon healthy, however long its ground took to be ready.
         anew = isinstance(error, UnmetError) and bool(work.changed)
-        failures = 1 if anew or old is None else old.failures + 1
+        failures = 1 if anew or old is None or _is_changed(work, old) else old.failures + 1
         counted = self._counted(work, error)
         given_up = 0 < work.profile.rollout.most_failures <= counted
         pause = None if given_up else self._pause(work, error, failures)
@@ -183,8 +183,7 @@ class Endings:
         if not work.profile.rollout.most_failures or not work.wanted or work.dry:
             return 0
         before, early = 0, False
-        # Who failed before it read anything says nothing about that.
-        if old and old.made_of == work.made_of and (old.read == work.read or not work.read):
+        if old and not _is_changed(work, old):
             before = old.counted
             early = old.retry_at is not None and self._records.clock.now() < old.retry_at
         return before + (not early and not isinstance(error, (UnreachableError, UnmetError)))
@@ -312,6 +311,12 @@ class Endings:
             guests=mark(work.profile, work.cluster.key),
             needs=_needs(work),
         )
+
+
+def _is_changed(work: Work, old: Outcome) -> bool:
+    """Say whether a profile, or what its templates read, is another than at the last try."""
+    # Who failed before it read anything says nothing about that.
+    return old.made_of != work.made_of or bool(work.read and old.read != work.read)
 
 
 def together(errors: Sequence[BellhopError]) -> BellhopError:

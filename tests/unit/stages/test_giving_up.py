@@ -205,6 +205,35 @@ def test_a_change_has_it_tried_again(fleet: Fleet, east: FakeKube, how: str) -> 
     assert outcome(fleet).phase == "Provisioned"
 
 
+@pytest.mark.parametrize("how", ["profile", "contents", "labels"])
+def test_after_a_change_the_first_pause_counts_again(
+    fleet: Fleet, east: FakeKube, how: str
+) -> None:
+    """A correction that fails for a passing reason is not left for what its predecessor earned."""
+    refuse(east, "b", InvalidError("no"))
+    brings(fleet)
+    first = outcome(fleet).retry_at
+    assert first
+    shortest = first - fleet.clock.now()
+    wait(fleet, 6)
+    last = outcome(fleet)
+    assert last.retry_at
+    assert last.retry_at - fleet.clock.now() > 4 * shortest
+
+    match how:
+        case "profile":
+            brings(fleet, "tier: 50")
+        case "contents":
+            brings(fleet, "", "a", "b", "d")
+        case _:
+            fleet.declare.label(EAST, {"env": "production", "team": "blue"})
+    fleet.pump()
+    now = outcome(fleet)
+    assert (now.phase, now.failures) == ("Failed", 1)
+    assert now.retry_at
+    assert now.retry_at - fleet.clock.now() < 2 * shortest
+
+
 def test_what_was_given_up_is_withdrawn(fleet: Fleet, east: FakeKube) -> None:
     """What it has brought goes as ever, and nothing is left of it."""
     failing(fleet, east, 1)
