@@ -51,6 +51,7 @@ def _content(
 ) -> Content:
     """Return the objects of one release."""
     key = release.key
+    release.check_values()
     found = helm.repositories.find(release.place)
     wanted = Wanted(
         key.name,

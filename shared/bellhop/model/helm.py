@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 from bellhop.model.addon import ChartRef
 from bellhop.model.base import Many, Model, mistake
 from bellhop.model.chart import Chart, Login, Options, Removal
+from bellhop.model.chart_values import values_problem
 from bellhop.model.file_ref import FLUX_SCHEMES, flux_path
 from bellhop.model.held_text import HeldText
 from bellhop.model.names import Duration, LabelsOrTemplates, Text, is_template, seconds_of
@@ -35,6 +36,12 @@ def _repository(url: str) -> str:
 def _argument(text: str) -> str:
     if "\0" in text:
         raise mistake("no program takes a text with a null character")
+    return text
+
+
+def _values(text: str) -> str:
+    if not is_template(text) and "{%" not in text and (problem := values_problem(text)):
+        raise mistake(problem)
     return text
 
 
@@ -170,7 +177,7 @@ class HelmChart(Model):
     chart_version: str = ""
     release_name: Text
     release_namespace: Text
-    values: str = ""
+    values: Annotated[str, AfterValidator(_values)] = ""
     values_from: Many[ValueFrom] = ()
     helm_chart_action: Literal["Install", "Uninstall"] = "Install"
     options: HelmOptions | None = None

@@ -1,5 +1,6 @@
 """Every mistake is one sentence that names the place, and all of them are told at once."""
 
+import json
 from typing import Any
 
 import pytest
@@ -679,3 +680,32 @@ def test_a_stored_manifest_with_such_a_kind_is_read() -> None:
     document.data["spec"]["resourceSelectors"] = [named]
 
     assert [str(each) for each in of(document.data).kinds] == ["v1/Namespaces"]
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ("[one, two]", "values of a chart are a mapping, as in 'replicaCount: 2'"),
+        ("a: [1", "values, document 1, line 2: this is not YAML: did not find expected ',' or ']'"),
+        ("a: 1", ""),
+        ("", ""),
+        ("{{ if .x }}- a{{ end }}", ""),
+        ("{% if x %}- a{% endif %}", ""),
+    ],
+)
+def test_values_of_a_chart_are_a_mapping(values: str, problem: str) -> None:
+    """What has to be rendered first is checked later."""
+    chart = {"repositoryURL": "https://a", "chartName": "a", "releaseName": "a"}
+    manifest = {
+        "apiVersion": "config.projectsveltos.io/v1beta1",
+        "kind": "ClusterProfile",
+        "metadata": {"name": "a"},
+        "spec": {"helmCharts": [{**chart, "releaseNamespace": "a", "values": values}]},
+    }
+    documents = read_documents(json.dumps(manifest), source="f")
+    if not problem:
+        parse_all(documents)
+        return
+    with pytest.raises(InvalidDocuments) as refused:
+        parse_all(documents)
+    assert f"spec.helmCharts[0].values: {problem}" in str(refused.value)

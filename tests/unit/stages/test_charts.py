@@ -125,6 +125,61 @@ def test_helm_is_asked_again_only_for_what_has_changed(fleet: Fleet, east: FakeK
     assert len(fleet.charts.deployed) == 3
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[one, two]", "values of a chart are a mapping"),
+        ("'a: [1'", "this is not YAML"),
+        ("'{{ if false }}a{{ end }}- b'", "values of a chart are a mapping"),
+    ],
+)
+def test_values_that_are_no_mapping_are_named_before_helm_is_called(
+    fleet: Fleet, east: FakeKube, text: str, why: str
+) -> None:
+    """By the ConfigMap and its entry, not by a file of our process."""
+    more = "valuesFrom: [{kind: ConfigMap, namespace: default, name: more}]"
+    text = text if text.startswith("'") else f"'{text}'"
+    held = f"""
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: more, namespace: default, annotations: {{projectsveltos.io/template: ok}}}}
+data: {{list: {text}}}
+"""
+    fleet.apply(join(held, charts(of=chart(more))))
+    fleet.pump()
+
+    assert east.objects(CONFIG) == []
+    assert fleet.charts.deployed == []
+    phase, message = outcome(fleet)
+    assert phase == "Failed"
+    assert "default/more/list: " in message
+    assert why in message
+
+    fleet.apply(held.replace(text, "'a: b'"))
+    fleet.clock.advance(timedelta(hours=1))
+    fleet.pump()
+    assert outcome(fleet) == ("Provisioned", "")
+
+
+def test_values_of_a_secret_that_are_no_mapping_are_not_quoted(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A parser shows the line."""
+    assert east
+    more = "valuesFrom: [{kind: Secret, namespace: default, name: more}]"
+    held = """
+apiVersion: v1
+kind: Secret
+metadata: {name: more, namespace: default}
+type: addons.projectsveltos.io/cluster-profile
+stringData: {list: "hush: [hidden"}
+"""
+    fleet.apply(join(held, charts(of=chart(more))))
+    fleet.pump()
+    assert "default/more/list: it is no mapping in YAML" in outcome(fleet)[1]
+    assert "hidden" not in outcome(fleet)[1]
+
+
 def test_values_come_from_holders_in_order_and_are_followed(fleet: Fleet, east: FakeKube) -> None:
     more = """valuesFrom:
         - {kind: ConfigMap, namespace: default, name: of-cluster}

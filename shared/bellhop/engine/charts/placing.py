@@ -17,6 +17,7 @@ from bellhop.engine.render import render_held
 from bellhop.errors import InvalidError, PermanentError
 from bellhop.gotemplate import Limits
 from bellhop.model.chart import Chart, Options, Place, release_key
+from bellhop.model.chart_values import values_problem
 from bellhop.model.file_ref import artifact_of, flux_path
 from bellhop.model.gvk import Identity
 from bellhop.model.held_text import HeldText
@@ -52,6 +53,20 @@ class Desired(Struct, frozen=True):
     patches: tuple[PatchText, ...] = ()
     secret: bool = False
     source: Mapping[str, Any] | None = None
+    sources: tuple[str, ...] = ()
+    """Where each of the values is from."""
+
+    def check_values(self) -> None:
+        """Check that Helm can read the values, before it is called.
+
+        Raises:
+            InvalidError: one is no mapping; the message names where it is from.
+        """
+        for source, text in zip(self.sources, self.values, strict=True):
+            problem = values_problem(text)
+            if problem:
+                why = "it is no mapping in YAML" if self.secret else problem
+                raise InvalidError(why, where=source)
 
 
 def desired(
@@ -76,7 +91,8 @@ def desired(
     secret = read_secret or any(each.secret for each in for_it)
     with secrecy.unforeseen(f"cannot render {chart.field}", secret=secret):
         names = _names(chart, cluster, resources, limits, secret=read_secret)
-        values = tuple(_values(for_it, cluster, resources, limits, secret=read_secret))
+        found = list(_values(for_it, cluster, resources, limits, secret=read_secret))
+        values = tuple(text for _, text in found)
         patches = _patches(content, cluster, resources, limits, secret=read_secret)
         chart = replace(
             chart,
@@ -101,6 +117,7 @@ def desired(
         patches,
         secret or any(each.secret for each in patches),
         source,
+        tuple(source for source, _ in found),
     )
 
 
@@ -162,12 +179,13 @@ def _values(
     limits: Limits,
     *,
     secret: bool,
-) -> Iterator[str]:
+) -> Iterator[tuple[str, str]]:
+    """Yield values, each after where it is from."""
     _refuse_missing(texts)
     for each in texts:
         made = render_held(each, cluster, resources, limits, secret=secret or each.secret)
         if made.strip():
-            yield made
+            yield each.source, made
 
 
 def _patches(

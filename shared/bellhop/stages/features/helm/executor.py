@@ -215,6 +215,7 @@ class Releases:
             PermanentError: it is not there, or may not be read.
             TemporaryError: nobody tells now.
         """
+        each.check_values()
         archive = self._archives.find(helm, each)
         wanted = Wanted(
             each.key.name,

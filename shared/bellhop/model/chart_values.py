@@ -1,0 +1,17 @@
+"""The values of a chart as Helm takes them; apart from `chart`, which functions load without YAML."""
+
+from __future__ import annotations
+
+from bellhop.errors import InvalidError
+from bellhop.model.document import read_documents
+
+
+def values_problem(text: str) -> str:
+    """Say why Helm cannot take a text as values of a chart; empty if it can."""
+    try:
+        documents = read_documents(text, source="values", expand_lists=False, repeats=True)
+    except InvalidError as error:
+        return str(error)
+    if all(isinstance(each.data, dict) for each in documents):
+        return ""
+    return "values of a chart are a mapping, as in 'replicaCount: 2', and this is none"
