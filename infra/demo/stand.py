@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -18,8 +19,10 @@ from typing import Protocol
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.embedded.state import Embedded, open_state
 from bellhop.engine.wiring import NAME, NAMESPACE
+from bellhop.errors import BellhopError
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
+from bellhop.programs.program import HELM, KUBECTL
 from bellhop.records import Records
 from bellhop.settings import Settings
 from infra.lab.port import free_port
@@ -58,6 +61,7 @@ class Stand:
         self.processes: dict[str, Process] = {}
         self.environment = {
             **{name: os.environ[name] for name in _INHERITED if name in os.environ},
+            **_programs(),
             **(settings or {}),
             "BELLHOP_STATE": str(self.state),
             "XDG_CONFIG_HOME": str(folder / "config"),
@@ -220,6 +224,15 @@ def _listens(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(0.2)
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _programs() -> dict[str, str]:
+    """Name Helm and kubectl where they are found: the stand has a cache of its own."""
+    found = {}
+    for program in (HELM, KUBECTL):
+        with suppress(BellhopError):
+            found[program.variable] = str(program.find())
+    return found
 
 
 def _program() -> str:

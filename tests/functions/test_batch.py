@@ -110,7 +110,7 @@ def test_poison_ends_as_a_dead_letter_with_its_reason(stand: Stand) -> None:
     stand.feed_until(stand.dead)
 
     assert Counter(stand.stage.seen) == {"one": 1, "two": 1, "poison": 3}
-    assert stand.dead() == [("poison", 3, "ValueError: poison")]
+    assert stand.dead() == [("poison", 3, "an unforeseen failure, which the log has: poison")]
     assert [each["inbox"] for each in stand.account.lines() if "dead letters" in each["message"]]
 
 
@@ -204,7 +204,7 @@ def test_a_message_may_fail_after_throttled_receives_as_often_as_any(stand: Stan
     stand.feed_until(stand.dead)
 
     assert stand.stage.seen == ["poison"] * 3
-    assert stand.dead() == [("poison", 3, "ValueError: poison")]
+    assert stand.dead() == [("poison", 3, "an unforeseen failure, which the log has: poison")]
 
 
 def test_what_cannot_be_opened_fails_as_a_whole(

@@ -102,7 +102,7 @@ def test_poison_ends_as_a_dead_letter_with_its_reason(stand: Stand) -> None:
     stand.push(stand.event("poison"))
 
     assert stand.stage.seen == ["poison", "poison"]
-    assert stand.dead() == [("ValueError: poison", 2)]
+    assert stand.dead() == [("an unforeseen failure, which the log has: poison", 2)]
     said = stand.project.lines()
     [line] = [each for each in said if each["message"] == "Moved a message to the dead letters"]
     assert (line["severity"], line["inbox"]) == ("WARNING", INBOX)

@@ -278,7 +278,7 @@ class TestSiege:
         assert [len(batch.failed) for batch in evaluated] == [0] * 6
         (letter,) = json.loads(siege.fleet.do("dead-letters", "list", "-o", "json"))
         assert letter["attempts"] == 6
-        assert letter["reason"] == "KeyError: 'rv'"
+        assert letter["reason"] == "an unforeseen failure, which the log has: 'rv'"
 
         heal()
         siege.fleet.do("dead-letters", "replay", letter["id"])

@@ -18,6 +18,7 @@ from urllib3.exceptions import InsecureRequestWarning
 from bellhop.egress.answer import Answer, LimitError
 from bellhop.egress.client import HttpClient, HttpError
 from bellhop.egress.dialer import Dialer
+from bellhop.egress.failures import NO_TLS, happened
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.reach import Reach
 
@@ -134,9 +135,16 @@ def _once(url: str, terms: Terms, headers: Mapping[str, str]) -> Answer:
     except LimitError as error:
         raise error.error(f"cannot download {shown(url)}: {error.words}") from None
     except (HttpError, OSError, ValueError) as error:
-        raise UnreachableError(f"cannot download {shown(url)}: {type(error).__name__}") from None
+        raise UnreachableError(f"cannot download {shown(url)}: {_why(error)}") from None
     finally:
         client.close()
+
+
+def _why(error: Exception) -> str:
+    why = happened(error)
+    if why != NO_TLS:
+        return why
+    return f"{why}; if that is right, use an http:// address, or plainHTTP: true with an oci:// one"
 
 
 def _tls(terms: Terms) -> dict[str, Any]:

@@ -23,6 +23,7 @@ import urllib3
 from bellhop.egress.answer import LimitError
 from bellhop.egress.client import HttpClient, HttpError
 from bellhop.egress.dialer import Dialer
+from bellhop.egress.failures import happened
 from bellhop.forwarder.account import Account
 from bellhop.forwarder.instructions import Instructions
 from bellhop.logs import Log
@@ -148,7 +149,7 @@ class _Connection:
             return Answer(0, error.words)
         except (HttpError, OSError) as error:
             distrusted = isinstance(error, urllib3.exceptions.SSLError)
-            return Answer(0, type(error).__name__, distrusted=distrusted)
+            return Answer(0, happened(error), distrusted=distrusted)
         wait = response.headers.get("Retry-After", "")
         seconds = float(wait) if wait.isascii() and wait.isdigit() else 0.0
         wait_at_most = min(seconds, PATIENCE_SECONDS)

@@ -94,7 +94,7 @@ class Inbox:
             return self._again(error, attempt)
         except Exception as error:  # noqa: BLE001 - the environment is guilty until the last try
             self._log.error("Failed on a message", error, stage=self._name)
-            return Again(self._pause(attempt), f"{type(error).__name__}: {error}")
+            return Again(self._pause(attempt), f"an unforeseen failure, which the log has: {error}")
         return Done()
 
     def _again(self, error: TemporaryError, attempt: int) -> Again:

@@ -132,3 +132,16 @@ def test_errors_show_no_secrets_of_an_address() -> None:
 def test_an_authority_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidError, match="no PEM"):
         download("https://127.0.0.1:1", Terms(HERE, largest=1, authority="no certificate"))
+
+
+def test_a_server_that_does_not_listen_is_told_in_words() -> None:
+    """No class of a library is named."""
+    with pytest.raises(UnreachableError) as caught:
+        download(f"https://127.0.0.1:{free_port()}/", TERMS)
+    assert str(caught.value).endswith("/': the connection is refused or has no route")
+
+
+def test_a_server_without_tls_is_told_with_a_hint() -> None:
+    """A registry that serves plain HTTP is the usual reason."""
+    with Site(ok()) as site, pytest.raises(UnreachableError, match=r"plain HTTP.*plainHTTP: true"):
+        download(site.address.replace("http://", "https://"), TERMS)

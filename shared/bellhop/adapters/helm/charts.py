@@ -19,7 +19,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bellhop.adapters.helm.failures import failure, is_missing, is_stuck, is_unapplied
+from bellhop.adapters.helm.failures import (
+    failure,
+    is_missing,
+    is_stuck,
+    is_unapplied,
+    refuse_killed,
+)
 from bellhop.adapters.helm.plugin import (
     CHANGES,
     ENVIRONMENT,
@@ -330,7 +336,7 @@ class HelmCharts:
         changes = CHANGES in files
         try:
             with private_home(PLUGIN if changes else None) as home:
-                return run(
+                ended = run(
                     program,
                     arguments,
                     files=files,
@@ -338,10 +344,12 @@ class HelmCharts:
                     environment=ENVIRONMENT if changes else None,
                     home=home,
                 )
+            refuse_killed(ended, limits, doing)
         except TooLargeError as error:
             raise TooLargeError(f"cannot {doing}: {error}") from error
         except OvertimeError as error:
             raise OvertimeError(f"cannot {doing}: {error}") from error
+        return ended
 
 
 def _deployed(wanted: Wanted, told: dict[str, Any]) -> Release:

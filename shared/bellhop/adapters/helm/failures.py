@@ -7,6 +7,7 @@ whether the cluster answers and accepts our credentials, its API server says to 
 from __future__ import annotations
 
 import re
+import signal
 
 from bellhop.errors import (
     BellhopError,
@@ -15,6 +16,7 @@ from bellhop.errors import (
     InvalidError,
     TemporaryError,
 )
+from bellhop.programs.box import Ended, Limits
 
 _LONGEST = 600
 _MISSING = re.compile(r"release: not found")
@@ -27,6 +29,12 @@ _UNAPPLIED = re.compile(
     r"|failed to create (typed patch object|manager for existing fields)"
 )
 """What API servers before 1.21 say to a server-side apply of what they take otherwise."""
+
+_MEMORY = re.compile(r"runtime: (out of memory|cannot allocate)|failed to reserve memory")
+"""What Go's runtime says as it ends a program that gets no more memory."""
+
+_PATH = re.compile(r"/proc/self/fd/\d+")
+"""Where Helm reads the values: nobody else can."""
 
 _KINDS: tuple[tuple[re.Pattern[str], type[BellhopError]], ...] = (
     # What a chart or a webhook says first: its words may be those of an API server, and are not.
@@ -70,6 +78,27 @@ def is_unapplied(said: str) -> bool:
     return _UNAPPLIED.search(said) is not None
 
 
+def refuse_killed(ended: Ended, limits: Limits, doing: str) -> None:
+    """See that Helm was not killed, of which it says nothing itself.
+
+    Raises:
+        InvalidError: it wanted more memory than it may have.
+        TemporaryError: somebody, or the kernel, killed it.
+    """
+    if ended.code and _MEMORY.search(ended.errors):
+        most = limits.memory >> 20
+        raise InvalidError(
+            f"cannot {doing}: Helm needs more memory than the {most} MiB that it may have; the"
+            " chart or its values are too large, or a template grows without end"
+        )
+    if ended.code < 0:
+        name = signal.Signals(-ended.code).name
+        raise TemporaryError(
+            f"cannot {doing}: Helm was killed from outside ({name}), as happens where the machine"
+            " has no memory left or a deployment is stopped; it is tried again"
+        )
+
+
 def failure(errors: str, doing: str) -> BellhopError:
     """Return Helm's words as an error; `doing` says what could not be done."""
     said = _sentence(errors)
@@ -79,6 +108,6 @@ def failure(errors: str, doing: str) -> BellhopError:
 
 def _sentence(errors: str) -> str:
     """Return what follows the last `Error:`, on one line and not without end."""
-    _, _, told = errors.rpartition("Error: ")
+    _, _, told = _PATH.sub("the values", errors).rpartition("Error: ")
     said = "; ".join(line.strip() for line in told.splitlines() if line.strip())
     return (said[:_LONGEST] + "…" if len(said) > _LONGEST else said) or "Helm says nothing"

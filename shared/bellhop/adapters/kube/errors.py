@@ -13,6 +13,7 @@ import urllib3.exceptions as http
 
 from bellhop.adapters.kube.old_servers import is_refused_manifest
 from bellhop.adapters.kube.refusal import Call, Refusal
+from bellhop.egress.failures import HAPPENED
 from bellhop.errors import (
     BellhopError,
     ConflictError,
@@ -62,31 +63,13 @@ class UntrustedError(UnreachableError):
     """A server's certificate is not one that the stored kubeconfig trusts."""
 
 
-# Most specific first. Values: temperament and what happened, in the words of the message.
+_NEVER_CALLED = (http.LocationValueError, http.ProxySchemeUnsupported)
+
 TRANSPORT: dict[type[Exception], tuple[type[BellhopError], str]] = {
-    http.LocationValueError: (InvalidError, "its address is not one that can be called"),
-    http.ProxySchemeUnsupported: (InvalidError, "its address is not one that can be called"),
-    http.SSLError: (UnreachableError, "TLS failed"),
-    http.NameResolutionError: (UnreachableError, "its host name is not known"),
-    http.NewConnectionError: (UnreachableError, "the connection is refused or has no route"),
-    http.ConnectTimeoutError: (UnreachableError, "it takes no connection in time"),
-    http.TimeoutError: (UnreachableError, "it does not answer in time"),
-    http.TimeoutStateError: (UnreachableError, "the timeout could not be kept"),
-    http.MaxRetryError: (UnreachableError, "it does not answer"),
-    http.HostChangedError: (UnreachableError, "it sends elsewhere"),
-    http.PoolError: (UnreachableError, "no connection is free"),
-    http.ProxyError: (UnreachableError, "a proxy stands between and fails"),
-    http.ProtocolError: (UnreachableError, "the connection broke off"),
-    http.IncompleteRead: (UnreachableError, "the answer broke off"),
-    http.InvalidChunkLength: (UnreachableError, "the answer broke off"),
-    http.DecodeError: (UnreachableError, "the answer cannot be unpacked"),
-    http.ResponseError: (UnreachableError, "the answer cannot be read"),
-    http.BodyNotHttplibCompatible: (UnreachableError, "the answer cannot be read"),
-    http.InvalidHeader: (UnreachableError, "the answer has a damaged header"),
-    http.HeaderParsingError: (UnreachableError, "the answer has a damaged header"),
-    http.UnrewindableBodyError: (UnreachableError, "the request could not be sent again"),
-    OSError: (UnreachableError, "the connection broke off"),
+    each: (InvalidError if issubclass(each, _NEVER_CALLED) else UnreachableError, happened)
+    for each, happened in HAPPENED.items()
 }
+"""Temperament, and what happened in the words of the message; most specific first."""
 
 
 def transport_error(exc: Exception, call: Call) -> BellhopError:
@@ -110,7 +93,7 @@ def _unanswered(exc: Exception, call: Call) -> BellhopError:
     for foreign, (ours, happened) in TRANSPORT.items():
         if isinstance(exc, foreign):
             return ours(f"{call}: {happened}")
-    return UnreachableError(f"{call}: {type(exc).__name__}")
+    return UnreachableError(f"{call}: the request cannot be made")
 
 
 def refusal_error(refusal: Refusal, call: Call) -> BellhopError:

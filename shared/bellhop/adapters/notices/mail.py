@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from bellhop.adapters.notices.mail_connection import Deadline, dial
 from bellhop.adapters.notices.posting import SECONDS, WHOLE_SECONDS
+from bellhop.egress.failures import happened
 from bellhop.errors import BellhopError, DeniedError, InvalidError, UnreachableError
 from bellhop.model.reach import Reach
 from bellhop.redacted import Redacted
@@ -127,4 +128,4 @@ def _mapped(mail: Mail, error: OSError) -> BellhopError:
             return DeniedError(f"{said}: it answers {error.smtp_code}")
         case smtplib.SMTPResponseException():
             return UnreachableError(f"{said}: it answers {error.smtp_code}")
-    return UnreachableError(f"{said}: {type(error).__name__}")
+    return UnreachableError(f"{said}: {happened(error)}")

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from bellhop.egress.answer import LimitError
 from bellhop.egress.client import HttpClient, HttpError
 from bellhop.egress.dialer import Dialer
+from bellhop.egress.failures import happened
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -53,7 +54,7 @@ def post(
         raise error.error(f"{said}: {error.words}") from None
     except (HttpError, OSError, ValueError) as error:
         # What these errors quote may be the path, which has a secret in it.
-        raise UnreachableError(f"{said}: {type(error).__name__}") from None
+        raise UnreachableError(f"{said}: {happened(error)}") from None
     finally:
         client.close()
     if not answer.succeeded:
