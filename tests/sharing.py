@@ -37,7 +37,7 @@ _GROUPS = {
         r"|tests/contract/test_(helm|kube|strange_charts|\w+_api_server)"
         r"|tests/infra/test_(forwarder_(events|flood|image|outages|setup)|lab_clusters|manifests|release)"
         r"|tests/package/test_running"
-        r"|tests/unit/cli/test_(import_sveltos|install|login|redeploy|register\w*|rights)\.py"
+        r"|tests/unit/cli/test_(diff_profiles|import_sveltos|install|login|redeploy|register\w*|rights)\.py"
         r"|tests/unit/fleet/test_(direct|other_installations|re\w+|senders|service_account|silence)\.py"
         r"|tests/unit/stages/test_(hosting|pipeline|touched)\.py"
     ),

@@ -160,6 +160,22 @@ def test_what_is_excluded_stays_as_others_decided(fleet: Fleet, kube: KubeClient
     assert greeting(kube) == "two"
 
 
+def test_a_release_is_compared_with_its_cluster(fleet: Fleet, kube: KubeClient) -> None:
+    """Nothing differs after a deployment; a changed and a deleted object do, and no more."""
+    fleet.apply(charts(of=chart(values="greeting: one")))
+    fleet.pump()
+
+    def compared() -> dict[str, str]:
+        found = list(now(fleet.installation(), "p", live=True))
+        return {each.change.key.name: each.change.action for each in found}
+
+    assert compared() == {"web": "No Action"}
+    assert kube.merge(CONFIG, "apps", "web-config", {"data": {"greeting": "theirs"}})
+    assert compared() == {"web": "Update", "web-config": "Update"}
+    kube.remove(CONFIG, "apps", "web-config")
+    assert compared() == {"web": "Update", "web-config": "Create"}
+
+
 def helm_process() -> int | None:
     """Return the Helm of this process that is upgrading a release."""
     for place in Path("/proc").glob("[0-9]*"):

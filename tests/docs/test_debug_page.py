@@ -39,7 +39,7 @@ def type_rest(text: str, folder: Path) -> None:
         result = CliRunner().invoke(cli, shlex.split(untold)[1:])
         assert result.stdout, untold
         # There the API server still refuses the Service.
-        assert result.exit_code == (1 if untold == "bellhop diff web\n" else 0), untold
+        assert result.exit_code == (2 if untold == "bellhop diff web\n" else 0), untold
         text = text.replace(f"```bash\n{untold}```\n", "")
     type_page(text, folder)
 

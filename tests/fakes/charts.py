@@ -74,6 +74,7 @@ class FakeCharts:
         self.cancelled: list[str] = []
         self.hooks: list[dict[str, Any]] = []
         self.crds = ""
+        self._manifests: dict[tuple[str, str, str], str] = {}
 
     def release(self, kubeconfig: bytes, namespace: str, name: str) -> Release | None:
         return self.releases.get((_cluster(kubeconfig), namespace, name))
@@ -105,6 +106,7 @@ class FakeCharts:
         kube.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": wanted.namespace}})
         kube.put(_object(wanted))
         self.releases[key] = replace(made, status=DEPLOYED, failures=0)
+        self._manifests[key] = yaml.safe_dump(_object(wanted))
         manifest = self.manifest(kubeconfig, wanted.namespace, wanted.name)
         return replace(self.releases[key], manifest=manifest)
 
@@ -121,9 +123,7 @@ class FakeCharts:
         return True
 
     def manifest(self, kubeconfig: bytes, namespace: str, name: str) -> str:
-        kube = self._clusters[_cluster(kubeconfig)]
-        found = kube.get(_CONFIG, namespace, f"{name}-config")
-        return yaml.safe_dump(found) if found else ""
+        return self._manifests.get((_cluster(kubeconfig), namespace, name), "")
 
     def definitions(self, wanted: Wanted) -> str:
         del wanted

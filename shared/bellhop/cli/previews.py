@@ -9,6 +9,8 @@ from bellhop.fleet.previewing import Previewed
 from bellhop.fleet.titled import Titled
 from bellhop.model.chart import RELEASE_KEY
 from bellhop.model.gvk import Identity
+from bellhop.model.record import Change
+from bellhop.stages import comparing
 
 COLUMNS = (
     Column("CLUSTER", "cluster"),
@@ -19,6 +21,16 @@ COLUMNS = (
     Column("MESSAGE", "message", prose=True),
     Column("PROFILE", "profile"),
 )
+
+
+SAME, NOT_COMPARED, DIFFERS, REFUSED = "same", "not compared", "differs", "refused"
+
+
+def sort_of(change: Change) -> str:
+    """Say whether an object is the same, was not compared, differs, or was refused."""
+    if change.action == "No Action":
+        return NOT_COMPARED if change.message == comparing.NOT_COMPARED else SAME
+    return REFUSED if change.action == "Error" else DIFFERS
 
 
 def rows(found: Iterable[Previewed], titled: Titled) -> Iterator[Row]:

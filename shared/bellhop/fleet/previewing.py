@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from bellhop.engine.naming import profile_kind
 from bellhop.errors import BellhopError, MissingError, TemporaryError
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
 from bellhop.messages import Apply
-from bellhop.model.record import Change, Inventory, Profile
+from bellhop.model.record import Change, Held, Inventory, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.ports.tools import NONE
 from bellhop.stages.execute import make_features
@@ -51,11 +53,17 @@ def noted(here: Installation, cluster: str = "", profile: str = "") -> Iterator[
 
 
 def now(
-    here: Installation, profile: str, cluster: str = "", begin: Begin = lambda *_: None
+    here: Installation,
+    profile: str,
+    cluster: str = "",
+    begin: Begin = lambda *_: None,
+    *,
+    live: bool = False,
 ) -> Iterator[Previewed | Unknown]:
     """Yield what applying a profile would change now; clusters are asked, nothing is written.
 
-    `begin` is told of each cluster before it is asked.
+    `begin` is told of each cluster before it is asked. What records say is as desired is compared
+    with the cluster only if `live`: then the result is what `bellhop redeploy` would change.
 
     Raises:
         MissingError: there is no such profile, or it has nothing to do with the cluster.
@@ -92,21 +100,29 @@ def now(
         begin(key, number, len(goes))
         try:
             yield from (
-                Previewed(key, profile, each) for each in _changes(here, features, one, key)
+                Previewed(key, profile, each)
+                for each in _changes(here, features, one, key, live=live)
             )
         except BellhopError as error:
             yield Unknown(key, profile, error)
 
 
 def _changes(
-    here: Installation, features: Iterable[Feature[Any]], profile: Profile, cluster: str
+    here: Installation,
+    features: Iterable[Feature[Any]],
+    profile: Profile,
+    cluster: str,
+    *,
+    live: bool,
 ) -> Iterator[Change]:
     record = here.records.clusters.get(cluster)
     if record is None:
         return
     kept = here.records.inventories.get(cluster, profile.name)
     held = kept.value if kept else Inventory(cluster, profile.name, {})
-    if is_done_once(profile, here.records.outcomes.get(cluster, profile.name), held):
+    if live:
+        held = replace(held, held={key: _unsure(each) for key, each in held.held.items()})
+    if not live and is_done_once(profile, here.records.outcomes.get(cluster, profile.name), held):
         return
     work = Work(
         message=Apply(profile.trigger, profile.cluster, profile.name, cluster),
@@ -116,7 +132,13 @@ def _changes(
         held=dict(held.held),
         token=kept.token if kept else ABSENT,
         begun_at=here.records.clock.now(),
+        live=live,
         guests=tuple(each.value for each in guests(here.records, profile, cluster)),
     )
     for feature, plan in [(each, each.plan(work)) for each in features]:
         yield from feature.preview(work, plan)
+
+
+def _unsure(held: Held) -> Held:
+    """Return an object as one that is to be compared; releases are compared as a whole."""
+    return held if held.of_chart else replace(held, digest="")

@@ -55,16 +55,23 @@ def trigger_meant(here: Installation, word: str) -> str:
     return "" if made else word
 
 
-def made_by(here: Installation, trigger: str) -> list[str]:
+def made_by(here: Installation, trigger: str, cluster: str = "") -> list[str]:
     """Return our names of the profiles that a trigger made, and that hold something.
+
+    With a cluster only those that go there, or are still to leave it.
 
     Raises:
         MissingError: there are none.
     """
-    names = [each.name for each in here.records.profiles.heads(trigger) if each.number]
+    names = [
+        each.name
+        for each in here.records.profiles.heads(trigger)
+        if each.number and (not cluster or each.may_name(cluster))
+    ]
     if not names:
         raise MissingError(
-            f"trigger '{trigger}' has made no profile that holds anything; `bellhop describe"
+            f"trigger '{trigger}' has made no profile that holds anything"
+            f"{f' for {cluster!r}' if cluster else ''}; `bellhop describe"
             f" eventtrigger {trigger}` says why"
         )
     return names

@@ -1,4 +1,4 @@
-"""The values of a chart as Helm takes them; apart from `chart`, which functions load without YAML."""
+"""Checks of the values of a Helm release: one YAML mapping for each text."""
 
 from __future__ import annotations
 

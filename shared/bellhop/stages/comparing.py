@@ -8,13 +8,18 @@ from typing import Any
 
 from bellhop.engine.digest import same
 from bellhop.engine.secrecy import KIND as SECRET
+from bellhop.model.gvk import Identity
 from bellhop.model.marks import ADOPTED, LAST_APPLIED, WITHHELD, WRITTEN_BY_SVELTOS
+from bellhop.model.record import Change
 
 WITHHELD_DIFF = "how is withheld, for it may hold what a Secret does"
 """What is said instead of a diff of an object that was made with a Secret's values."""
 
 OWNERSHIP_ONLY = "only Bellhop's labels and annotations"
 """What is said to change of an object that is as it is to be, and whose owner changes."""
+
+NOT_COMPARED = "it is as applied by Bellhop's records, and was not compared with the cluster"
+"""The message about an object that the cluster was not asked about."""
 
 HIDDEN = "<hidden>"
 OTHER = "<hidden, and another>"
@@ -25,6 +30,11 @@ _LONGEST = 256 * 1024
 _MOST_LINES = 400
 
 _SERVERS_OWN = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation")
+
+
+def uncompared(key: Identity) -> Change:
+    """Return the change of an object that records alone say is as desired: none."""
+    return Change(key, "No Action", NOT_COMPARED)
 
 
 def compare(

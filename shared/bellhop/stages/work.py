@@ -76,6 +76,7 @@ class Work:
     which one does; with why what is built for one is `unbuilt`. A feature that is `unplanned`
     is named with the reason; those before it are carried out, and by continueOnError those after
     it. `unmet` names the features of which something has failed.
+    A `live` one is only previewed, and compares what is held with the cluster, too.
     It `reads_elsewhere` if templates read an object of `mgmt/mgmt`; None until that is looked up.
     `refuse_removal` raises what keeps a feature from removing what the profile has no longer.
     """
@@ -112,6 +113,7 @@ class Work:
     unplanned: dict[str, BellhopError] = field(default_factory=dict)
     unmet: set[str] = field(default_factory=set)
     refuse_removal: Callable[[], None] = lambda: None
+    live: bool = False
 
     @cached_property
     def wanted(self) -> bool:

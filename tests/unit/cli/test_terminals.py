@@ -189,13 +189,13 @@ def test_a_terminal_is_told_which_cluster_is_asked(
 ) -> None:
     """In one line that is written over, and is gone before anything is printed; a pipe is not."""
     fleet.populate(here)
-    screen = terminal("diff", fleet.PROFILE, status=1)
+    screen = terminal("diff", fleet.PROFILE, status=2)
     begun, _, rest = screen.partition("asking default/workload (1 of 1) …")
 
     assert begun == OVER
     assert rest.startswith(OVER)
     assert "asking" not in bellhop("diff", fleet.PROFILE).stderr
-    assert "asking" not in terminal("diff", fleet.PROFILE, TERM="dumb", status=1)
+    assert "asking" not in terminal("diff", fleet.PROFILE, TERM="dumb", status=2)
 
 
 def test_a_line_that_is_written_over_has_room(terminal: Terminal, crowded: Installation) -> None:

@@ -38,6 +38,7 @@ from bellhop.records.catalogs import Catalogs
 from bellhop.remembered import Remembered
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken, taken_from
+from bellhop.stages.comparing import uncompared
 from bellhop.stages.drift import Drift
 from bellhop.stages.features.helm.archives import Archives
 from bellhop.stages.features.helm.cluster_charts import helm_in
@@ -160,13 +161,15 @@ class Releases:
             work.note(self._leave(work, unwanted))
 
     def preview(self, work: Work, plan: Plan) -> Sequence[Change]:
-        """Tell what a plan would change, by Helm's own dry run."""
+        """Tell what a plan would change, by Helm's own dry run.
+
+        Releases that stay as they are compared with the cluster if the work is `live`.
+        """
         steps = [each for each in (*plan.forth, *plan.back) if not isinstance(each, Claim)]
         claims = [each.key for each in plan.forth if isinstance(each, Claim)]
         stay = (*claims, *plan.unchanged)
-        same = [Change(key, "No Action", "it is as it was deployed") for key in stay]
-        if not steps:
-            return same
+        if not steps and not (work.live and stay):
+            return [uncompared(key) for key in stay]
         helm, kubeconfig = self._tools(work), self._kubeconfig(work)
         changes: list[Change] = []
         for step in steps:
@@ -175,7 +178,12 @@ class Releases:
                 changes += self._preview.deploy(helm, work, kubeconfig, step, found)
             else:
                 changes += self._preview.leave(helm, work, kubeconfig, step)
-        return [*changes, *same]
+        if not work.live:
+            return [*changes, *map(uncompared, stay)]
+        kube = self._open(work)
+        for key in stay:
+            changes += self._preview.stay(helm, kube, work, kubeconfig, key)
+        return changes
 
     def _goes_on(self, work: Work) -> bool:
         """Say whether another release is begun before others have their turn; the first one is."""

@@ -1,18 +1,26 @@
-"""Tells what a plan would do to a cluster, by Helm's own dry run and what it has on record."""
+"""Tells what a plan would do to a cluster, by Helm's own dry run and what it has on record.
+
+A release that a plan leaves as it is may be compared with the cluster, object by object.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bellhop.engine.excluding import paths, withheld
+from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.engine.secrecy import unquoted
-from bellhop.errors import ConflictError, PermanentError
+from bellhop.errors import ConflictError, MissingError, PermanentError
+from bellhop.model.chart import HeldRelease
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Change
-from bellhop.ports.charts import Archive, Helm, Wanted
+from bellhop.ports.charts import Archive, Helm, Release, Wanted
+from bellhop.ports.kube import Kube
 from bellhop.stages.claim import Claims, taken_from
 from bellhop.stages.comparing import compare
-from bellhop.stages.features.helm.inside import documents
+from bellhop.stages.features.helm.excluded import excluded_of
+from bellhop.stages.features.helm.inside import documents, objects_in
 from bellhop.stages.features.helm.planning import Deploy, Leave, Remove
 from bellhop.stages.features.helm.preflight import Preflight
 from bellhop.stages.work import Work
@@ -73,6 +81,73 @@ class Preview:
             yield Change(key, "No Action", "it is there, and no profile made it")
         else:
             yield Change(key, "Delete")
+
+    def stay(
+        self, helm: Helm, kube: Kube, work: Work, kubeconfig: bytes, key: Identity
+    ) -> Iterator[Change]:
+        """Tell what others changed of a release in the cluster, which deploying it again reverts.
+
+        Fields that the chart does not write are not compared.
+        """
+        held = work.held[key]
+        assert held.release
+        try:
+            there = helm.charts.release(kubeconfig, key.namespace, key.name)
+            found = _of_release(key, there, held.release)
+            if found:
+                yield found
+                return
+            text = helm.charts.manifest(kubeconfig, key.namespace, key.name)
+            changes = list(_drifted(kube, work, key.namespace, text, secret=held.secret))
+        except PermanentError as error:
+            yield Change(key, "Error", str(error))
+            return
+        said = "objects of it differ" if changes else "it is as it was deployed"
+        yield Change(key, "Update" if changes else "No Action", said)
+        yield from changes
+
+
+def _of_release(key: Identity, there: Release | None, held: HeldRelease) -> Change | None:
+    """Return the change of a release that somebody removed or deployed; None of any other."""
+    if there is None or there.status == "uninstalled":
+        if held.removed:
+            return Change(key, "No Action", "it is gone already")
+        return Change(key, "Create", "somebody uninstalled it")
+    if held.removed:
+        return Change(key, "Delete")
+    if there.revision == held.revision:
+        return None
+    said = f"somebody deployed revision {there.revision} after revision {held.revision}"
+    return Change(key, "Update", said)
+
+
+def _drifted(
+    kube: Kube, work: Work, namespace: str, manifest: str, *, secret: bool
+) -> Iterator[Change]:
+    """Yield the objects of a release that are missing or not as its manifest has them."""
+    keys = objects_in(manifest, namespace, kube.resource)
+    for key, each in zip(keys, documents(manifest), strict=True):
+        name = key.identity
+        try:
+            there = kube.get(*key)
+            if there is None:
+                yield Change(name, "Create", "it is missing in the cluster")
+                continue
+            placed = {**each, "metadata": {**each["metadata"], "namespace": key.namespace}}
+            excluded = paths(excluded_of(work.profile), placed)
+            wanted = withheld(placed, there, excluded) if excluded else placed
+            hidden = secret or name.kind == SECRET
+            with unquoted(f"cannot compare {name.kind} '{name.name}'", secret=hidden):
+                then = kube.apply(wanted, dry_run=True)
+        except MissingError as error:
+            yield Change(name, "Create", str(error))
+            continue
+        except PermanentError as error:
+            yield Change(name, "Error", str(error))
+            continue
+        differs, said, diff = compare(there, then, secret=secret)
+        if differs:
+            yield Change(name, "Update", said, diff)
 
 
 def _read(manifest: str, namespace: str) -> _Objects:

@@ -24,6 +24,7 @@ from bellhop.ports.tools import Tools
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, taken_from
+from bellhop.stages.comparing import uncompared
 from bellhop.stages.drift import Drift
 from bellhop.stages.features.resources.building import Building
 from bellhop.stages.features.resources.planning import Apply, Desired, Plan, plan
@@ -162,8 +163,7 @@ class Executor:
         brought = {each.key: each.wanted for each in plan.applies if each.held is None}
         applied = self._hand_out(partial(self._preview.apply, kube, work, brought), plan.applies)
         left = self._hand_out(partial(self._preview.leave, kube, work), plan.leaves)
-        same = [Change(key, "No Action", "it is as it was applied") for key in plan.unchanged]
-        return [*applied, *left, *same]
+        return [*applied, *left, *map(uncompared, plan.unchanged)]
 
     def _open(self, work: Work) -> Kube:
         """Open the cluster with the rights of whose profile it is."""
