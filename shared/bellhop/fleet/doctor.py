@@ -167,6 +167,20 @@ class _Examination:
         self._resources: list[Resource] = []
 
     def signs(self) -> Iterator[Sign]:
+        """Yield what is found now, and what the records have if that is nothing wrong.
+
+        Whatever makes the cluster unhealthy in `bellhop status` is wrong here, too.
+        """
+        found = []
+        for sign in self._examine():
+            found.append(sign)
+            yield sign
+        health = overview.health(self._here, self._cluster.key)
+        if health.message and not any(each.verdict == "wrong" for each in found):
+            cure = f"`bellhop resync {self._cluster.key}` checks it again"
+            yield wrong("last resync", health.message, cure)
+
+    def _examine(self) -> Iterator[Sign]:
         met = list(self._meet())
         yield from met
         answers = any((each.piece, each.verdict) == ("API server", "well") for each in met)

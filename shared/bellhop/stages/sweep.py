@@ -14,7 +14,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -97,6 +97,9 @@ _QUICK = 4
 
 _SKEW = timedelta(minutes=2)
 """How far clocks may be apart before it is said."""
+
+_REGISTERING = timedelta(minutes=1)
+"""How long a registration that has begun is taken to be at work still."""
 
 _UNCALLABLE = (
     "its webhook has a path of an earlier version, at which no API server calls a Service; it is"
@@ -461,7 +464,7 @@ class Sweep:
         if is_direct(forwarder):
             token = self._records.callers.get(cluster.key)
             if not token:
-                return [_TOKENLESS]
+                return [] if self._is_beginning(cluster) else [_TOKENLESS]
             forwarder = direct(forwarder, token)
         if taken := other(self._records.installations, course.kube):
             # Two that write one webhook configuration in turn would each lose events.
@@ -490,6 +493,13 @@ class Sweep:
             what = "its webhook configuration cannot be installed, and only resyncs find events"
             return [f"{what}: {said}"]
         return []
+
+    def _is_beginning(self, cluster: Cluster) -> bool:
+        """Say whether a registration is under way, which stores the token after the record."""
+        begun = cluster.forwarder.get("begun")
+        return bool(begun) and (
+            abs(self._records.clock.now() - datetime.fromisoformat(begun)) < _REGISTERING
+        )
 
     def _hasten_renewal(self, cluster: str) -> None:
         """Have a cluster renewed now, unless it is tried already."""

@@ -297,6 +297,35 @@ def test_a_sweep_puts_its_call_back(house: House) -> None:
     assert house.rings("again")
 
 
+def test_a_resync_during_the_registration_misses_no_token(house: House) -> None:
+    """The record comes before the token, which is not lost meanwhile; a resync would stay so."""
+    put = house.here.records.callers.put
+
+    def resync_first(cluster: str, token: str) -> None:
+        house.sweep()
+        put(cluster, token)
+
+    house.here.records.callers.put = resync_first  # type: ignore[method-assign]
+    register(house.here, house.spec)
+    health = house.here.records.health.get(KEY).value
+
+    assert (health.state, health.message, health.mute) == ("Healthy", "", False)
+    assert house.rings("registered")
+
+
+def test_the_doctor_finds_wrong_whatever_makes_a_cluster_silent(house: House) -> None:
+    """The webhook is right by now, and the last resync could not install it."""
+    register(house.here, house.spec)
+    house.sweep()
+    health = house.here.records.health.get(KEY)
+    mute = replace(health.value, message="its webhook cannot be installed: no", mute=True)
+    house.here.records.health.put(KEY, mute, expect=health.token)
+    [(_, signs)] = examine(house.here, [KEY])
+    wrong = [(each.piece, each.sentence) for each in signs if each.verdict == "wrong"]
+
+    assert wrong == [("last resync", "its webhook cannot be installed: no")]
+
+
 def test_is_examined(house: House) -> None:
     """The doctor knocks at ingest through the API server, and tells a token that does not count."""
     register(house.here, house.spec)
