@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from bellhop.cli.output import Column, Row
 from bellhop.fleet.previewing import Previewed
 from bellhop.fleet.titled import Titled
 from bellhop.model.chart import RELEASE_KEY
 from bellhop.model.gvk import Identity
-from bellhop.model.record import Change
+from bellhop.model.record import Change, Profile
 from bellhop.stages import comparing
 
 COLUMNS = (
@@ -23,6 +23,8 @@ COLUMNS = (
 )
 
 
+_NAMED = 3
+
 SAME, NOT_COMPARED, DIFFERS, REFUSED = "same", "not compared", "differs", "refused"
 
 
@@ -31,6 +33,18 @@ def sort_of(change: Change) -> str:
     if change.action == "No Action":
         return NOT_COMPARED if change.message == comparing.NOT_COMPARED else SAME
     return REFUSED if change.action == "Error" else DIFFERS
+
+
+def nothing(tried: Sequence[Profile], titled: Titled) -> str:
+    """Say why nothing is shown: no profile is in DryRun, or these would change nothing so far."""
+    if not tried:
+        return "No profile is in DryRun."
+    names = ", ".join(f"'{titled.shown(each.name)}'" for each in tried[:_NAMED])
+    more = f" and {len(tried) - _NAMED} more" if len(tried) > _NAMED else ""
+    return (
+        f"No change is known of {names}{more} in DryRun: nothing would change, or the dry run has"
+        " failed or not run yet; `bellhop get clusterprofiles -o wide` shows which"
+    )
 
 
 def rows(found: Iterable[Previewed], titled: Titled) -> Iterator[Row]:

@@ -7,45 +7,38 @@ however many profiles wait for it, and so is a script that fails on a thousand o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 from bellhop.adapters.local.certificates import life
 from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
-from bellhop.errors import AwayError, UnmetError, UnreachableError, WaitingError
-from bellhop.fleet import changes, classes, clocks, held, overview, permitted, senders, strays
+from bellhop.fleet import (
+    changes,
+    classes,
+    clocks,
+    deployments,
+    held,
+    overview,
+    permitted,
+    senders,
+    strays,
+)
+from bellhop.fleet.failure import Failure, also_in, of_several
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
-from bellhop.fleet.titled import Titled
 from bellhop.fleet.vitals import Ticking
 from bellhop.model.declared import DECLARED
 from bellhop.model.marks import ADOPT
-from bellhop.model.record import Match, Outcome, Selection
+from bellhop.model.record import Match, Selection
 from bellhop.model.trigger import EventTrigger
 from bellhop.ports.queue import DeadLetter
 
 _YEAR = timedelta(days=365)
 _OVERDUE = timedelta(days=1)
-_MANY_CHECKS = 6
-_NAMED = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)
-
-
-class Failure(NamedTuple):
-    """One thing that is wrong: what kind of thing, which one, since when, and the sentence.
-
-    `several` says of how many this is told, the first of which is named.
-    """
-
-    what: str
-    which: str
-    at: datetime | None
-    sentence: str
-    several: int = 1
 
 
 def failures(
@@ -71,7 +64,7 @@ def failures(
     yield from _matches(here)
     yield from _held(here)
     yield from _unseen(here)
-    yield from _profiles(here, silent)
+    yield from deployments.failures(here, silent)
     yield from _notices(here)
     yield from _loops(here)
     yield from _findings(here)
@@ -179,12 +172,15 @@ def _clusters(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
         down = health.message if health.state == "Down" else silent.get(key, "")
         if down:
             waiting = sum(
-                overview.waits(each) or _is_away(each) for each in here.records.outcomes.of(key)
+                overview.waits(each) or deployments.is_away(each)
+                for each in here.records.outcomes.of(key)
             )
             for_it = f"; {waiting} of its profiles wait for it" if waiting else ""
-            yield Failure("cluster", key, health.swept_at, f"it is down: {down}{for_it}")
+            # Of one that was not called before, the last time that it answered is known.
+            since = health.since if health.state == "Down" else health.swept_at
+            yield Failure("cluster", key, since, f"it is down: {down}{for_it}")
         elif health.message:
-            yield Failure("cluster", key, health.swept_at, health.message)
+            yield Failure("cluster", key, health.since, health.message)
         now, ends = here.records.clock.now(), health.ends_at
         if ends and ends - now < overview.ENDING:
             cure = f"`bellhop register cluster {key} --kubeconfig FILE` gives it others"
@@ -227,7 +223,7 @@ def _labels(here: Installation) -> Iterator[Failure]:
         causes.setdefault((classifier, label, why), []).append(cluster)
     for (classifier, label, why), clusters in causes.items():
         said = f"it cannot give cluster '{clusters[0]}' the label '{label}': {why}"
-        yield _of_several("classifier", classifier, None, said, len(clusters), "clusters")
+        yield of_several("classifier", classifier, None, said, len(clusters), "clusters")
 
 
 def _health_checks(catalog: Catalog) -> Iterator[Failure]:
@@ -306,23 +302,14 @@ def _matches(here: Installation) -> Iterator[Failure]:
     for (source, error), matches in causes.items():
         clusters = tuple(dict.fromkeys(each.cluster for each in matches))
         which = f"{source} on {overview.object_name(matches[0].key)} in {clusters[0]}"
-        said = f"{error}{_also_in(clusters)}"
-        yield _of_several("evaluation", which, _begun(matches), said, len(matches), "objects")
+        said = f"{error}{also_in(clusters)}"
+        yield of_several("evaluation", which, _begun(matches), said, len(matches), "objects")
     for (source, error), selections in selecting.items():
         clusters = tuple(each.cluster for each in selections)
-        said = f"{error}{_also_in(clusters)}"
+        said = f"{error}{also_in(clusters)}"
         yield Failure(
             "evaluation", f"{source} in {clusters[0]}", _begun(selections), said, len(clusters)
         )
-
-
-def _also_in(clusters: Sequence[str]) -> str:
-    """Say in which clusters a cause is, where it is in several."""
-    if len(clusters) == 1:
-        return ""
-    named = ", ".join(clusters[:_NAMED])
-    more = f" and {len(clusters) - _NAMED} more" if len(clusters) > _NAMED else ""
-    return f"; it fails in {len(clusters)} clusters: {named}{more}"
 
 
 def _begun(failed: Iterable[Match | Selection]) -> datetime | None:
@@ -351,49 +338,6 @@ def _unseen(here: Installation) -> Iterator[Failure]:
                 yield Failure("rights", f"{name} in {cluster}", None, sentence)
 
 
-def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure]:
-    down = {
-        key
-        for key in here.catalogs.known().clusters
-        if key in silent or overview.health(here, key).away
-    }
-    causes: dict[tuple[str, str, str], list[Outcome]] = {}
-    titled = Titled(here)
-    for status in overview.statuses(here):
-        profile = status.profile
-        if profile.error:
-            yield Failure("profile", profile.shown, None, profile.error)
-        for outcome in status.outcomes:
-            told = profile.error and outcome.message == profile.error
-            # What keeps them all is told once, with the cluster.
-            told = (
-                told or overview.waits(outcome) or (outcome.cluster in down and _is_away(outcome))
-            )
-            waits = outcome.reason == WaitingError.code
-            failed = outcome.phase in {"Failed", "FailedNonRetriable"} or _is_unmet(outcome)
-            if waits or (failed and not told):
-                # Of one trigger's profiles that fail in one cluster, the objects' names differ.
-                # And what is waited for is the same in all clusters, as a rule.
-                where = "" if waits else outcome.cluster
-                cause = outcome.trigger or outcome.profile, where, outcome.reason
-                causes.setdefault(cause, []).append(outcome)
-    for outcomes in causes.values():
-        first = outcomes[0]
-        waits = first.reason == WaitingError.code
-        tried = "asked" if first.reason == UnmetError.code else "failed"
-        tries = f" ({tried} {first.failures} times)" if first.failures > 1 and not waits else ""
-        tries += overview.next_try(first)
-        which = f"{titled.shown(first.profile)} to {first.cluster}"
-        sentence = f"{first.message}{tries}"
-        what, ones = ("waiting", "deployments") if waits else ("deployment", "profiles")
-        yield _of_several(what, which, first.at, sentence, len(outcomes), ones)
-
-
-def _is_unmet(outcome: Outcome) -> bool:
-    """Say whether a check has not passed for a minute or so: most need some time."""
-    return outcome.reason == UnmetError.code and outcome.failures >= _MANY_CHECKS
-
-
 def _notices(here: Installation) -> Iterator[Failure]:
     """Tell of notices that could not be sent, each once for all clusters."""
     catalog = here.catalogs.known()
@@ -406,7 +350,7 @@ def _notices(here: Installation) -> Iterator[Failure]:
                 causes.setdefault((check, each.name, each.error), []).append(cluster)
     for (check, name, error), clusters in causes.items():
         which = f"{name} of {check} about {clusters[0]}"
-        yield _of_several("notice", which, None, error, len(clusters), "clusters")
+        yield of_several("notice", which, None, error, len(clusters), "clusters")
 
 
 def _loops(here: Installation) -> Iterator[Failure]:
@@ -425,19 +369,7 @@ def _loops(here: Installation) -> Iterator[Failure]:
         turns = looping.led_by([worst], catalog.revision, now)
         sentence = looping.told(name, source.name if source else "", turns, now)
         which = f"{name} for {worst.object or 'all'} in {worst.cluster}"
-        yield _of_several("loop", which, worst.turning, sentence, len(found), "profiles")
-
-
-def _is_away(outcome: Outcome) -> bool:
-    """Say whether a profile failed for nothing but that its cluster did not answer."""
-    return outcome.reason in {AwayError.code, UnreachableError.code}
-
-
-def _of_several(
-    what: str, which: str, at: datetime | None, sentence: str, count: int, noun: str
-) -> Failure:
-    more = f"; so it is with {count} {noun}, of which this is the first" if count > 1 else ""
-    return Failure(what, which, at, f"{sentence}{more}", count)
+        yield of_several("loop", which, worst.turning, sentence, len(found), "profiles")
 
 
 def _findings(here: Installation) -> Iterator[Failure]:
@@ -469,7 +401,7 @@ def _dead_letters(found: Letters) -> Iterator[Failure]:
         for reason, several in causes.items():
             first = several[0]
             sentence = f"dead-lettered after {first.attempts} attempts: {reason}"
-            yield _of_several(
+            yield of_several(
                 "dead letter",
                 f"{inbox}/{first.id}",
                 first.died_at,

@@ -168,10 +168,27 @@ def health(here: Installation, cluster: str) -> Health:
         if not (deaf or found.mute) or found.state != "Healthy":
             return found
         message = "; ".join(filter(None, (found.message, deaf)))
-        return replace(found, state="Silent", message=message)
+        since = found.since if found.mute else _unheard_since(here, cluster)
+        return replace(found, state="Silent", message=message, since=since)
     circuit = kept.value
     said = f"it has not answered since {circuit.since:%Y-%m-%d %H:%M:%S} UTC: {circuit.said}"
-    return replace(found, state="Down", message=said)
+    return replace(found, state="Down", message=said, since=circuit.since)
+
+
+def called(health: Health, unanswered: str) -> Health:
+    """Return how a cluster is, now that a call of it has met this; nothing if it answered."""
+    if not unanswered:
+        return health
+    return replace(health, state="Down", message=unanswered, since=None)
+
+
+def _unheard_since(here: Installation, cluster: str) -> datetime | None:
+    """Return when a silent cluster's sender was heard last, or began to be refused."""
+    refusals, heard = here.records.refusals.get(cluster), here.records.hearings.get(cluster)
+    if refusals and refusals.value.count >= MANY:
+        return refusals.value.since
+    kept = here.records.clusters.get(cluster)
+    return heard.at if heard else kept.value.registered_at if kept else None
 
 
 def ending(ends: datetime, now: datetime) -> str:
@@ -306,11 +323,15 @@ def by_feature(outcome: Outcome) -> tuple[Ended, ...]:
 def next_try(outcome: Outcome | Ended) -> str:
     """Say when a profile is tried next in a cluster where it failed; nothing where it is not.
 
-    Of one that waits for a window its message says so.
+    Of one that waits for a window its message says so. One that is FailedNonRetriable is tried
+    when an input changes; beside that it is checked at long intervals.
     """
     if outcome.retry_at is None or outcome.reason == PausedError.code:
         return ""
-    return f"; next try at {outcome.retry_at.astimezone(UTC):%H:%M:%S} UTC"
+    at = f"{outcome.retry_at.astimezone(UTC):%H:%M:%S} UTC"
+    if outcome.phase == "FailedNonRetriable":
+        return f"; it is tried when an input changes, and checked again at {at}"
+    return f"; next try at {at}"
 
 
 def object_name(key: ObjectKey | Identity | str) -> str:

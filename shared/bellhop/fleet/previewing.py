@@ -52,6 +52,17 @@ def noted(here: Installation, cluster: str = "", profile: str = "") -> Iterator[
                 yield from (Previewed(key, preview.profile, each) for each in preview.changes)
 
 
+def tried_dry(here: Installation, cluster: str = "", profile: str = "") -> list[Profile]:
+    """Return the profiles in DryRun, of one cluster or all, of one name or all."""
+    return [
+        each.profile
+        for each in overview.statuses(here)
+        if each.profile.sync == "DryRun"
+        and profile in ("", each.profile.name)
+        and (not cluster or each.profile.may_name(cluster))
+    ]
+
+
 def now(
     here: Installation,
     profile: str,

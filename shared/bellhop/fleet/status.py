@@ -7,9 +7,11 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from bellhop.engine.pausing import pause_of
 from bellhop.fleet import clocks, overview
 from bellhop.fleet.calling import silent
-from bellhop.fleet.failures import Failure, failures
+from bellhop.fleet.failure import Failure
+from bellhop.fleet.failures import failures
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import backlogs, dead_letters
 from bellhop.fleet.vitals import Ticking
@@ -19,6 +21,8 @@ from bellhop.ports.queue import Backlog
 
 class ClusterStatus(Struct, frozen=True):
     """How one cluster is: when it was heard and reached last, and what waits for it.
+
+    Of its `deployments`, one for each profile, so many are `deployed` as desired.
 
     `rings` is true of a cluster that sends events, `beats` of one whose forwarder sends heartbeats.
     """
@@ -34,6 +38,8 @@ class ClusterStatus(Struct, frozen=True):
     counted_since: datetime | None
     waiting: int
     failing: int
+    deployed: int
+    deployments: int
 
 
 class Status(Struct, frozen=True):
@@ -52,16 +58,27 @@ class Status(Struct, frozen=True):
     clusters: Sequence[ClusterStatus]
     sources: int
     triggers: int
+    profiles: int
     paused: Sequence[str]
     queues: Mapping[str, Backlog]
     pending: datetime | None
     dead: int
     failures: Sequence[Failure]
 
+    @property
+    def deployments(self) -> int:
+        """Count the deployments of profiles in clusters."""
+        return sum(each.deployments for each in self.clusters)
+
+    @property
+    def deployed(self) -> int:
+        """Count those that are as desired, by the records."""
+        return sum(each.deployed for each in self.clusters)
+
 
 def status(here: Installation) -> Status:
     """Look at everything, and call the clusters that were not reached lately."""
-    catalog = here.catalogs.known()
+    catalog, now = here.catalogs.known(), here.records.clock.now()
     pulse = here.records.pulses.get()
     unanswered, letters = silent(here), dead_letters(here)
     return Status(
@@ -74,7 +91,9 @@ def status(here: Installation) -> Status:
         clusters=[_cluster(here, key, unanswered) for key in catalog.clusters],
         sources=sum(not asker(name) for name in catalog.sources),
         triggers=len(catalog.triggers),
+        profiles=len(catalog.profiles),
         paused=[
+            *(f"cluster {key}" for key, each in catalog.clusters.items() if pause_of(each, now)),
             *(f"trigger {name}" for name, each in catalog.triggers.items() if each.paused),
             *(f"profile {name}" for name, each in catalog.profiles.items() if each.paused),
         ],
@@ -111,4 +130,6 @@ def _cluster(here: Installation, key: str, unanswered: Mapping[str, str]) -> Clu
         counted_since=health.counted_since,
         waiting=len(waiting),
         failing=sum(not overview.waits(each) for each in failed),
+        deployed=sum(each.phase == "Provisioned" for each in outcomes),
+        deployments=len(outcomes),
     )

@@ -162,7 +162,7 @@ class Health(Struct, frozen=True):
     be told to ring. Of the kinds that are `followed` whoever reads them has read them again since
     the cluster rings for them.
     An `Unauthorized` one answers, and does not accept our credentials, which end by themselves at
-    `ends_at`, if that is known.
+    `ends_at`, if that is known. It is in its state `since` then, or has a message since then.
     """
 
     state: Literal["Healthy", "Silent", "Unauthorized", "Down", "Unknown"] = "Unknown"
@@ -180,6 +180,7 @@ class Health(Struct, frozen=True):
     tallies: tuple[Tally, ...] = ()
     unserved: tuple[GVK, ...] = ()
     ends_at: datetime | None = None
+    since: datetime | None = None
 
     @property
     def away(self) -> bool:
@@ -736,7 +737,7 @@ class Profile(Struct, frozen=True):
     to that, and holds it whatever is declared. People know it by its `title`, where its trigger has
     a template of names. Its `hosting` says what it has in `mgmt/mgmt`, which is among its
     destinations then. One that `leaves_unchanged` was deleted in DryRun: no cluster is touched, and
-    it owns nothing more.
+    it owns nothing more. Its inputs fail since `failed_at`.
     """
 
     name: str
@@ -779,6 +780,7 @@ class Profile(Struct, frozen=True):
     title: str = ""
     hosting: Hosting = ""
     leaves_unchanged: bool = False
+    failed_at: datetime | None = None
 
     @property
     def namespace(self) -> str:
@@ -956,7 +958,8 @@ class Outcome(Struct, frozen=True):
     was `made_of` the same and its templates were given the same to `read`. Of a profile that is
     brought in an order with others it says which `revision` it is about; of no other it says none.
     Of what is Local `guests` is a digest of the clusters for which it was brought. What it needs
-    knows that by a record under each name in `needs`.
+    knows that by a record under each name in `needs`. It has ended alike `since` then: `at` is the
+    last attempt.
     """
 
     cluster: str
@@ -977,6 +980,12 @@ class Outcome(Struct, frozen=True):
     revision: str = ""
     guests: str = ""
     needs: tuple[str, ...] = ()
+    since: datetime | None = None
+
+    @property
+    def begun_at(self) -> datetime:
+        """Return since when it ends as it did last, as far as that was noted."""
+        return self.since or self.at
 
 
 Action = Literal["Create", "Adopt", "Update", "Delete", "No Action", "Conflict", "Error"]

@@ -79,7 +79,8 @@ class Circuits:
         """Note that a cluster does not accept our credentials; the next sweep sees if it does."""
         kept = self._records.health.get(cluster)
         if kept.value.state != "Unauthorized":
-            health = replace(kept.value, state="Unauthorized", message=str(error))
+            now = self._records.clock.now()
+            health = replace(kept.value, state="Unauthorized", message=str(error), since=now)
             with suppress(StaleError):
                 self._records.health.put(cluster, health, expect=kept.token)
 

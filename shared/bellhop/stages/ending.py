@@ -286,7 +286,9 @@ class Endings:
 
     def _put(self, work: Work, outcome: Outcome) -> None:
         ended = by_feature(work.features, work.at, outcome, work.unmet | work.unplanned.keys())
-        outcome = replace(outcome, features=ended)
+        old = work.outcome.value if work.outcome else None
+        since = old.begun_at if old and _sort(old) == _sort(outcome) else outcome.at
+        outcome = replace(outcome, features=ended, since=since)
         self._records.outcomes.put(outcome, expect=_token(work.outcome))
         if outcome.phase != "DryRun":
             self._forget_preview(work.outcome)
@@ -381,6 +383,15 @@ def by_feature(
         *(Ended(each, *said) for each in whose),
         *(Ended(each, "Provisioning") for each in features[number + len(whose) :]),
     )
+
+
+def _sort(outcome: Outcome) -> tuple[str, bool]:
+    """Return what an outcome is while it stays alike: another attempt that fails begins nothing.
+
+    That its cluster does not answer is no failure of a profile.
+    """
+    away = outcome.reason == AwayError.code
+    return "Failed" if outcome.phase.startswith("Failed") else outcome.phase, away
 
 
 def _told(old: Outcome) -> tuple[object, ...]:

@@ -338,6 +338,7 @@ class Sweep:
         health = replace(met.value, state="Down", message=str(error), failures=failures)
         if refused:
             health = replace(health, state="Unauthorized")
+        health = replace(health, since=self._since(met.value, health))
         with suppress(StaleError):
             # Who wrote it meanwhile has met the cluster later.
             self._records.health.put(name, health, expect=met.token)
@@ -497,9 +498,9 @@ class Sweep:
     def _is_beginning(self, cluster: Cluster) -> bool:
         """Say whether a registration is under way, which stores the token after the record."""
         begun = cluster.forwarder.get("begun")
-        return bool(begun) and (
-            abs(self._records.clock.now() - datetime.fromisoformat(begun)) < _REGISTERING
-        )
+        if not begun:
+            return False
+        return abs(self._records.clock.now() - datetime.fromisoformat(begun)) < _REGISTERING
 
     def _hasten_renewal(self, cluster: str) -> None:
         """Have a cluster renewed now, unless it is tried already."""
@@ -520,7 +521,7 @@ class Sweep:
         judgement = _judgement(course.catalog, course.name, health, course.walk)
         if kinds and set(kinds) <= set(course.walk.unseen):
             down = replace(health, state="Down", failures=health.failures + 1)
-            self._end(course, replace(down, judgement=judgement))
+            self._end(course, health, replace(down, judgement=judgement))
             return True
         touched = _touched(course.catalog, course.name, health, course.walk)
         if touched is None or touched:
@@ -537,6 +538,7 @@ class Sweep:
         tallies = tallied(health.tallies, now, 0 if counted else course.walk.found, missed)
         self._end(
             course,
+            health,
             Health(
                 state="Healthy",
                 swept_at=now,
@@ -563,7 +565,12 @@ class Sweep:
         except StaleError as error:
             raise OvertakenError(cluster) from error
 
-    def _end(self, course: Course, health: Health) -> None:
+    def _since(self, old: Health, new: Health) -> datetime:
+        """Return since when a cluster is in its state, and whether anything was wrong there."""
+        same = (old.state, bool(old.message)) == (new.state, bool(new.message))
+        return old.since if same and old.since else self._records.clock.now()
+
+    def _end(self, course: Course, old: Health, health: Health) -> None:
         """Write how the cluster is, and do what was asked for meanwhile."""
         walk = course.walk
         health = replace(
@@ -577,6 +584,7 @@ class Sweep:
             unserved=walk.unserved,
             ends_at=None if course.cluster.managed else course.kube.ends_at,
         )
+        health = replace(health, since=self._since(old, health))
         token = self._records.health.token(course.name)
         # Whoever ends the walk after this has written something else by then.
         course.keep()

@@ -87,6 +87,8 @@ class Writer:
             ConflictError: another profile has the name of something that it generates.
         """
         old, token = (found.value, found.token) if found else (None, ABSENT)
+        failed_at = old.failed_at if old and old.error else self._records.clock.now()
+        new = replace(new, failed_at=failed_at if new.error else None)
         try:
             new = self._holding(old, new)
         except StaleError:
@@ -227,6 +229,7 @@ class Writer:
             digest="",
             error="",
             error_code="",
+            failed_at=None,
             made_of="",
             paused=False,
             generated=(),
@@ -301,7 +304,7 @@ def _same(old: Profile, new: Profile) -> bool:
 
 _BESIDE = (
     *("revision", "told", "made_of", "turns", "turning", "turned_under"),
-    *("number", "latest", "made_at", "recipe"),
+    *("number", "latest", "made_at", "recipe", "failed_at"),
 )
 
 

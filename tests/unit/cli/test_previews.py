@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity
-from bellhop.model.record import Change, Preview
+from bellhop.model.record import Change, Phase, Preview
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
@@ -25,6 +25,7 @@ CHANGES = (
 def dry(here: Installation) -> Installation:
     """A profile that is tried dry."""
     fleet.populate(here)
+    here.records.profiles.put(fleet.profile(sync="DryRun"))
     here.records.previews.put(Preview(CLUSTER, fleet.PROFILE, fleet.now(), CHANGES))
     here.records.outcomes.put(replace(fleet.outcome(), phase="DryRun", message="1 to update"))
     return here
@@ -59,7 +60,23 @@ def test_shows_what_is_asked_for(bellhop: Bellhop, form: str) -> None:
     """And says where that is nothing."""
     result = bellhop("show", "dryrun", "--profile", "ClusterProfile/other", *form.split())
 
-    assert (result.stdout, result.stderr) == ("", "No profile is tried dry.\n")
+    assert (result.stdout, result.stderr) == ("", "No profile is in DryRun.\n")
+
+
+@pytest.mark.parametrize("form", ["", "--raw-diff"])
+@pytest.mark.parametrize(
+    "phase", ["FailedNonRetriable", "Provisioning", "DryRun"], ids=["failed", "waits", "the same"]
+)
+def test_says_why_a_profile_in_dry_run_shows_nothing(
+    bellhop: Bellhop, dry: Installation, phase: Phase, form: str
+) -> None:
+    """Its dry run failed, or has not run, or found nothing to change."""
+    dry.records.outcomes.put(replace(fleet.outcome(), phase=phase))
+    dry.records.previews.put(Preview(CLUSTER, fleet.PROFILE, fleet.now(), ()))
+    result = bellhop("show", "dryrun", *form.split())
+
+    assert result.stdout == ""
+    assert f"No change is known of '{fleet.PROFILE}' in DryRun" in result.stderr
 
 
 def test_what_is_tried_dry_no_more_is_not_shown(bellhop: Bellhop, dry: Installation) -> None:

@@ -18,6 +18,7 @@ import yaml
 from click.testing import Result
 from msgspec.structs import replace
 
+from bellhop.cli.commands.status import NOT_COMPARED
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Circuit, Entry, Health, Match, Refusals
 from bellhop.ports.queue import Again, Done, Message
@@ -375,7 +376,7 @@ def test_nothing_is_wrong(bellhop: Bellhop, here: Installation) -> None:
     fleet.populate(here)
     result = bellhop("show", "failures")
 
-    assert (result.stdout, result.stderr) == ("", "Nothing is wrong.\n")
+    assert (result.stdout, result.stderr) == ("", f"No problem is known. {NOT_COMPARED}\n")
 
 
 @pytest.mark.usefixtures("served")
@@ -405,7 +406,7 @@ def test_tells_all_that_is_wrong(bellhop: Bellhop, here: Installation) -> None:
         ("cluster", "it is down: no answer"),
         ("trigger", "there is no EventSource 'sveltos-service', which it names"),
         ("evaluation", "attempt to index a nil value"),
-        ("profile", "template: oops"),
+        ("trigger", "template: oops"),
         ("deployment", "denied (failed 3 times)"),
         ("dead letter", "dead-lettered after 12 attempts: the queue's reason"),
     }

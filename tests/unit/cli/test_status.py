@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.adapters.local.queue import SqliteQueue
+from bellhop.cli.commands.status import NOT_COMPARED
 from bellhop.engine.pacing import sweep_timer
 from bellhop.fleet.doctor import house
 from bellhop.fleet.failures import failures as list_failures
@@ -71,10 +72,11 @@ def test_all_is_well(bellhop: Bellhop, here: Installation) -> None:
 
     assert result.exit_code == 0, result.stdout
     assert lines[0][:3] == ["bellhop", "serve", "runs"]
-    assert ["declared", "1", "EventSource,", "1", "trigger"] in lines
+    assert ["declared", "1", "EventSource,", "1", "trigger,", "0", "profiles"] in lines
+    assert ["deployments", "1", "of", "1", "Provisioned"] in lines
     assert ["queues", "nothing", "waits"] not in lines
     assert [CLUSTER, "Healthy", "30s", "120s", "1/10", "0", "0"] in _rounded(lines)
-    assert lines[-1] == ["Everything", "is", "healthy."]
+    assert result.stdout.splitlines()[-1] == f"No problem is known. {NOT_COMPARED}"
 
 
 @pytest.mark.usefixtures("served")
@@ -93,8 +95,20 @@ def test_names_what_is_paused(bellhop: Bellhop, here: Installation) -> None:
     assert (
         "paused          trigger service-network-policy; `bellhop resume` ends that\n"
     ) in result.stdout
-    assert result.stdout.endswith("Nothing is wrong, but some is paused.\n")
+    assert "No problem is known, but not everything is active: see `paused`." in result.stdout
     assert (told["well"], told["paused"]) == (True, ["trigger service-network-policy"])
+
+
+@pytest.mark.usefixtures("served")
+def test_a_paused_cluster_is_not_called_healthy(bellhop: Bellhop, here: Installation) -> None:
+    """It is named, as a paused trigger or profile is."""
+    working(here)
+    assert bellhop("pause", "cluster", CLUSTER).exit_code == 0
+    result = bellhop("status")
+
+    assert result.exit_code == 0, result.stdout
+    assert f"paused          cluster {CLUSTER}; `bellhop resume` ends that\n" in result.stdout
+    assert "not everything is active" in result.stdout
 
 
 @pytest.mark.usefixtures("served")
@@ -448,14 +462,14 @@ def working(here: Installation, **changes: Any) -> None:
 
 @pytest.mark.usefixtures("served")
 def test_tells_that_the_clock_jumped_and_came_back(bellhop: Bellhop, here: Installation) -> None:
-    """Nothing is wrong any more, and who wonders about a time in a record learns why."""
+    """No problem is left, and who wonders about a time in a record learns why."""
     at = fleet.now() - timedelta(minutes=3)
     working(here, jumped_at=at, jumped=-86400.0, off=0.0)
     result = bellhop("status")
 
     told = f"clock           jumped back by 24 hours at {at:%Y-%m-%dT%H:%M:%SZ}"
     assert told in result.stdout
-    assert result.stdout.splitlines()[-1] == "Everything is healthy."
+    assert result.stdout.splitlines()[-1].startswith("No problem is known. ")
 
 
 @pytest.mark.usefixtures("served")
@@ -485,7 +499,7 @@ def test_tells_what_is_overdue(bellhop: Bellhop, here: Installation) -> None:
     ] * 2
     assert "it is overdue by 2 hours" in found[0]["sentence"]
     assert "no resync of it has ended since then" in found[1]["sentence"]
-    assert "Everything is healthy" not in bellhop("status").stdout
+    assert "No problem is known" not in bellhop("status").stdout
 
 
 @pytest.mark.usefixtures("served")

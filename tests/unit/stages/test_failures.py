@@ -11,12 +11,14 @@ import pytest
 from bellhop.adapters.kube.errors import refusal_error
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.errors import ConflictError, InvalidError, MissingError
+from bellhop.fleet.failures import failures as list_failures
 from bellhop.messages import Instantiate
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import NO_OBJECT, Match
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import config, holder, join, profile
 
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -524,3 +526,40 @@ end"""
     assert (first.matching, first.failed_at) == (True, first.since + timedelta(minutes=1))
     assert ("odd 2" in again.error, again.failed_at) == (True, first.failed_at)
     assert (mended.error, mended.failed_at, mended.since) == ("", None, first.since)
+
+
+# In several clusters ------------------------------------------------------------------------------
+
+
+def told(fleet: Fleet) -> list[tuple[str, int, str]]:
+    found = list_failures(fleet.installation())
+    return [(each.what, each.several, each.sentence) for each in found if each.what != "serve"]
+
+
+def test_a_bad_template_in_several_clusters_is_one_failure(fleet: Fleet) -> None:
+    """The trigger's, with its clusters counted, though each event has its own profile."""
+    broken = CONFIG_MAP.replace("{{ .Resource", "{{ fail .Resource.metadata.name }}{{ .Resource")
+    fleet.apply(source(MATCHES), trigger("made", broken))
+    for name in ("east", "west", "south"):
+        fleet.register(name, env="production")
+        fleet.write(name, service(f"web-{name}"))
+    fleet.pump()
+    [(what, several, sentence)] = told(fleet)
+
+    assert (what, several) == ("trigger", 3)
+    assert "it fails in 3 clusters: fleet/" in sentence
+
+
+def test_a_manifest_that_clusters_refuse_is_one_failure(fleet: Fleet) -> None:
+    """A cluster that refuses it for another reason is another failure."""
+    for name, said in (("east", "no: {}"), ("west", "no: {}"), ("south", "never")):
+        refused = InvalidError(said.format(f"cluster 'fleet/{name}'"))
+        fleet.register(name, env="production").fail_with(refused, "apply")
+    fleet.apply(join(profile(), holder("own", config("a"))))
+    fleet.pump()
+    both, other = sorted(told(fleet), key=lambda each: -each[1])
+
+    assert both[:2] == ("deployment", 2)
+    assert "it fails in 2 clusters: fleet/east, fleet/west" in both[2]
+    assert other[:2] == ("deployment", 1)
+    assert "never" in other[2]

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from bellhop.engine.pacing import retry_timer
-from bellhop.errors import DeniedError
+from bellhop.errors import DeniedError, TemporaryError
 from bellhop.fleet import overview
+from bellhop.fleet.failures import failures as list_failures
 from bellhop.messages import Apply, Resolve
 from bellhop.model.gvk import GVK
 from bellhop.model.record import Ended, Outcome
 from bellhop.settings import Settings
 from bellhop.stages.ending import by_feature
+from tests.fakes import rig
 from tests.fakes.clock import START
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
@@ -297,3 +299,43 @@ def test_what_concerns_no_feature_alone_is_told_of_all() -> None:
 def test_what_an_earlier_version_noted_is_of_the_one_feature_that_it_had() -> None:
     """Its record names none, and is read all the same."""
     assert overview.by_feature(FAILED) == (Ended("Resources", "Failed", "Denied", "no"),)
+
+
+def test_a_failure_begins_with_its_first_attempt(fleet: Fleet, east: FakeKube) -> None:
+    """Further attempts do not move its beginning, and neither does another reason; success does."""
+    fleet.apply(PROFILE + "---" + GOOD)
+    east.fail_with(DENIED, "apply")
+    fleet.pump()
+    begun = fleet.clock.now()
+    for error in (DENIED, TemporaryError("the API server is busy")):
+        east.fail_with(error, "apply")
+        fleet.clock.advance(timedelta(hours=2))
+        rig.tick(fleet)
+        fleet.pump()
+    failed = value_of(fleet.records.outcomes.get(EAST, "own"))
+    assert failed
+    assert (failed.phase, failed.failures > 1) == ("Failed", True)
+    assert (failed.begun_at, failed.at > begun) == (begun, True)
+
+    east.fail_with(None)
+    fleet.clock.advance(timedelta(hours=2))
+    rig.tick(fleet)
+    fleet.pump()
+    done = value_of(fleet.records.outcomes.get(EAST, "own"))
+    assert done
+    assert (done.phase, done.begun_at) == ("Provisioned", fleet.clock.now())
+
+
+@pytest.mark.usefixtures("east")
+def test_inputs_fail_since_they_failed_first(fleet: Fleet) -> None:
+    """A profile whose manifest fails otherwise than before fails since then all the same."""
+    wrong = GOOD.partition("main.yaml")[0].replace("template", "instantiate")
+    fleet.apply(PROFILE + "---" + wrong + "one.yaml: '{{ fail \"today\" }}'\n")
+    fleet.pump()
+    begun = fleet.clock.now()
+    fleet.clock.advance(timedelta(hours=1))
+    fleet.apply(wrong + "two.yaml: 'a: [one'\n")
+    fleet.pump()
+    [row] = [each for each in list_failures(fleet.installation()) if each.what == "profile"]
+
+    assert (row.at, "two.yaml" in row.sentence) == (begun, True)

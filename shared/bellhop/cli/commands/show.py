@@ -176,16 +176,17 @@ def dryrun(
     """
     from bellhop.cli import previews
     from bellhop.cli.asking import profile_named
-    from bellhop.fleet.previewing import noted
+    from bellhop.fleet.previewing import noted, tried_dry
     from bellhop.fleet.titled import Titled, meant
 
     word = profile_named(profile)
     here = installation()
     named, titled = meant(here, word), Titled(here)
-    found = noted(here, known(here, cluster, namespace), named)
+    key = known(here, cluster, namespace)
+    found = noted(here, key, named)
     if namespace and not cluster:
         found = (each for each in found if each.cluster.startswith(f"{namespace}/"))
-    nothing = "No profile is tried dry."
+    nothing = previews.nothing(tried_dry(here, key, named), titled)
     if not raw_diff or form in {JSON, YAML}:
         rows = previews.rows(found, titled)
         form = form_of(form, verbose=verbose)
@@ -310,6 +311,7 @@ def failures(form: str, *, headers: bool) -> None:
     called, in parallel and for four seconds at most. Nothing is changed, and `bellhop serve` need
     not run.
     """
+    from bellhop.cli.commands.status import NOT_COMPARED
     from bellhop.fleet.calling import silent
     from bellhop.fleet.failures import failures as found
 
@@ -324,7 +326,8 @@ def failures(form: str, *, headers: bool) -> None:
         }
         for each in found(here, silent(here))
     )
-    output.present(_FAILURES, rows, form, nothing="Nothing is wrong.", headers=headers)
+    nothing = f"No problem is known. {NOT_COMPARED}"
+    output.present(_FAILURES, rows, form, nothing=nothing, headers=headers)
 
 
 @command.command(

@@ -18,9 +18,15 @@ from bellhop.cli.session import chosen, looking
 from bellhop.errors import BellhopError, MissingError
 
 if TYPE_CHECKING:
-    from bellhop.fleet.failures import Failure
+    from bellhop.fleet.failure import Failure
     from bellhop.fleet.status import ClusterStatus, Status
     from bellhop.ports.queue import Backlog
+
+NOT_COMPARED = (
+    "Deployed objects are not compared here: the next resync finds deleted ones, and `bellhop diff"
+    " PROFILE --live` every change."
+)
+"""What is said beside no problem: nobody tells of changes by others to objects in a cluster."""
 
 WRONG = 1
 """The exit code where anything is wrong."""
@@ -82,12 +88,12 @@ def _tell_unreadable(error: BellhopError, form: str) -> None:
 
 
 def _tell(found: Status, now: datetime, form: str) -> None:
-    declared = f"{count(found.sources, 'EventSource')}, {count(found.triggers, 'trigger')}"
     name, how = ("schedule", _ticks) if found.functions else ("bellhop serve", _process)
     say(f"{name:<16}{how(found, now)}{_version(found)}")
     if found.clock:
         say(f"clock           {found.clock}")
-    say(f"declared        {declared}")
+    say(f"declared        {_declared(found)}")
+    say(f"deployments     {found.deployed} of {found.deployments} Provisioned")
     say(f"queues          {_queues(found, now)}")
     for line in _delayed(found):
         say(f"delayed         {line}")
@@ -100,13 +106,23 @@ def _tell(found: Status, now: datetime, form: str) -> None:
     rows = (_row(each, now) for each in found.clusters)
     output.table(_CLUSTERS, rows, form, nothing="No cluster is registered.")
     say("")
+    _tell_failures(found)
+
+
+def _declared(found: Status) -> str:
+    numbers = {"EventSource": found.sources, "trigger": found.triggers, "profile": found.profiles}
+    return ", ".join(count(number, noun) for noun, number in numbers.items())
+
+
+def _tell_failures(found: Status) -> None:
     for each in found.failures[:_SHOWN]:
         since = f" (since {output.stamp(each.at)})" if each.at else ""
         say(f"{each.what} {each.which}{since}: {each.sentence}")
     if len(found.failures) > _SHOWN:
         say(f"`bellhop show failures` lists all {len(found.failures)}.")
     if not found.failures:
-        say("Nothing is wrong, but some is paused." if found.paused else "Everything is healthy.")
+        but = ", but not everything is active: see `paused`" if found.paused else ""
+        say(f"No problem is known{but}. {NOT_COMPARED if found.deployments else ''}".rstrip())
 
 
 def _paused(names: Sequence[str]) -> str:
@@ -179,6 +195,9 @@ def _whole(found: Status) -> dict[str, Any]:
         "clock": found.clock,
         "sources": found.sources,
         "triggers": found.triggers,
+        "profiles": found.profiles,
+        "deployments": found.deployments,
+        "deployed": found.deployed,
         "paused": list(found.paused),
         "queues": {
             name: {
@@ -203,6 +222,8 @@ def _whole(found: Status) -> dict[str, Any]:
                 "countedSince": each.counted_since,
                 "waiting": each.waiting,
                 "failing": each.failing,
+                "deployed": each.deployed,
+                "deployments": each.deployments,
             }
             for each in found.clusters
         ],

@@ -125,8 +125,7 @@ def _drifted(
     kube: Kube, work: Work, namespace: str, manifest: str, *, secret: bool
 ) -> Iterator[Change]:
     """Yield the objects of a release that are missing or not as its manifest has them."""
-    keys = objects_in(manifest, namespace, kube.resource)
-    for key, each in zip(keys, documents(manifest), strict=True):
+    for key, each in objects_in(manifest, namespace, kube.resource):
         name = key.identity
         try:
             there = kube.get(*key)
