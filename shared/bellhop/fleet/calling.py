@@ -23,16 +23,16 @@ _NAMESPACE = GVK("", "v1", "Namespace")
 T = TypeVar("T")
 
 
-def silent(here: Installation) -> dict[str, str]:
+def silent(here: Installation, keys: Iterable[str] | None = None) -> dict[str, str]:
     """Call the clusters that were not reached lately; return what those met that do not answer.
 
-    The records know of a cluster only how it was at its last sweep. Of very many those are called
-    that were not reached for longest. Who is known not to answer is not called.
+    Of all clusters, or of some. The records know of a cluster only how it was at its last sweep. Of
+    very many those are called that were not reached for longest. Who is known not to answer is not
+    called.
     """
-    clusters = here.catalogs.known().clusters
     now = here.records.clock.now()
     waiting = []
-    for key in clusters:
+    for key in here.catalogs.known().clusters if keys is None else keys:
         swept_at = here.records.health.head(key).swept_at
         if (swept_at is None or now - swept_at > LONG) and here.records.circuits.get(key) is None:
             waiting.append((swept_at is not None, swept_at or now, key))

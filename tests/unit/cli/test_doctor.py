@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bellhop.embedded.state import Embedded, open_state
 from bellhop.fleet.installation import Installation
 from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.record import Heard, Refusals, Sender
+from bellhop.model.record import Health, Heard, Refusals, Sender
 from bellhop.settings import Settings
 from infra.lab.http_server import HttpServer, Request, Response
 from tests.fakes.kept import value_of
@@ -249,3 +249,20 @@ def test_a_cluster_that_is_not_there_is_told(
     said = f"error: there is no cluster '{name}'; {hint}\n"
 
     assert (result.exit_code, result.stderr) == (1, said)
+
+
+@pytest.mark.usefixtures("served")
+def test_a_cluster_that_hangs_is_down_wherever_clusters_are_shown(
+    bellhop: Bellhop, opened: Embedded, slow: Silent
+) -> None:
+    """The last resync found it healthy minutes ago; it takes connections, and answers none."""
+    enrol(opened, "prod/slow", slow, {})
+    swept_at = fleet.now() - timedelta(minutes=3)
+    opened.installation.records.health.put("prod/slow", Health("Healthy", swept_at=swept_at))
+    shown = bellhop("get", "clusters").stdout
+    [cluster] = json.loads(bellhop("get", "clusters", "-o", "json").stdout)["items"]
+
+    assert " Down " in shown
+    assert cluster["status"]["connectionStatus"] == "Down"
+    assert "does not answer" in cluster["status"]["failureMessage"]
+    assert "Down" in bellhop("describe", "cluster", "prod/slow").stdout

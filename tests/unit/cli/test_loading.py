@@ -33,6 +33,9 @@ HEAVY = {
 """Modules that take long to load, by what they are for."""
 
 STORE = {"the store", "sealing"}
+CALLS = STORE | {"the Kubernetes client"}
+"""Of clusters that were not reached lately."""
+
 KINDS = STORE | {"the catalog", "kinds", "templates"}
 
 RUN = """
@@ -66,8 +69,8 @@ def loaded(state: Path, arguments: str) -> set[str]:
         ("--help", set()),
         ("get --help", set()),
         ("register cluster --help", set()),
-        ("get clusters", STORE),
-        ("get clusters -n default -o wide", STORE),
+        ("get clusters", CALLS),
+        ("get clusters -n default -o wide", CALLS),
         ("show events", STORE),
         ("show events -o json", STORE),
         ("show addons", KINDS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from bellhop.cli.output import Column, Row, age, count, pairs, stamp
@@ -12,12 +13,13 @@ from bellhop.cli.views.view import Query, View
 from bellhop.engine.pausing import Window, pause_of, standing, times, window_in
 from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.fleet import overview
+from bellhop.fleet.calling import silent
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.releases import origin
 from bellhop.fleet.reports import report
 from bellhop.fleet.titled import Titled
 from bellhop.model.asking import asker
-from bellhop.model.record import Cluster
+from bellhop.model.record import Cluster, Health
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -33,19 +35,25 @@ COLUMNS = (
 )
 
 
-def _clusters(here: Installation, query: Query) -> Iterator[Cluster]:
-    for cluster in here.records.clusters.all():
-        if query.takes(cluster.namespace, cluster.name, cluster.labels):
-            yield cluster
+def _clusters(here: Installation, query: Query) -> Iterator[tuple[Cluster, Health]]:
+    """Yield clusters, and how they are: those that were not reached lately are called."""
+    found = [
+        cluster
+        for cluster in here.records.clusters.all()
+        if query.takes(cluster.namespace, cluster.name, cluster.labels)
+    ]
+    unanswered = query.answers.of([each.key for each in found], partial(silent, here))
+    for cluster in found:
+        health = overview.health(here, cluster.key)
+        yield cluster, overview.called(health, unanswered.get(cluster.key, ""))
 
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield clusters as SveltosClusters, with how they are; credentials are never shown."""
     from bellhop.engine.catalog import cluster_object
 
-    for cluster in _clusters(here, query):
+    for cluster, health in _clusters(here, query):
         manifest = cluster_object(cluster)
-        health = overview.health(here, cluster.key)
         window = window_in(cluster)
         manifest["metadata"]["creationTimestamp"] = cluster.registered_at
         manifest["status"] = {
@@ -71,8 +79,7 @@ def _times(window: Window, now: datetime) -> dict[str, Any]:
 def rows(here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each cluster."""
     now = here.records.clock.now()
-    for cluster in _clusters(here, query):
-        health = overview.health(here, cluster.key)
+    for cluster, health in _clusters(here, query):
         state, message = overview.standing(here, cluster, health)
         yield {
             "namespace": cluster.namespace,
@@ -90,15 +97,16 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
 def describe(here: Installation, query: Query, story: Story) -> int:
     """Tell of each cluster how it rings, what is in force and what it holds."""
     told, titled = 0, Titled(here)
-    for cluster in _clusters(here, query):
+    for cluster, health in _clusters(here, query):
         told += 1
-        _tell(here, cluster, titled, story)
+        _tell(here, cluster, health, titled, story)
     return told
 
 
-def _tell(here: Installation, cluster: Cluster, titled: Titled, story: Story) -> None:
+def _tell(
+    here: Installation, cluster: Cluster, health: Health, titled: Titled, story: Story
+) -> None:
     now = here.records.clock.now()
-    health = overview.health(here, cluster.key)
     catalog = here.catalogs.current()
     story.begin("Cluster", cluster.key)
     story.fact("Labels", pairs(cluster.labels))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from bellhop.cli.output import Column, Row
 from bellhop.cli.story import Story
@@ -16,14 +17,36 @@ if TYPE_CHECKING:
 
 Manifest = Mapping[str, Any]
 
+_SECONDS = 60.0
+
+
+class Answers:
+    """Remembers for a minute what a call of clusters met, for who lists them again and again."""
+
+    def __init__(self) -> None:
+        """Remember nothing yet."""
+        self._known: dict[str, str] = {}
+        self._keys: set[str] = set()
+        self._until = 0.0
+
+    def of(
+        self, keys: Sequence[str], ask: Callable[[Sequence[str]], Mapping[str, str]]
+    ) -> Mapping[str, str]:
+        """Return what `ask` says of clusters, or said of the same ones within the minute."""
+        if time.monotonic() > self._until or not self._keys.issuperset(keys):
+            self._known, self._keys = dict(ask(keys)), set(keys)
+            self._until = time.monotonic() + _SECONDS
+        return self._known
+
 
 class Query(Struct, frozen=True):
-    """Which objects; what is empty asks nothing."""
+    """Which objects; what is empty asks nothing. `answers` are for the query that comes again."""
 
     namespace: str = ""
     name: str = ""
     selector: Selector | None = None
     show_secrets: bool = False
+    answers: Answers = field(default_factory=Answers)
 
     def takes(self, namespace: str, name: str, labels: Mapping[str, str]) -> bool:
         """Say whether an object is asked for."""
