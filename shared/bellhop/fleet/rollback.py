@@ -53,16 +53,21 @@ class Rolled(NamedTuple):
 
 
 def history(here: Installation, name: str) -> Iterator[Revision]:
-    """Yield the revisions of a profile that can be brought back, and what it holds; oldest first.
+    """Yield the revisions of a profile that can be brought back, and last what it holds.
+
+    They are in the order of the times at which they were replaced: one that is in force again has
+    the number that it had before, and comes last all the same.
 
     Raises:
         MissingError: there is no such profile.
     """
     profile = _found(here, "distinguish the revisions of", name).value
     kept = here.records.renderings.of(place(profile))
-    held: list[Profile | Rendering] = [each for each in kept if each.number != profile.number]
+    held: list[Profile | Rendering] = [
+        each for each in reversed(kept) if each.number != profile.number
+    ]
     before: Profile | Rendering | None = None
-    for each in sorted([*held, profile], key=lambda revision: revision.number):
+    for each in [*held, profile]:
         until = each.until if isinstance(each, Rendering) else None
         pinned = isinstance(each, Profile) and each.pinned
         yield Revision(each.number, each.made_at, until, pinned, _why(before, each))

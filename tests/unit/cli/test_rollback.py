@@ -72,6 +72,15 @@ def test_lists_what_can_be_brought_back(bellhop: Bellhop) -> None:
     assert text.splitlines()[0].split() == ["REVISION", "RENDERED", "REPLACED", "STATE", "CHANGED"]
 
 
+@pytest.mark.usefixtures("revised")
+def test_what_is_in_force_comes_last(bellhop: Bellhop) -> None:
+    """The first revision, to which the profile went back, follows the second one in time."""
+    bellhop("rollback", NAME)
+    found = json.loads(bellhop("history", NAME, "-o", "json").stdout)
+
+    assert [(each["revision"], each["state"]) for each in found] == [(2, ""), (1, "rolled back")]
+
+
 TRIGGER = "service-network-policy"
 
 
@@ -88,8 +97,8 @@ def test_a_trigger_means_all_profiles_that_it_made(bellhop: Bellhop, revised: In
     assert listed.stdout.splitlines()[0].split()[:2] == ["PROFILE", "REVISION"]
     rows = json.loads(bellhop("history", TRIGGER, "-o", "json").stdout)
     assert [(row["profile"], row["revision"]) for row in rows] == [
-        (NAME, 1),
         (NAME, 2),
+        (NAME, 1),
         ("young", 1),
     ]
     assert "--to goes with one profile" in bellhop("rollback", TRIGGER, "--to", "1").stderr

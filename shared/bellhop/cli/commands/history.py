@@ -30,7 +30,7 @@ COLUMNS = (
 @output_option
 @state_option
 def command(profile: str, form: str) -> None:
-    """List the stored revisions of a profile and the current one.
+    """List the stored revisions of a profile in the order of time; the current one is the last.
 
     Each has its number, when it was rendered and replaced, and which manifests differ from those of
     the one before. A revision is the result of one state of the manifests: the profile or trigger,
