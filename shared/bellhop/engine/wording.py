@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bellhop.engine.catalog import cluster_object
@@ -26,6 +26,7 @@ _LONGEST_MESSAGE = 1024
 """Bytes that Kubernetes takes in the message of an Event."""
 
 _LONGEST_NAME = 200
+_NAMED = 5
 
 
 class Words(NamedTuple):
@@ -35,11 +36,34 @@ class Words(NamedTuple):
     text: str
 
 
-def words(check: ClusterHealthCheck, cluster: Cluster, found: Condition, limits: Limits) -> Words:
-    """Say how a cluster is by a check.
+def words(
+    check: ClusterHealthCheck,
+    cluster: Cluster,
+    found: Condition,
+    limits: Limits,
+    others: Sequence[str] = (),
+) -> Words:
+    """Say how a cluster is by a check, and that it is alike in others, which are counted.
 
     A template that fails does not keep anybody from being told: it is told of, too.
     """
+    subject, text = _of_one(check, cluster, found, limits)
+    if not others:
+        return Words(subject, text)
+    named = ", ".join([cluster.key, *others][:_NAMED])
+    more = f" and {len(others) + 1 - _NAMED} more" if len(others) >= _NAMED else ""
+    counted = f"It is so in {len(others) + 1} clusters: {named}{more}."
+    return Words(f"{subject}, and {len(others)} more", f"{text}\n{counted}")
+
+
+def alike(one: Condition, of: str, other: Condition, another: str) -> bool:
+    """Say whether two clusters are healthy, or unhealthy for the same reason."""
+    if one.healthy or other.healthy:
+        return one.healthy == other.healthy
+    return one.message.replace(of, "") == other.message.replace(another, "")
+
+
+def _of_one(check: ClusterHealthCheck, cluster: Cluster, found: Condition, limits: Limits) -> Words:
     template = check.annotations.get(NOTICE, "")
     if not template.strip():
         return _ours(check, cluster, found)

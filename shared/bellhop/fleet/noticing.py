@@ -9,13 +9,18 @@ so that a death loses none. Who sends it claims it first, on condition of the re
 a message that comes twice, or two workers, send it once, and a cluster that changes all the time is
 told of once a minute, or as seldom as a policy says. Who dies after it was sent and before that is
 noted has it sent again.
+
+People are told once of a cause that is the same in several clusters, with these counted: who is
+about to send looks at the other clusters of the check, and claims their notices, too. Programs and
+Events are told of each cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from bellhop.adapters import notices
@@ -37,6 +42,12 @@ from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept
 from bellhop.stages.inbox import Stage
+
+_PEOPLE = frozenset({"Slack", "Webex", "Discord", "Teams", "Telegram", "SMTP"})
+"""The types of notifications that are read by people."""
+
+_MOST_CLUSTERS = 256
+"""Clusters of a check that are looked at for one notice."""
 
 Send = Callable[[str, Mapping[str, str], str, str, Mapping[str, Any]], None]
 """Sends a notice of a type, by what its Secret says, with a subject, a text and the facts."""
@@ -78,15 +89,12 @@ class Noticing:
             return
         waiting: list[datetime] = []
         for check in checks:
-            states = {
-                each.name: self._state(catalog, cluster, each)
-                for each in check.spec.liveness_checks
-            }
+            states = self._states(catalog, cluster, check)
             waiting += [each.until for each in states.values() if each and each.until]
             with suppress(StaleError):
                 # Whoever was quicker knows no less, and sends what is owed.
                 found = self._judge(cluster, check, states, kept.get(check.name))
-                waiting += self._tell(catalog.clusters[cluster], check, found) if found else []
+                waiting += self._tell(catalog, cluster, check, found) if found else []
         if waiting:
             body = Examine(cluster).message().body
             now = self._here.records.clock.now()
@@ -118,6 +126,13 @@ class Noticing:
             return kept
         return Kept(new, self._put(cluster, check, Kept(new, kept.token if kept else ABSENT)))
 
+    def _states(
+        self, catalog: Catalog, cluster: str, check: ClusterHealthCheck
+    ) -> dict[str, liveness.State | None]:
+        """Say how a cluster is by each liveness check of a ClusterHealthCheck."""
+        asked = check.spec.liveness_checks
+        return {each.name: self._state(catalog, cluster, each) for each in asked}
+
     def _state(self, catalog: Catalog, cluster: str, asked: LivenessCheck) -> liveness.State | None:
         """Say how a cluster is by one liveness check; None where nobody knows."""
         records = self._here.records
@@ -135,14 +150,14 @@ class Noticing:
         return liveness.resources(asked.health_check, kept, patience, now)
 
     def _tell(
-        self, told_of: Cluster, check: ClusterHealthCheck, found: Kept[Condition]
+        self, catalog: Catalog, cluster: str, check: ClusterHealthCheck, found: Kept[Condition]
     ) -> list[datetime]:
         """Send what is owed and may be sent; return when the rest may be.
 
         Raises:
             StaleError: somebody else has written the condition meanwhile.
         """
-        cluster, clock = told_of.key, self._here.records.clock
+        told_of, clock = catalog.clusters[cluster], self._here.records.clock
         asked = {each.name: each for each in check.notifications}
         begun = clock.now()
         for due_at, notice in liveness.owed(found.value, check.policies):
@@ -150,9 +165,43 @@ class Noticing:
                 continue
             claimed = liveness.claimed(notice, clock.now())
             found = self._noted(cluster, check, found, claimed)
-            done = self._try(told_of, check, asked[notice.name], found.value, claimed)
+            beside = (
+                list(self._beside(catalog, cluster, check, found.value, notice.name))
+                if asked[notice.name].type in _PEOPLE
+                else []
+            )
+            others = [key for key, _ in beside]
+            done = self._try(told_of, check, asked[notice.name], found.value, claimed, others)
             found = self._noted(cluster, check, found, done)
+            for other, kept in beside:
+                with suppress(StaleError):
+                    # Somebody else writes how it is now, and owes what is not so any more.
+                    self._noted(other, check, kept, done)
         return [due_at for due_at, _ in liveness.owed(found.value, check.policies)]
+
+    def _beside(
+        self,
+        catalog: Catalog,
+        cluster: str,
+        check: ClusterHealthCheck,
+        found: Condition,
+        name: str,
+    ) -> Iterator[tuple[str, Kept[Condition]]]:
+        """Claim the same notice about other clusters that are alike; yield these clusters."""
+        records, selects = self._here.records, check.cluster_selector.matches
+        others = (
+            key for key, each in catalog.clusters.items() if key != cluster and selects(each.labels)
+        )
+        for key in islice(others, _MOST_CLUSTERS):
+            kept = records.conditions.of(key).get(check.name)
+            with suppress(StaleError):
+                now = self._judge(key, check, self._states(catalog, key, check), kept)
+                if now is None or not wording.alike(found, cluster, now.value, key):
+                    continue
+                for due_at, notice in liveness.owed(now.value, check.policies):
+                    if notice.name == name and due_at <= records.clock.now():
+                        claimed = liveness.claimed(notice, records.clock.now())
+                        yield key, self._noted(key, check, now, claimed)
 
     def _try(
         self,
@@ -161,9 +210,10 @@ class Noticing:
         asked: Notification,
         found: Condition,
         notice: Notice,
+        others: Sequence[str] = (),
     ) -> Notice:
-        """Send one notice; return it as sent, or as failed."""
-        subject, text = wording.words(check, cluster, found, self._limits)
+        """Send one notice, of other clusters too; return it as sent, or as failed."""
+        subject, text = wording.words(check, cluster, found, self._limits, others)
         try:
             if asked.type == "KubernetesEvent":
                 event = wording.event(check, cluster.key, found, text)

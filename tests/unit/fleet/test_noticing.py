@@ -90,6 +90,14 @@ def swept(fleet: Fleet) -> None:
     fleet.pump()
 
 
+def resynced(fleet: Fleet) -> None:
+    """Have all clusters listed, one after the other."""
+    fleet.clock.advance(timedelta(minutes=5))
+    for each in fleet.catalogs.current().clusters:
+        fleet.publisher.publish([Sweep(each)])
+        fleet.pump()
+
+
 def found(fleet: Fleet) -> Condition:
     return fleet.records.conditions.of("fleet/east")["production"].value
 
@@ -125,6 +133,35 @@ def test_tells_once_that_a_cluster_is_not_well_and_once_that_it_is(
         "Cluster fleet/east is healthy again (production)"
     ]
     assert "hidden" not in fleet.output.getvalue()
+
+
+def test_one_cause_in_several_clusters_is_told_once(fleet: Fleet, here: Chat) -> None:
+    """The clusters are counted; one that fails otherwise is another notice, and so is its end."""
+    kubes = {name: fleet.register(name, env="production") for name in ("east", "west", "south")}
+    other = fleet.register("north", env="production")
+    fleet.apply(CHECK, SECRET, OWN)
+    fleet.pump()
+    for name, kube in kubes.items():
+        kube.fail_with(DeniedError(f"may not apply on 'fleet/{name}'"), "apply")
+    other.fail_with(DeniedError("no quota"), "apply")
+    fleet.apply(holder("own", config("own", "v: bad")))
+    fleet.pump()
+    resynced(fleet)
+    one, another = sorted(here.texts, key=len, reverse=True)
+
+    assert one.startswith("Cluster fleet/")
+    assert "It is so in 3 clusters: fleet/" in one
+    assert "no quota" in another
+    assert "clusters" not in another
+
+    for kube in (*kubes.values(), other):
+        kube.fail_with(None)
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    resynced(fleet)
+    [well] = here.texts[2:]
+    assert "healthy again" in well
+    assert "It is so in 4 clusters: " in well
 
 
 def test_tells_nothing_of_a_cluster_that_was_always_well(fleet: Fleet, here: Chat) -> None:
