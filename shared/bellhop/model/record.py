@@ -987,6 +987,11 @@ class Outcome(Struct, frozen=True):
         """Return since when it ends as it did last, as far as that was noted."""
         return self.since or self.at
 
+    @property
+    def shown_at(self) -> datetime:
+        """Return the time to show: when it was deployed last, or since when it is not."""
+        return self.at if self.phase == "Provisioned" else self.begun_at
+
 
 Action = Literal["Create", "Adopt", "Update", "Delete", "No Action", "Conflict", "Error"]
 """What would become of one object, in Sveltos' words; it has none for one that is taken over."""

@@ -657,6 +657,21 @@ def test_tells_how_each_feature_of_a_profile_ended(bellhop: Bellhop, here: Insta
     }
 
 
+@pytest.mark.parametrize("kind", ["cp", "cluster"])
+def test_a_failure_is_as_old_as_its_first_attempt(
+    bellhop: Bellhop, here: Installation, kind: str
+) -> None:
+    """The last attempt was a moment ago, and the first one hours before."""
+    fleet.populate(here)
+    since = fleet.now() - timedelta(hours=5)
+    failed = fleet.outcome(phase="Failed", reason="Denied", message="no", at=fleet.now())
+    here.records.outcomes.put(replace(failed, since=since, failures=9))
+
+    assert " 5h " in bellhop("describe", kind).stdout
+    shown = read(bellhop("get", "cp", fleet.PROFILE, "-o", "yaml"))["status"]["clusters"][0]
+    assert shown["since"] != shown["lastAppliedTime"]
+
+
 def test_tells_first_where_a_profile_fails(bellhop: Bellhop, here: Installation) -> None:
     """What is said of a cluster where all is well is no failure, and comes after those."""
     fleet.populate(here)

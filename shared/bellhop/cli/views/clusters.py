@@ -139,7 +139,7 @@ def _tell(
             (
                 titled.shown(outcome.profile),
                 outcome.phase,
-                age(outcome.at, now),
+                age(outcome.shown_at, now),
                 outcome.message + overview.next_try(outcome),
             )
             for outcome in here.records.outcomes.of(cluster.key)

@@ -116,7 +116,7 @@ def _tell(here: Installation, status: ProfileStatus, story: Story) -> None:
                 cluster,
                 ended.feature,
                 f"{ended.phase} ({ended.reason})" if ended.reason else ended.phase,
-                (age(known[cluster].at, now) if cluster in known else ""),
+                (age(known[cluster].shown_at, now) if cluster in known else ""),
                 ended.message + overview.next_try(ended),
             )
             for cluster in (*profile.destinations, *profile.leaving)
@@ -212,6 +212,7 @@ def _status(status: ProfileStatus) -> dict[str, Any]:
                 "cluster": each.cluster,
                 "phase": each.phase,
                 "lastAppliedTime": each.at,
+                "since": each.begun_at,
                 **_said(each),
                 **({"nextTryTime": each.retry_at} if each.retry_at else {}),
                 "features": [_feature(ended) for ended in overview.by_feature(each)],
