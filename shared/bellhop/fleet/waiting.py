@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from bellhop.engine.recipe import written_mark
 from bellhop.errors import MissingError
 from bellhop.fleet import overview
-from bellhop.fleet.calling import silent
+from bellhop.fleet.calling import unanswered
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import ProfileStatus
 from bellhop.messages import CHARTS, INBOXES
@@ -50,7 +50,7 @@ def cluster_lacks(here: Installation, key: str) -> str:
 
     One that was not reached within the last minute is called.
     """
-    health = overview.called(overview.health(here, key), silent(here, [key]).get(key, ""))
+    health = overview.called(overview.health(here, key), unanswered(here, [key]).get(key, ""))
     if health.state in {"Healthy", "Silent"}:
         return ""
     return f"it is {health.state}" + (f": {health.message}" if health.message else "")

@@ -14,7 +14,9 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.embedded.state import Embedded, open_state
+from bellhop.fleet.calling import unanswered
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.vitals import Ticking
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.record import Health, Heard, Refusals, Sender
 from bellhop.settings import Settings
@@ -249,6 +251,15 @@ def test_a_cluster_that_is_not_there_is_told(
     said = f"error: there is no cluster '{name}'; {hint}\n"
 
     assert (result.exit_code, result.stderr) == (1, said)
+
+
+def test_clusters_of_functions_are_not_called_from_here(opened: Embedded, slow: Silent) -> None:
+    """Functions may reach what this machine does not: that it hangs from here says nothing."""
+    enrol(opened, "prod/slow", slow, {})
+    here = opened.installation
+
+    assert unanswered(replace(here, vitals=Ticking("lab")), ["prod/slow"]) == {}
+    assert "prod/slow" in unanswered(here, ["prod/slow"])
 
 
 @pytest.mark.usefixtures("served")

@@ -13,7 +13,7 @@ from bellhop.cli.views.view import Query, View
 from bellhop.engine.pausing import Window, pause_of, standing, times, window_in
 from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.fleet import overview
-from bellhop.fleet.calling import silent
+from bellhop.fleet.calling import unanswered
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.releases import origin
 from bellhop.fleet.reports import report
@@ -42,10 +42,10 @@ def _clusters(here: Installation, query: Query) -> Iterator[tuple[Cluster, Healt
         for cluster in here.records.clusters.all()
         if query.takes(cluster.namespace, cluster.name, cluster.labels)
     ]
-    unanswered = query.answers.of([each.key for each in found], partial(silent, here))
+    silent = query.answers.of([each.key for each in found], partial(unanswered, here))
     for cluster in found:
         health = overview.health(here, cluster.key)
-        yield cluster, overview.called(health, unanswered.get(cluster.key, ""))
+        yield cluster, overview.called(health, silent.get(cluster.key, ""))
 
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
