@@ -21,14 +21,15 @@ from bellhop.errors import InvalidError, PermanentError
 from infra.package.files import ROOT
 from infra.package.interpreter import ARCHITECTURES, PYTHON
 
-EXCLUDED: Mapping[str, tuple[str, ...]] = {
-    "aws": ("click", "h11", "kubernetes", "prometheus-client", "uvicorn"),
-    "gcp": ("kubernetes", "prometheus-client"),  # functions-framework needs the others itself.
-}
-"""The dependencies that the command line and the embedded mode need, and no function of a cloud."""
-
 LAYERS: Mapping[str, str] = {"cel": "cel-expr-python"}
 """The distribution that an installation may have beside the functions: it weighs too much."""
+
+EXCLUDED: Mapping[str, tuple[str, ...]] = {
+    "aws": ("click", "h11", "kubernetes", "prometheus-client", "uvicorn", *LAYERS.values()),
+    # functions-framework needs the others itself.
+    "gcp": ("kubernetes", "prometheus-client", *LAYERS.values()),
+}
+"""The dependencies of the plain installation that functions of a cloud do not need."""
 
 SERVICES = ("dynamodb", "eks", "s3", "secretsmanager", "sqs", "sts")
 """The services of AWS that functions call."""

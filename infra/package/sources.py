@@ -49,10 +49,10 @@ def lay_out(into: Path, *, charts: bool = True) -> Mapping[str, Path]:
     """
     beyond = programs() if charts else {}
     files = own_files("gcp")
-    extras = {"": ("gcp",), **{f"-{each}": ("gcp", each) for each in LAYERS}}
+    included = {"": "", **{f"-{layer}": each for layer, each in LAYERS.items()}}
     required = {
-        suffix: requirements(*each, excluded=EXCLUDED["gcp"]).encode()
-        for suffix, each in extras.items()
+        suffix: requirements("gcp", excluded=set(EXCLUDED["gcp"]) - {each}).encode()
+        for suffix, each in included.items()
     }
     made, identity = {}, build_id("functions")
     with filled(into) as folder:

@@ -250,7 +250,7 @@ def test_packages_unpack_to_where_examples_look(tmp_path: Path) -> None:
 def test_the_wheel_works_where_no_checkout_is(
     installed: Path, elsewhere: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """In an empty environment and folder: both names, an example, and all modules load."""
+    """In an empty environment and folder: both names, examples with CEL, and all modules load."""
 
     def run(program: str, *arguments: str) -> str:
         done = subprocess.run(
@@ -265,13 +265,14 @@ def test_the_wheel_works_where_no_checkout_is(
         return done.stdout
 
     shutil.copytree(ROOT / "docs/examples/welcome", tmp_path / "welcome")
+    shutil.copytree(ROOT / "docs/examples/cel", tmp_path / "cel")
     (tmp_path / "shop.yaml").write_text(NAMESPACE)
     place = ("--object", "shop.yaml", "--cluster", "prod/eu-1,env=production")
 
     assert run("bellhop", "--version") == f"bellhop {__version__}\n"
     assert "\n  serve " in run("bellhop-fleet", "--help")
     assert 'team: "web"' in run("bellhop", "render", "-f", "welcome", *place)
-    run("bellhop", "apply", "-f", "welcome")
+    run("bellhop", "apply", "-f", "welcome", "-f", "cel")
     assert "welcome-team" in run("bellhop", "explain", "trigger", "welcome-team")
     assert run("python", "-c", IMPORT_ALL) == "[]\n"
 

@@ -143,8 +143,9 @@ def test_evaluate_judges_by_cel_where_its_layer_is(
     functions.pump("evaluate", until=lambda: told().keys() == rules.keys())
 
     missing = (
-        "{}, rule '{}': CEL's runtime is not installed; install the extra `cel` (pip install"
-        " 'bellhop-fleet[cel]'), or on AWS set `cel = true` in the Terraform module"
+        "{}, rule '{}': CEL's runtime is not installed; install Bellhop with its"
+        " dependencies (pip install bellhop-fleet), or in a cloud set `cel = true` in the Terraform"
+        " module"
     )
     assert told() == {
         name: (True, "") if layered else (False, missing.format(name, name)) for name in rules
@@ -191,7 +192,7 @@ def test_deploy_checks_by_lua_and_where_its_layer_is_by_cel(
     functions.pump("deploy", "apply", until=lambda: outcomes.get("fleet/east", "own"))
 
     [found] = outcomes.of("fleet/east")
-    missing = "cannot be checked: up, rule 'active': CEL's runtime is not installed; install"
+    missing = "cannot be checked: up, rule 'active': CEL's runtime is not installed;"
     assert (found.phase == "Provisioned") == layered
     assert (missing in found.message) != layered
     kube = KubeClient("fleet/east", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)

@@ -1,7 +1,7 @@
 """CEL in a box: evaluates rules that nobody has to trust.
 
-Standalone: it imports nothing of Bellhop, and CEL's runtime (`cel-expr-python`, 16 MB, the extra
-`cel`) only when the first rule is compiled. A rule sees one variable, `resource`, and cannot reach
+Standalone: it imports nothing of Bellhop, and CEL's runtime (`cel-expr-python`, 16 MB) only
+when the first rule is compiled. A rule sees one variable, `resource`, and cannot reach
 the process; it cannot outlast its limits either: what it may cost is worked out before it is run,
 and what might be too much is run in a process of its own, which is ended when it is.
 

@@ -60,7 +60,7 @@ class CelMissingError(CelError):
 
     def __init__(self, *, name: str) -> None:
         super().__init__(
-            "CEL's runtime is not installed; install the extra `cel` (pip install"
-            " 'bellhop-fleet[cel]'), or on AWS set `cel = true` in the Terraform module",
+            "CEL's runtime is not installed; install Bellhop with its dependencies (pip install"
+            " bellhop-fleet), or in a cloud set `cel = true` in the Terraform module",
             name=name,
         )

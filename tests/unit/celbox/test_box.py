@@ -482,8 +482,9 @@ def test_says_how_to_get_the_runtime() -> None:
     ).stdout
 
     assert told == (
-        "mine: CEL's runtime is not installed; install the extra `cel`"
-        " (pip install 'bellhop-fleet[cel]'), or on AWS set `cel = true` in the Terraform module\n"
+        "mine: CEL's runtime is not installed; install Bellhop with its"
+        " dependencies (pip install bellhop-fleet), or in a cloud set `cel = true` in the Terraform"
+        " module\n"
     )
 
 
