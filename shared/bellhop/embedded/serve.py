@@ -7,7 +7,7 @@ import json
 import os
 import secrets as entropy
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,11 @@ from bellhop.settings import Settings, read
 from bellhop.stages.ingest import Ingest
 from bellhop.stages.lease import Peers
 
+
+def _keep_silent(_url: str) -> None:
+    """Announce nothing."""
+
+
 Address = tuple[str, int]
 """A host and a port."""
 
@@ -46,9 +51,15 @@ and each time for as long where another thread computes."""
 
 
 def serve(
-    state: Path, *, host: str, port: int, advertise: str = "", metrics: Address | None = None
+    state: Path,
+    *,
+    host: str,
+    port: int,
+    advertise: str = "",
+    metrics: Address | None = None,
+    announce: Callable[[str], None] = _keep_silent,
 ) -> None:
-    """Serve from a state folder until SIGINT or SIGTERM; write one line when ready.
+    """Serve from a state folder until SIGINT or SIGTERM; call `announce` with the URL when ready.
 
     `advertise` is the URL by which clusters reach us, where it is not the listener's own.
     At `metrics`, a host and a port, Prometheus may scrape over plain HTTP.
@@ -73,6 +84,7 @@ def serve(
         gc.collect()
         gc.freeze()
         log.info("Bellhop serves", url=url, state=str(state))
+        announce(url)
         try:
             wait_for(stop, StateFiles(state).refuse_replaced)
         except MissingError as error:

@@ -26,8 +26,8 @@ run()
 """
 
 
-def test_warnings_of_libraries_are_json_lines(tmp_path: Path) -> None:
-    """They have severity and logger; records below a warning are not written."""
+def test_logs_are_json_and_one_line_for_people_says_when_it_is_ready(tmp_path: Path) -> None:
+    """Warnings of libraries have severity and logger; records below a warning are not written."""
     state = str(tmp_path / "state")
     served = subprocess.run(
         [sys.executable, "-c", PROGRAM, "serve", "--listen", "127.0.0.1:0", "--state", state],
@@ -38,7 +38,8 @@ def test_warnings_of_libraries_are_json_lines(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in served.stdout.splitlines()]
     told = [(each["severity"], each.get("logger"), each["message"]) for each in lines]
 
-    assert served.stderr == ""
+    (serves,) = [each for each in lines if each["message"] == "Bellhop serves"]
+    assert served.stderr == f"Bellhop is ready at {serves['url']}; its state is in '{state}'.\n"
     assert told[-4:] == [
         ("WARNING", "uvicorn.error", "Invalid HTTP request received."),
         ("WARNING", "urllib3.connectionpool", "Failed to parse headers of x"),

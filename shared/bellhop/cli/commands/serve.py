@@ -8,6 +8,7 @@ import click
 
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
+from bellhop.cli.output import say
 from bellhop.cli.session import state_folder
 from bellhop.errors import InvalidError
 
@@ -51,9 +52,10 @@ _OFTEN = (700, 10, 10)
 def command(listen: str, advertise: str, metrics: str) -> None:
     """Run every stage, over a state folder, until it is stopped.
 
-    On Ctrl-C and SIGTERM it finishes the work in flight. Logs go to standard output as JSON. If the
-    state folder is deleted or replaced while it runs, it ends within a second with an error: writes
-    to the deleted files would be lost, and another `bellhop serve` could start beside it.
+    On Ctrl-C and SIGTERM it finishes the work in flight. Logs go to standard output as JSON; one
+    line on standard error reports when it is ready. If the state folder is deleted or replaced
+    while it runs, it ends within a second with an error: writes to the deleted files would be lost,
+    and another `bellhop serve` could start beside it.
     """
     host, port = _address(listen, "127.0.0.1:8443")
     if host in _WILDCARDS and not advertise:
@@ -71,7 +73,12 @@ def command(listen: str, advertise: str, metrics: str) -> None:
     from bellhop.embedded.serve import serve
 
     gc.set_threshold(*_OFTEN)
-    serve(state_folder(), host=host, port=port, advertise=advertise, metrics=scraped)
+    state = state_folder()
+
+    def announce(url: str) -> None:
+        say(f"Bellhop is ready at {url}; its state is in '{state}'.", err=True)
+
+    serve(state, host=host, port=port, advertise=advertise, metrics=scraped, announce=announce)
 
 
 def _address(listen: str, example: str) -> tuple[str, int]:
