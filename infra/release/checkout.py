@@ -5,6 +5,7 @@ A file that git does not know, or knows otherwise, would be in no other build of
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,14 +16,20 @@ from bellhop import __version__
 from bellhop.errors import InvalidError, MissingError
 from infra.package.files import ROOT
 
+_REMOTE = re.compile(r"(?:https://|ssh://git@|git@)([\w.-]+)[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?")
+
 
 class Checkout(Struct, frozen=True):
-    """A clean checkout: `time` in seconds since 1970; `tagged` if its commit is `v` and version."""
+    """A clean checkout: `time` in seconds since 1970; `tagged` if its commit is `v` and version.
+
+    `url` is the page of its repository, empty where no remote tells it.
+    """
 
     root: Path
     version: str
     time: int
     tagged: bool
+    url: str = ""
 
     @property
     def name(self) -> str:
@@ -33,6 +40,12 @@ class Checkout(Struct, frozen=True):
         """Pack committed files, below a folder of the release's name, as tar.gz."""
         prefix = f"--prefix={self.name}/"
         return _git(self.root, "archive", "--format=tar.gz", prefix, "HEAD", "--", *paths)
+
+
+def repository_url(remote: str) -> str:
+    """Return the page of a repository that git reaches over https or ssh; empty for any other."""
+    found = _REMOTE.fullmatch(remote.strip())
+    return f"https://{found[1]}/{found[2]}" if found else ""
 
 
 def check_out(root: Path = ROOT, version: str = __version__) -> Checkout:
@@ -54,7 +67,9 @@ def check_out(root: Path = ROOT, version: str = __version__) -> Checkout:
             " version is the tag's"
         )
     time = int(_git(root, "log", "-1", "--format=%ct"))
-    return Checkout(root=root, version=version, time=time, tagged=bool(tags))
+    remote = _git(root, "config", "--default", "", "--get", "remote.origin.url").decode()
+    url = repository_url(remote)
+    return Checkout(root=root, version=version, time=time, tagged=bool(tags), url=url)
 
 
 def _git(root: Path, *arguments: str) -> bytes:

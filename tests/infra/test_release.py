@@ -416,7 +416,7 @@ def test_refuses_without_git(small: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_notes_are_the_section_of_the_version(small: Path) -> None:
     """Of a version that is not tagged yet, they are what will be its section."""
-    assert notes(check_out(small, "0.0.1")) == "# Bellhop 0.0.1\n\n- One.\n"
+    assert notes(check_out(small, "0.0.1")) == "# Bellhop 0.0.1\n\nThe first release.\n\n- One.\n"
     assert notes(check_out(small, "0.0.2")) == "# Bellhop 0.0.2\n\n- Two.\n"
 
 

@@ -114,8 +114,8 @@ def sveltos(
         parts = f"{len(found.refused)} of {count(len(found.objects), 'object')}"
         verb = "is" if len(found.refused) == 1 else "are"
         say(
-            f"error: {parts} {verb} refused; change what the notes name, or do without"
-            " (docs/reference/differences.md)",
+            f"error: {parts} {verb} refused; change what the notes name, or do without;"
+            " the documentation's page 'Differences from Sveltos' has the reasons",
             err=True,
         )
         click.get_current_context().exit(1)
