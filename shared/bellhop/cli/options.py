@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from bellhop.cli.completing import complete_file
+from bellhop.cli.completing import complete_context, complete_file
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,14 +35,23 @@ class Choice:
 
 
 def state_option(command: F) -> F:
-    """Let a command name the state folder itself, as the root command can."""
+    """Let a command name its installation itself, by folder or context, as the root command can."""
+    command = click.option(
+        "--context",
+        "context_name",
+        metavar="NAME",
+        help="A context of `bellhop context`, not of a kubeconfig.",
+        expose_value=False,
+        callback=_choose_context,
+        shell_complete=complete_context,
+    )(command)
     return click.option(
         "--state",
         metavar="DIR",
         type=click.Path(path_type=Path),
         help="State folder of an embedded installation.",
         expose_value=False,
-        callback=_choose,
+        callback=_choose_state,
     )(command)
 
 
@@ -165,6 +174,11 @@ def _form_option(*forms: str) -> Callable[[F], F]:
     )
 
 
-def _choose(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> None:
+def _choose_state(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> None:
     if value is not None:
         ctx.find_root().ensure_object(Choice).state = value
+
+
+def _choose_context(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.find_root().ensure_object(Choice).context = value

@@ -112,6 +112,18 @@ def test_state_of_a_command_is_its_own(bellhop: Bellhop, tmp_path: Path) -> None
     assert (tmp_path / "two" / "key").exists()
 
 
+def test_context_of_a_command_is_its_own(bellhop: Bellhop, tmp_path: Path) -> None:
+    """`bellhop apply --context NAME` works as `bellhop --context NAME apply` does."""
+    manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"
+    for name in ("one", "two"):
+        bellhop("context", "add", name, "--state", str(tmp_path / name))
+    done = bellhop("apply", "-f", "-", "--context", "two", stdin=manifest)
+    listed = bellhop("--context", "one", "get", "--context", "two", "configmaps", "-o", "name")
+
+    assert (done.exit_code, listed.stdout) == (0, "configmap/default/a\n")
+    assert not (tmp_path / "one" / "key").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
