@@ -77,7 +77,7 @@ CHANGING = [
     (f"set maintenance-window default/workload {WEEKEND}", "get clusters -o yaml"),
     ("set maintenance-window default/workload --clear", "get clusters -o yaml"),
     (f"rollback {fleet.PROFILE}", f"history {fleet.PROFILE} -o json"),
-    (f"rollback {fleet.PROFILE} --undo", "describe clusterprofile"),
+    (f"rollback {fleet.PROFILE} --end", "describe clusterprofile"),
     ("apply -f - --dry-run=client", "get configmaps -A"),
     ("apply -f -", "get configmaps -A -o yaml"),
     ("delete configmap network-policy --dry-run=client", "get configmaps -A"),
@@ -118,7 +118,7 @@ ELSEWHERE = {
     "serve": "is the embedded mode",
     "status": "below",
     "test": "from files alone",
-    "version": "asks nobody",
+    "version": "tests/unit/cli/test_version.py",
     "wait": "tests/unit/cli/test_wait.py",
 }
 """Commands that are tested in another way, and where or why."""

@@ -72,7 +72,7 @@ def test_a_paused_profile_waits_and_a_rolled_back_one_stays(flow: Flow, tmp_path
         "another has gone", lambda: found(flow, "modes-past") == ["", ""], patience=_PATIENCE
     )
     assert found(flow, "modes-kept") == _BOTH
-    flow.stand.do("rollback", "modes-kept", "--undo")
+    flow.stand.do("rollback", "modes-kept", "--end")
     eventually(
         "it is as declared", lambda: found(flow, "modes-kept") == ["4", "4"], patience=_PATIENCE
     )

@@ -96,5 +96,5 @@ def hints(
     for each in pinned(here, changed, created):
         yield (
             f"'{each.name}' was rolled back to revision {each.number}, and stays at it until"
-            f" `bellhop rollback {each.name} --undo`"
+            f" `bellhop rollback {each.name} --end`"
         )

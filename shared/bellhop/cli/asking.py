@@ -171,7 +171,7 @@ def named_by_trigger(here: Installation, word: str) -> str:
 
     trigger = trigger_meant(here, word)
     if trigger:
-        say(f"'{trigger}' is a trigger: all profiles that it made are meant.", err=True)
+        say(f"'{trigger}' is a trigger: this applies to all profiles that it generated.", err=True)
     return trigger
 
 

@@ -29,46 +29,59 @@ from bellhop.cli.examples import Group
 from bellhop.cli.options import Choice
 from bellhop.errors import BellhopError, CloudDeniedError, InvalidError, TemporaryError
 
-COMMANDS = {
-    "annotate": "Set and remove annotations.",
-    "apply": "Validate and store manifests.",
-    "backup": "Write an installation into a sealed file.",
-    "charts": "Download the programs that deploy Helm charts.",
-    "completion": "Print the completion script of a shell.",
-    "context": "Choose the installation that the CLI talks to.",
-    "dead-letters": "List, replay or drop dead-lettered messages.",
-    "delete": "Delete manifests, or orphans in a cluster.",
-    "deregister": "Take a cluster out of the fleet.",
-    "describe": "Show details of one object.",
-    "diff": "Show what applying profiles would change now.",
-    "doctor": "Check the connection to clusters and back, piece by piece.",
-    "evaluate": "Show whether objects match an EventSource, and why.",
-    "events": "Show events, as `show events` does.",
-    "explain": "Explain why something was deployed, or was not.",
-    "get": "List objects, or show one.",
-    "history": "List the revisions of a profile.",
-    "import": "Convert the configuration of other tools.",
-    "label": "Set and remove labels.",
-    "logs": "Show what functions have logged.",
-    "pause": "Pause a profile, the profiles of a trigger, or a cluster.",
-    "redeploy": "Apply the contents of profiles again.",
-    "register": "Add a cluster to the fleet.",
-    "release": "Confirm removals that the deletion guard holds.",
-    "render": "Render a template, or everything that a trigger would generate, offline from files.",
-    "restore": "Fill a new installation from a backup.",
-    "resume": "End a pause.",
-    "resync": "Resync clusters now.",
-    "rollback": "Return a profile to an earlier revision.",
-    "rotate": "Rotate the token of a cluster's sender.",
-    "sender": "Manage senders of CloudEvents for a cluster.",
-    "serve": "Run the embedded mode.",
-    "set": "Set the maintenance windows of clusters.",
-    "show": "Show add-ons, events and failures.",
-    "status": "Show whether the installation is healthy, and if not, why.",
-    "test": "Test EventSources on the objects beside them.",
-    "version": "Print the version.",
-    "wait": "Wait until clusters are ready, profiles are provisioned, or objects are deleted.",
+GROUPS = {
+    "Set up": {
+        "serve": "Run the embedded mode.",
+        "register": "Add a cluster to the fleet.",
+        "deregister": "Take a cluster out of the fleet.",
+        "rotate": "Rotate the token of a cluster's sender.",
+        "sender": "Manage senders of CloudEvents for a cluster.",
+        "context": "Choose the installation that the CLI talks to.",
+        "charts": "Download the programs that deploy Helm charts.",
+        "backup": "Write an installation into a sealed file.",
+        "restore": "Fill a new installation from a backup.",
+        "import": "Convert the configuration of other tools.",
+    },
+    "Deploy": {
+        "apply": "Validate and store manifests.",
+        "delete": "Delete manifests, or orphans in a cluster.",
+        "annotate": "Set and remove annotations.",
+        "label": "Set and remove labels.",
+        "set": "Set the maintenance windows of clusters.",
+        "pause": "Pause a profile, the profiles of a trigger, or a cluster.",
+        "resume": "End a pause.",
+        "resync": "Resync clusters now.",
+        "redeploy": "Apply the contents of profiles again.",
+        "release": "Confirm removals that the deletion guard holds.",
+        "rollback": "Return a profile to an earlier revision.",
+    },
+    "Inspect": {
+        "status": "Show whether the installation is healthy, and if not, why.",
+        "get": "List objects, or show one.",
+        "describe": "Show details of one object.",
+        "show": "Show add-ons, events and failures.",
+        "events": "Show events, as `show events` does.",
+        "explain": "Explain why something was deployed, or was not.",
+        "history": "List the revisions of a profile.",
+        "doctor": "Check the connection to clusters and back, piece by piece.",
+        "logs": "Show what functions have logged.",
+        "dead-letters": "List, replay or drop dead-lettered messages.",
+        "wait": "Wait until clusters are ready, profiles are provisioned, or objects are deleted.",
+    },
+    "Try": {
+        "diff": "Show what applying profiles would change now.",
+        "evaluate": "Show whether objects match an EventSource, and why.",
+        "render": "Render a template, or all that a trigger would generate, offline from files.",
+        "test": "Test EventSources on the objects beside them.",
+    },
+    "Other": {
+        "completion": "Print the completion script of a shell.",
+        "version": "Print the versions of this program, the server and the forwarders.",
+    },
 }
+"""The commands as `bellhop --help` lists them."""
+
+COMMANDS = {name: GROUPS[group][name] for group in GROUPS for name in GROUPS[group]}
 
 _INTERRUPTED = 130
 _PIPE_CLOSED = 141
@@ -88,7 +101,7 @@ class Root(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
         del ctx
-        return list(COMMANDS)
+        return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command."""
@@ -105,8 +118,11 @@ class Root(Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        spacing = max(map(len, COMMANDS))
+        for group, commands in GROUPS.items():
+            with formatter.section(group):
+                rows = [(name.ljust(spacing), line) for name, line in commands.items()]
+                formatter.write_dl(rows)
 
     def main(
         self,

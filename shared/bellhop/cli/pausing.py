@@ -41,7 +41,7 @@ def mark(words: tuple[str, ...], done: str, value: str | None) -> None:
         _mark_cluster(here, name, done, paused=value is not None)
         return
     if profile and trigger_meant(here, profile):
-        say(f"'{profile}' is a trigger: all that it made is meant.", err=True)
+        say(f"'{profile}' is a trigger: this applies to all profiles that it generated.", err=True)
         trigger, profile = profile, ""
     key = pausable(here, trigger, meant(here, profile))
     is_new = mark(here, key, value) != "unchanged"

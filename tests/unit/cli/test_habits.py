@@ -151,7 +151,7 @@ def test_follows_events_by_either_name(
 
 def test_tells_its_version(bellhop: Bellhop) -> None:
     """As a command, as an option, and for programs."""
-    said = bellhop("version").stdout
+    said = bellhop("version", "--client").stdout
 
     assert said == bellhop("--version").stdout
     assert said == f"bellhop {json.loads(bellhop('version', '-o', 'json').stdout)['bellhop']}\n"
@@ -222,8 +222,8 @@ def test_redeploys_in_their_words(bellhop: Bellhop, words: str) -> None:
         (f"rollback profile team/{fleet.PROFILE}", f"rollback Profile/team/{fleet.PROFILE}"),
         (f"history -o json cp {fleet.PROFILE}", f"history -o json {fleet.PROFILE}"),
         (
-            "rollback --undo eventtrigger service-network-policy",
-            "rollback --undo service-network-policy",
+            "rollback --end eventtrigger service-network-policy",
+            "rollback --end service-network-policy",
         ),
         ("redeploy et service-network-policy", "redeploy service-network-policy"),
         ("redeploy cl default/workload", "redeploy cluster default/workload"),

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
-from bellhop.cli.main import COMMANDS, cli
+from bellhop.cli.main import COMMANDS, GROUPS, cli
 from bellhop.errors import (
     CloudDeniedError,
     ConflictError,
@@ -89,6 +89,15 @@ def test_every_form_in_the_help_names_options_of_the_command(name: str) -> None:
     known = {option for each in command.params for option in each.opts}
 
     assert {*re.findall(r"(?<![\w|-])--?[a-z][\w-]*", forms)} <= known
+
+
+def test_the_help_lists_each_command_in_one_group() -> None:
+    """Groups are by purpose, so that a reader finds a command that he cannot name."""
+    grouped = [name for group in GROUPS.values() for name in group]
+    lines = CliRunner().invoke(cli, ["--help"]).stdout.splitlines()
+
+    assert sorted(grouped) == sorted(COMMANDS)
+    assert {f"{group}:" for group in GROUPS} <= set(lines)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -47,7 +47,7 @@ def test_a_trigger_means_all_that_it_made(bellhop: Bellhop, here: Installation) 
     unchecked = bellhop("redeploy", "service-network-policy", "--unchecked")
 
     assert result.stdout == "Asked for 2 deployments.\n"
-    assert "is a trigger: all profiles that it made are meant" in result.stderr
+    assert "is a trigger: this applies to all profiles that it generated" in result.stderr
     assert "--unchecked goes with one profile" in unchecked.stderr
     here.records.outcomes.delete("default/workload", "other")
     here.records.outcomes.delete("default/workload", fleet.PROFILE)

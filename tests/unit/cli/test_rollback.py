@@ -31,7 +31,7 @@ def test_goes_back_and_says_until_when(bellhop: Bellhop, state: Path) -> None:
     result = bellhop("rollback", NAME)
     again = bellhop("rollback", NAME)
 
-    until = f"revision 1; it stays there until `bellhop rollback {NAME} --undo`.\n"
+    until = f"revision 1; it stays there until `bellhop rollback {NAME} --end`.\n"
     assert result.stdout == f"Rolled '{NAME}' back to {until}"
     assert again.stdout == f"'{NAME}' is rolled back already, to {until}"
     assert "`bellhop serve` does not answer; it is done once it runs" in result.stderr
@@ -50,8 +50,8 @@ def test_is_undone_once(bellhop: Bellhop) -> None:
     """And says so where there is nothing to undo."""
     bellhop("rollback", NAME, "--to", "2")
 
-    assert bellhop("rollback", NAME, "--undo").stdout == f"'{NAME}' is to be as declared again.\n"
-    assert bellhop("rollback", NAME, "--undo").stdout == f"'{NAME}' is as declared already.\n"
+    assert bellhop("rollback", NAME, "--end").stdout == f"'{NAME}' follows its manifest again.\n"
+    assert bellhop("rollback", NAME, "--end").stdout == f"'{NAME}' follows its manifest already.\n"
 
 
 @pytest.mark.usefixtures("revised")
@@ -91,7 +91,7 @@ def test_a_trigger_means_all_profiles_that_it_made(bellhop: Bellhop, revised: In
     listed = bellhop("history", TRIGGER)
 
     assert result.exit_code == 0, result.stderr
-    assert "'service-network-policy' is a trigger: all profiles that it made are" in result.stderr
+    assert "'service-network-policy' is a trigger: this applies to all profiles" in result.stderr
     assert f"Rolled '{NAME}' back to revision 1" in result.stdout
     assert "warning: cannot roll back 'young' to what it held before" in result.stderr
     assert listed.stdout.splitlines()[0].split()[:2] == ["PROFILE", "REVISION"]
@@ -102,8 +102,8 @@ def test_a_trigger_means_all_profiles_that_it_made(bellhop: Bellhop, revised: In
         ("young", 1),
     ]
     assert "--to goes with one profile" in bellhop("rollback", TRIGGER, "--to", "1").stderr
-    undone = bellhop("rollback", TRIGGER, "--undo").stdout
-    assert f"'{NAME}' is to be as declared again.\n" in undone
+    undone = bellhop("rollback", TRIGGER, "--end").stdout
+    assert f"'{NAME}' follows its manifest again.\n" in undone
 
 
 def test_a_profile_comes_before_a_trigger_of_its_name(
@@ -128,7 +128,7 @@ def test_a_profile_comes_before_a_trigger_of_its_name(
         ((NAME, "--to", "7"), f"cannot roll back '{NAME}' to revision 7: kept are 1; `bellhop"),
         (("other",), "cannot roll back profile 'other': there is none of that name"),
         ((NAME, "--to", "0"), "invalid value for '--to'"),
-        ((NAME, "--to", "1", "--undo"), "say --to or --undo, not both"),
+        ((NAME, "--to", "1", "--end"), "say --to or --end, not both"),
     ],
 )
 def test_what_cannot_be_done_is_said(
@@ -171,7 +171,7 @@ def test_who_applies_something_to_it_is_warned(bellhop: Bellhop) -> None:
     assert said in bellhop("apply", "-f", "-", stdin=mended).stderr
     assert said in bellhop("apply", "-f", "-", stdin=fleet.MANIFESTS).stderr
     assert "rolled back" not in bellhop("apply", "-f", "-", stdin=holder).stderr
-    bellhop("rollback", NAME, "--undo")
+    bellhop("rollback", NAME, "--end")
     assert "rolled back" not in bellhop("apply", "-f", "-", stdin=mended).stderr
 
 

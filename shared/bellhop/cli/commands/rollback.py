@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     cls=Command,
     usage=(
         "PROFILE [--to REVISION]",
-        "PROFILE --undo",
+        "PROFILE --end",
     ),
     examples=(
         "bellhop rollback kyverno",
         "bellhop rollback kyverno --to 3",
-        "bellhop rollback kyverno --undo",
+        "bellhop rollback kyverno --end",
     ),
 )
 @profile_argument
@@ -39,13 +39,19 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Number of the revision; by default the previous one.",
 )
-@click.option("--undo", is_flag=True, help="Deploy what is applied again.")
+@click.option(
+    "--end",
+    "--undo",
+    "undo",
+    is_flag=True,
+    help="Return to the applied manifest; --undo is the former name.",
+)
 @state_option
 def command(profile: str, number: int | None, *, undo: bool) -> None:
     """Deploy a former revision of a profile to all its clusters, and keep it there.
 
     Without --to it is the previous revision. It stays, whatever is applied and whatever happens,
-    until --undo, or until the profile is withdrawn. `bellhop history` lists the revisions. PROFILE
+    until --end, or until the profile is withdrawn. `bellhop history` lists the revisions. PROFILE
     is the NAME of a ClusterProfile, the NAMESPACE/NAME of a Profile, or KIND NAME, as in
     `rolerequest NAME`. The name of a trigger means all profiles that it generated. `bellhop serve`
     or the functions do this; the command requests it.
@@ -53,7 +59,7 @@ def command(profile: str, number: int | None, *, undo: bool) -> None:
     from bellhop.fleet.titled import Titled, made_by, meant
 
     if undo and number:
-        raise click.UsageError("say --to or --undo, not both")
+        raise click.UsageError("say --to or --end, not both")
     here = session.installation()
     name, trigger = profile_or_trigger(here, profile)
     if trigger and number:
@@ -92,15 +98,15 @@ def _roll(here: Installation, name: str, ours: str, number: int, *, undo: bool) 
     held = rolled.profile
     if undo:
         say(
-            f"'{name}' is to be as declared again."
+            f"'{name}' follows its manifest again."
             if rolled.is_new
-            else f"'{name}' is as declared already."
+            else f"'{name}' follows its manifest already."
         )
     else:
         is_at = "Rolled '{}' back to" if rolled.is_new else "'{}' is rolled back already, to"
         say(
             f"{is_at.format(name)} revision {held.number}; it stays there until"
-            f" `bellhop rollback {name} --undo`."
+            f" `bellhop rollback {name} --end`."
         )
     if held.paused:
         say(f"warning: it is paused; `bellhop resume {name}` has clusters follow", err=True)

@@ -1,18 +1,28 @@
-"""`bellhop version`: which release this is."""
+"""`bellhop version`: the releases of this program, of what serves, and of the forwarders."""
 
 from __future__ import annotations
 
 import platform
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from bellhop import __version__
 from bellhop.cli.examples import Command
-from bellhop.cli.options import JSON, TABLE, YAML
-from bellhop.cli.output import objects, say
+from bellhop.cli.options import JSON, TABLE, YAML, state_option
+from bellhop.cli.output import count, objects, say
+from bellhop.cli.session import chosen, looking
+from bellhop.errors import BellhopError
 
 
-@click.command("version", cls=Command, examples=("bellhop version", "bellhop version -o json"))
+@click.command(
+    "version",
+    cls=Command,
+    examples=("bellhop version", "bellhop version -o json", "bellhop version --client"),
+)
+@click.option("--client", is_flag=True, help="Ask no installation.")
 @click.option(
     "-o",
     "--output",
@@ -21,10 +31,38 @@ from bellhop.cli.output import objects, say
     default=TABLE,
     help="Form of the output.",
 )
-def command(form: str) -> None:
-    """Print the version of this program, and of the Python that runs it."""
-    if form == TABLE:
-        say(f"bellhop {__version__}")
+@state_option
+def command(form: str, *, client: bool) -> None:
+    """Print the versions of this program, of the server, and of the forwarders.
+
+    The server is `bellhop serve` or the functions. Both versions are those of the last heartbeat.
+    An installation that cannot be read is reported, and does not change the exit code.
+    """
+    read = {} if client else _installation()
+    if form != TABLE:
+        own = {"bellhop": __version__, "python": platform.python_version()}
+        objects([{**own, **read}], form, one=True)
         return
-    found = {"bellhop": __version__, "python": platform.python_version()}
-    objects([found], form, one=True)
+    say(f"bellhop {__version__}")
+    if read:
+        say(f"server {read['server'] or 'unknown: it has not run yet'}")
+    for version, clusters in read.get("forwarders", {}).items():
+        say(f"forwarder {version} in {count(clusters, 'cluster')}")
+
+
+def _installation() -> Mapping[str, Any]:
+    """Return the versions that the records of the chosen installation have; none without one."""
+    from bellhop.cli.places import place_of
+
+    try:
+        context = chosen()
+        if not place_of(context).there(context):
+            return {}
+        here = looking()
+        pulse = here.records.pulses.get()
+        heartbeats = map(here.records.hearings.get, here.catalogs.known().clusters)
+        versions = Counter(each.version for each in heartbeats if each and each.version)
+    except BellhopError as error:
+        say(f"warning: cannot read the installation's versions: {error}", err=True)
+        return {}
+    return {"server": pulse.version if pulse else "", "forwarders": dict(sorted(versions.items()))}

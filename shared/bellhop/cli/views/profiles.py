@@ -141,7 +141,7 @@ def _tell(here: Installation, status: ProfileStatus, story: Story) -> None:
 
 
 def _until_undone(profile: Profile) -> str:
-    return f"whatever is declared, until `bellhop rollback {profile.name} --undo`"
+    return f"whatever is declared, until `bellhop rollback {profile.name} --end`"
 
 
 def _paused(manifest: Manifest) -> bool:
