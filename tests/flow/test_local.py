@@ -46,7 +46,7 @@ def test_what_is_local_follows_its_cluster(
         assert host.get(REMOTE) is None
         assert source.get(LOCAL) is None
 
-        stand.do("label", "cluster", "fleet/source", "env=test")
+        stand.do("label", "cluster", "fleet/source", "env=test", "--overwrite")
         eventually("what is Local is gone", lambda: host.get(LOCAL) is None)
         eventually("what is Remote is gone", lambda: source.get(REMOTE) is None)
         source.close()

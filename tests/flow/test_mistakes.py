@@ -83,21 +83,22 @@ def desk(tmp_path: Path, source_cluster: Cluster, destination_cluster: Cluster) 
 
 MISTAKES = [
     pytest.param(
-        "label cluster fleet/source env=prod",
+        "label cluster fleet/source env=prod --overwrite",
         {},
         "its sourceClusterSelector asks for env=production, and 'fleet/source'",
-        "correct the sourceClusterSelector, or `bellhop label cluster fleet/source env=production`",
-        "label cluster fleet/source env=production",
+        "correct the sourceClusterSelector, or `bellhop label cluster fleet/source env=production"
+        " --overwrite`",
+        "label cluster fleet/source env=production --overwrite",
         {},
         id="the source cluster lacks a label",
     ),
     pytest.param(
-        "label cluster fleet/destination dep=sales",
+        "label cluster fleet/destination dep=sales --overwrite",
         {},
         "its destinationClusterSelector asks for dep=eng, and 'fleet/destination', the nearest of"
         " 2 clusters, has dep=sales",
-        "`bellhop label cluster fleet/destination dep=eng`",
-        "label cluster fleet/destination dep=eng",
+        "`bellhop label cluster fleet/destination dep=eng --overwrite`",
+        "label cluster fleet/destination dep=eng --overwrite",
         {},
         id="the destination lacks a label",
     ),
@@ -175,7 +176,7 @@ def test_one_command_names_the_cause_and_the_cure(
 
 def test_says_at_once_what_is_wrong_with_a_trigger(desk: Desk) -> None:
     """`apply` warns with the labels of clusters that are there."""
-    desk.type("label cluster fleet/source env=prod")
+    desk.type("label cluster fleet/source env=prod --overwrite")
     runner = CliRunner(env=desk.environment)
     done = runner.invoke(cli, ["apply", "-f", "-"], input=join(*RIGHT.values()))
 
@@ -184,5 +185,5 @@ def test_says_at_once_what_is_wrong_with_a_trigger(desk: Desk) -> None:
         "warning: EventTrigger 'made' selects no source cluster: its sourceClusterSelector asks for"
         " env=production, and 'fleet/source', the nearest of 2 clusters, has env=prod;"
         " correct the sourceClusterSelector, or"
-        " `bellhop label cluster fleet/source env=production`\n"
+        " `bellhop label cluster fleet/source env=production --overwrite`\n"
     )

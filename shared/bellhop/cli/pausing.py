@@ -10,8 +10,15 @@ from bellhop.cli import session
 from bellhop.cli.asking import PROFILES, TRIGGER, join_kind, profile_named
 from bellhop.cli.clusters import known
 from bellhop.cli.completing import complete_paused
-from bellhop.cli.kinds import singular
+from bellhop.cli.kinds import kind_named, singular
 from bellhop.cli.output import say
+from bellhop.cli.selection import (
+    Selection,
+    for_each,
+    select_clusters,
+    select_objects,
+    selected_kind,
+)
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
@@ -19,18 +26,56 @@ if TYPE_CHECKING:
 _TRIGGER = "trigger"
 _CLUSTER = "cluster"
 _KINDS = {TRIGGER: _TRIGGER, _CLUSTER: _CLUSTER}
+SELECTABLE = {
+    _CLUSTER: "clusters",
+    "clusterprofile": "clusterprofiles",
+    "profile": "profiles",
+    "rolerequest": "rolerequests",
+    TRIGGER: "triggers",
+}
 
 what_argument = click.argument(
     "words",
     nargs=-1,
-    required=True,
     metavar="PROFILE | trigger NAME | cluster NAMESPACE/NAME",
     shell_complete=complete_paused,
 )
 
 
-def mark(words: tuple[str, ...], done: str, value: str | None) -> None:
+def mark(words: tuple[str, ...], selection: Selection, done: str, value: str | None) -> None:
     """Pause what is meant, or without a value have it go on, and say so."""
+    if selection:
+        _mark_selected(words, selection, done, value)
+    elif words:
+        _mark_one(words, done, value)
+    else:
+        raise click.UsageError("name one profile, or `trigger` or `cluster` and its name")
+
+
+def _mark_selected(
+    words: tuple[str, ...], selection: Selection, done: str, value: str | None
+) -> None:
+    """Pause all selected objects of a kind, but profiles that a trigger generated."""
+    from bellhop.fleet.pausing import mark
+    from bellhop.model.kinds import DeclarationKey
+
+    kind = selected_kind(words, SELECTABLE)
+    here = session.installation()
+    if kind == _CLUSTER:
+        keys = select_clusters(here, selection)
+        for_each(keys, lambda key: _mark_cluster(here, key, done, paused=value is not None))
+        return
+    for row in select_objects(here, kind, selection):
+        stored = kind_named(kind).stored
+        namespace = row["namespace"] if kind_named(kind).namespaced else ""
+        for each in stored if not row.get("trigger") else ():
+            key = DeclarationKey(each, namespace, row["name"])
+            if here.records.manifests.has(*key):
+                is_new = mark(here, key, value) != "unchanged"
+                _tell(key.kind, key.place, done, is_new=is_new)
+
+
+def _mark_one(words: tuple[str, ...], done: str, value: str | None) -> None:
     from bellhop.fleet.pausing import mark, pausable
     from bellhop.fleet.titled import meant, trigger_meant
 

@@ -41,7 +41,9 @@ class Near(NamedTuple):
     @property
     def command(self) -> str:
         """Return the command that would fix it."""
-        return f"`bellhop label cluster {self.cluster.key} {self.labels}`"
+        changed = {each.partition("=")[0] for each in self.labels.split()}
+        option = " --overwrite" if changed & self.cluster.labels.keys() else ""
+        return f"`bellhop label cluster {self.cluster.key} {self.labels}{option}`"
 
 
 def near(selector: Selector, cluster: Cluster) -> Near | None:

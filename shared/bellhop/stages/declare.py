@@ -22,6 +22,7 @@ from bellhop.engine.order import refuse_cycle, refuse_exchange
 from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.messages import Publisher
 from bellhop.model.kinds import ClusterProfile, Declaration, DeclarationKey, EventTrigger, of
+from bellhop.model.overwrite import refuse_overwrite
 from bellhop.model.record import Choice, Cluster
 from bellhop.model.removal import HeldRemoval
 from bellhop.ports.store import ABSENT, ANY
@@ -252,16 +253,21 @@ class Declare:
         self._follow(keys, before, pending, held=held)
         return token
 
-    def label(self, key: str, labels: Mapping[str, str | None]) -> Cluster:
+    def label(
+        self, key: str, labels: Mapping[str, str | None], *, overwrite: bool = True
+    ) -> Cluster:
         """Set labels of a cluster, or take away those that are None; return it as it is now.
 
         What is set is no classifier's from then on.
 
         Raises:
+            ConflictError: a label has another value, and is not to be overwritten.
             MissingError: there is no such cluster.
         """
 
         def labelled(old: Cluster) -> Cluster:
+            if not overwrite:
+                refuse_overwrite(f"label cluster '{key}'", old.labels, labels)
             given = {name: each for name, each in old.given.items() if name not in labels}
             return replace(old, labels=_merged(old.labels, labels), given=given)
 
@@ -272,17 +278,24 @@ class Declare:
         key: str,
         annotations: Mapping[str, str | None],
         data: Mapping[str, str | None] = _NOTHING,
+        *,
+        overwrite: bool = True,
     ) -> Cluster:
         """Set annotations and data of a cluster, or take away those that are None.
 
         Templates read them as `.Cluster.metadata.annotations` and `.Cluster.spec.data`.
 
         Raises:
+            ConflictError: a key has another value, and is not to be overwritten.
             InvalidError: that is too much; nothing is changed.
             MissingError: there is no such cluster.
         """
 
         def annotated(old: Cluster) -> Cluster:
+            if not overwrite:
+                action = f"annotate cluster '{key}'"
+                refuse_overwrite(action, old.annotations, annotations)
+                refuse_overwrite(action, old.spec.get("data") or {}, data)
             told = _merged(old.spec.get("data") or {}, data)
             spec = {**old.spec, "data": told} if told or "data" in old.spec else old.spec
             return replace(old, annotations=_merged(old.annotations, annotations), spec=spec)
@@ -405,14 +418,17 @@ class Declare:
         return self.held
 
     def foresee_labels(
-        self, key: str, labels: Mapping[str, str | None]
+        self, key: str, labels: Mapping[str, str | None], *, overwrite: bool = True
     ) -> tuple[Cluster, list[HeldRemoval]]:
         """Return a cluster as it would be with other labels, and what would be held then.
 
         Raises:
+            ConflictError: a label has another value, and is not to be overwritten.
             MissingError: there is no such cluster.
         """
         before, old = self._catalogs.known(), self._cluster(key, "label").value
+        if not overwrite:
+            refuse_overwrite(f"label cluster '{key}'", old.labels, labels)
         new = replace(old, labels=_merged(old.labels, labels))
         new.refuse_too_much()
         keys = [("Cluster", new.namespace, new.name)]

@@ -113,7 +113,7 @@ def test_names_what_a_label_would_remove(
 ) -> None:
     """A dry run of `label cluster` says it and changes nothing; `label` says how to release it."""
     bellhop("apply", "-f", written(tmp_path))
-    label = ("label", "cluster", CLUSTERS[0], "env=prodution")
+    label = ("label", "cluster", CLUSTERS[0], "env=prodution", "--overwrite")
     loses = "warning: ClusterProfile 'own' loses 1 of 30 add-ons (1 profile) in prod/c00\n"
 
     dry = bellhop(*label, "--dry-run=client", BELLHOP_HOLD_SHARE="0.01")

@@ -78,7 +78,7 @@ def test_a_triggers_name_alone_pauses_it(bellhop: Bellhop, here: Installation) -
         (["a", "b"], "name one profile, or `trigger` or `cluster` and its name"),
         (["cluster", "fleet/absent"], "no cluster 'fleet/absent'"),
         (["a/b/c"], "'a/b/c' is no profile"),
-        ([], "missing argument"),
+        ([], "name one profile, or `trigger` or `cluster` and its name"),
     ],
 )
 def test_says_what_cannot_be_paused(

@@ -567,7 +567,9 @@ def test_labels_a_cluster(bellhop: Bellhop, here: Installation) -> None:
     """Labels are set, changed and taken away; a cluster that no trigger selects is not swept."""
     here.declare.register(fleet.cluster(env="fv", old="yes"))
     drain(here)
-    result = bellhop("label", "cluster", "default/workload", "env=prod", "old-", "a.b/c=d")
+    result = bellhop(
+        "label", "cluster", "default/workload", "env=prod", "old-", "a.b/c=d", "--overwrite"
+    )
 
     found = value_of(here.records.clusters.get("default/workload"))
     assert found is not None

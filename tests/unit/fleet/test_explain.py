@@ -121,7 +121,8 @@ MISTAKES = [
     pytest.param(
         join(source("Service"), trigger("made").replace("production", "prod"), MADE),
         "its sourceClusterSelector asks for env=prod, and 'fleet/east' has env=production",
-        "correct the sourceClusterSelector, or `bellhop label cluster fleet/east env=prod`",
+        "correct the sourceClusterSelector, or `bellhop label cluster fleet/east env=prod"
+        " --overwrite`",
         id="label missing on the source cluster",
     ),
     pytest.param(

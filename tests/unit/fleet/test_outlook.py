@@ -64,7 +64,7 @@ def test_registered_clusters_are_no_objects(fleet: Fleet) -> None:
             trigger(),
             "EventTrigger 'made' selects no source cluster: its sourceClusterSelector asks for"
             " env=production, and 'fleet/east' has env=prod; correct the sourceClusterSelector, or"
-            " `bellhop label cluster fleet/east env=production`",
+            " `bellhop label cluster fleet/east env=production --overwrite`",
             id="another value",
         ),
         pytest.param(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from bellhop.cli.clusters import cluster_argument, cluster_option, known, one_cluster
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say
+from bellhop.cli.selection import Selection, for_each, select_clusters, selection_options
 from bellhop.cli.session import installation
+
+if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
 
 _EXAMPLES = (
     "bellhop deregister cluster prod/eu-1",
@@ -27,6 +33,7 @@ def command() -> None:
     usage=(
         "NAMESPACE/NAME [--uninstall]",
         "--namespace NAMESPACE --cluster NAME [--uninstall]",
+        "-l SELECTOR | --all [--uninstall]",
     ),
     examples=_EXAMPLES,
 )
@@ -38,21 +45,34 @@ def command() -> None:
     help="Delete the forwarder's Deployment, Service and NetworkPolicy also if their"
     " namespace stays.",
 )
+@selection_options
 @state_option
-def cluster(key: str | None, namespace: str, cluster: str, *, uninstall: bool) -> None:
-    """Take a cluster out of the fleet.
+def cluster(
+    key: str | None, namespace: str, cluster: str, selection: Selection, *, uninstall: bool
+) -> None:
+    """Take a cluster, or all selected ones, out of the fleet.
 
     The webhook and the forwarder are removed from the cluster, if it answers, then its credentials
     and all its records. Add-ons stay in it; add-ons in other clusters that its events caused are
     withdrawn.
     """
+    if selection and (key or cluster):
+        raise click.UsageError("name a cluster, or use -l or --all, not both")
+    named = None if selection else one_cluster(key, namespace, cluster)
+    here = installation()
+    if named is None:
+        keys = select_clusters(here, selection, namespace)
+    else:
+        place, name = named
+        keys = [known(here, name, place)]
+    for_each(keys, lambda each: _deregister(here, each, uninstall=uninstall))
+
+
+def _deregister(here: Installation, key: str, *, uninstall: bool) -> None:
     from bellhop.fleet.deregistration import deregister
 
-    place, name = one_cluster(key, namespace, cluster)
-    here = installation()
-    found = known(here, name, place)
-    done = deregister(here, found, uninstall=uninstall)
-    say(f"Cluster '{found}' deregistered; the add-ons in it stay.")
+    done = deregister(here, key, uninstall=uninstall)
+    say(f"Cluster '{key}' deregistered; the add-ons in it stay.")
     for each in done.removed:
         say(f"  removed {each}")
     if done.left:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import output, session
-from bellhop.cli.clusters import known, named_cluster
 from bellhop.cli.examples import Command
 from bellhop.cli.options import JSON, YAML, output_option, state_option
 from bellhop.cli.output import compose, styled
+from bellhop.cli.selection import FindKeys, named_clusters
 from bellhop.model.visible import visible
 
 if TYPE_CHECKING:
@@ -28,12 +28,16 @@ _WIDTH = 11
 @click.command(
     "doctor",
     cls=Command,
-    examples=("bellhop doctor", "bellhop doctor prod/eu-1 -o json"),
+    examples=(
+        "bellhop doctor",
+        "bellhop doctor prod/eu-1 -o json",
+        "bellhop doctor -l env=production",
+    ),
 )
-@named_cluster
+@named_clusters
 @output_option
 @state_option
-def command(key: str | None, form: str) -> None:
+def command(find_keys: FindKeys, form: str) -> None:
     """Check the connection to one cluster and back, or to all, step by step.
 
     Credentials, permissions, the webhook and the forwarder's last heartbeat are checked; each
@@ -44,7 +48,7 @@ def command(key: str | None, form: str) -> None:
     here = session.looking()
     from bellhop.fleet.doctor import examine, house
 
-    keys = [known(here, key)] if key else list(here.catalogs.known().clusters)
+    keys = find_keys(here) or list(here.catalogs.known().clusters)
     own = list(house(here, answers=session.answers(here.inbound)))
     found: list[tuple[str, Sequence[Sign]]] = [("", own), *examine(here, keys)]
     if form in {JSON, YAML}:

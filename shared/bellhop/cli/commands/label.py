@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
-from bellhop.cli.clusters import cluster_argument, known
+from bellhop.cli.cluster_changes import ChangedClusters, changed_clusters, overwrite_option
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import DRY, dry_run_option, state_option
 from bellhop.cli.output import pairs, say
+from bellhop.cli.selection import for_each
 from bellhop.cli.session import installation
+
+if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
 
 _EXAMPLE = "bellhop label cluster prod/eu-1 env=prod canary-"
 
@@ -20,25 +25,49 @@ def command() -> None:
     """Set and remove labels."""
 
 
-@command.command("cluster", cls=Command, examples=(_EXAMPLE,))
-@cluster_argument(required=True)
-@click.argument("changes", nargs=-1, required=True, metavar="KEY=VALUE|KEY-...")
+@command.command(
+    "cluster",
+    cls=Command,
+    usage=(
+        "NAMESPACE/NAME KEY=VALUE|KEY-... [OPTIONS]",
+        "-l SELECTOR | --all KEY=VALUE|KEY-... [OPTIONS]",
+    ),
+    examples=(_EXAMPLE, "bellhop label cluster -l region=eu tier=gold --overwrite"),
+)
+@changed_clusters
+@overwrite_option
 @dry_run_option
 @state_option
-def cluster(key: str, changes: Sequence[str], *, dry_run: str | None) -> None:
+def cluster(changed: ChangedClusters, *, overwrite: bool, dry_run: str | None) -> None:
     """Set labels of a cluster, or remove those followed by a dash.
 
-    Triggers and profiles are evaluated again. A cluster may have 256 labels.
+    With -l or --all they are set in all such clusters. A label that has another value is replaced
+    only with --overwrite. Triggers and profiles are evaluated again. A cluster may have 256 labels.
     """
-    from bellhop.cli.holding import say_held
     from bellhop.cli.labels import read_changes
 
-    found = read_changes(changes)
+    found = read_changes(changed.changes)
     here = installation()
-    name = known(here, key)
+    for_each(
+        changed.keys(here),
+        lambda key: _label(here, key, found, overwrite=overwrite, dry_run=bool(dry_run)),
+    )
+
+
+def _label(
+    here: Installation,
+    key: str,
+    changes: Mapping[str, str | None],
+    *,
+    overwrite: bool,
+    dry_run: bool,
+) -> None:
+    from bellhop.cli.holding import say_held
+
     if dry_run:
-        labelled, foreseen = here.declare.foresee_labels(name, found)
+        labelled, foreseen = here.declare.foresee_labels(key, changes, overwrite=overwrite)
     else:
-        labelled, foreseen = here.declare.label(name, found), list(here.declare.held)
+        labelled = here.declare.label(key, changes, overwrite=overwrite)
+        foreseen = list(here.declare.held)
     say(f"cluster/{labelled.key} labelled {pairs(labelled.labels)}{DRY if dry_run else ''}")
-    say_held(foreseen, dry=bool(dry_run))
+    say_held(foreseen, dry=dry_run)

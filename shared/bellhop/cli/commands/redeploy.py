@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
 import click
 
 from bellhop.cli import session
@@ -9,11 +12,32 @@ from bellhop.cli.asking import PROFILES, TRIGGER, join_kind, profile_named, prof
 from bellhop.cli.clusters import cluster_option, known
 from bellhop.cli.completing import complete_profile
 from bellhop.cli.examples import Command
-from bellhop.cli.kinds import singular
+from bellhop.cli.kinds import kind_named, singular
 from bellhop.cli.options import state_option
 from bellhop.cli.output import count, say
+from bellhop.cli.pausing import SELECTABLE
+from bellhop.cli.selection import (
+    Selection,
+    select_clusters,
+    select_objects,
+    selected_kind,
+    selection_options,
+)
+from bellhop.errors import MissingError
+
+if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
+    from bellhop.fleet.redeploying import Asked
 
 _CLUSTER = "cluster"
+
+
+class Target(NamedTuple):
+    """The deployments to repeat: of a profile, a trigger or a cluster; with none, all."""
+
+    profile: str = ""
+    cluster: str = ""
+    trigger: str = ""
 
 
 @click.command(
@@ -23,12 +47,14 @@ _CLUSTER = "cluster"
         "[PROFILE] [--cluster [NAMESPACE/]NAME] [--unchecked]",
         "cluster NAMESPACE/NAME",
         "cluster --namespace NAMESPACE --cluster NAME",
+        "KIND -l SELECTOR | --all",
     ),
     examples=(
         "bellhop redeploy kyverno",
         "bellhop redeploy --cluster prod/eu-1",
         "bellhop redeploy cluster prod/eu-1",
         "bellhop redeploy kyverno --unchecked",
+        "bellhop redeploy clusters -l env=production",
     ),
 )
 @click.argument(
@@ -49,9 +75,15 @@ _CLUSTER = "cluster"
     is_flag=True,
     help="Remove a withdrawn profile without its preDeleteChecks and postDeleteChecks.",
 )
+@selection_options
 @state_option
-def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: bool) -> None:
+def command(
+    words: tuple[str, ...], namespace: str, cluster: str, selection: Selection, *, unchecked: bool
+) -> None:
     """Apply again all objects of a profile, of a cluster, or with neither of everything.
+
+    With -l or --all these are all such objects of a KIND: clusters, clusterprofiles, profiles,
+    rolerequests or triggers.
 
     A resync restores deleted objects; this command also reverts what others changed in fields that
     Bellhop applied. With --unchecked, a withdrawn profile that waits for its preDeleteChecks or
@@ -60,25 +92,18 @@ def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: 
     no profile has it, means all profiles that it generated. `bellhop serve` or the functions do
     this; the command requests it.
     """
-    from bellhop.cli.progress import Progress
-    from bellhop.fleet.redeploying import redeploy
-    from bellhop.fleet.titled import Titled, meant
+    from bellhop.fleet.titled import Titled
 
-    word, cluster = _read(words, namespace, cluster)
     here = session.installation()
-    profile, trigger = profile_or_trigger(here, word) if word else ("", "")
-    if unchecked and (trigger or not profile):
-        raise click.UsageError("--unchecked goes with one profile")
-    goes = known(here, cluster, namespace)
-    with Progress() as progress:
-        asked = redeploy(
-            here,
-            meant(here, profile),
-            goes,
-            trigger=trigger,
-            unchecked=unchecked,
-            tell=lambda number: progress.count(number, "deployments are asked for"),
-        )
+    if selection and words:
+        if namespace or cluster or unchecked:
+            raise click.UsageError("use -l and --all with only a kind")
+        targets = _select(here, words, selection)
+    elif selection.selector:
+        raise click.UsageError("name a kind beside -l")
+    else:
+        targets = [_named(here, words, namespace, cluster, unchecked=unchecked)]
+    asked = _redeploy_each(here, targets, unchecked=unchecked)
     titled = Titled(here)
     say(f"Asked for {count(len(asked), 'deployment')}.")
     for each in asked:
@@ -91,6 +116,63 @@ def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: 
             )
     if asked and not session.serves(here):
         say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)
+
+
+def _redeploy_each(
+    here: Installation, targets: Sequence[Target], *, unchecked: bool
+) -> Sequence[Asked]:
+    """Ask for the deployments of each target; of several, one may have none."""
+    from bellhop.cli.progress import Progress
+    from bellhop.fleet.redeploying import redeploy
+
+    asked: list[Asked] = []
+    with Progress() as progress:
+        for profile, cluster, trigger in targets:
+            before = len(asked)
+
+            def tell(number: int, before: int = before) -> None:
+                progress.count(before + number, "deployments are asked for")
+
+            try:
+                asked += redeploy(
+                    here, profile, cluster, trigger=trigger, unchecked=unchecked, tell=tell
+                )
+            except MissingError:
+                if len(targets) == 1:
+                    raise
+    return asked
+
+
+def _named(
+    here: Installation, words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: bool
+) -> Target:
+    from bellhop.fleet.titled import meant
+
+    word, cluster = _read(words, namespace, cluster)
+    profile, trigger = profile_or_trigger(here, word) if word else ("", "")
+    if unchecked and (trigger or not profile):
+        raise click.UsageError("--unchecked goes with one profile")
+    return Target(meant(here, profile), known(here, cluster, namespace), trigger)
+
+
+def _select(here: Installation, words: tuple[str, ...], selection: Selection) -> list[Target]:
+    from bellhop.fleet.titled import meant
+    from bellhop.model.kinds import DeclarationKey
+
+    kind = selected_kind(words, SELECTABLE)
+    if kind == _CLUSTER:
+        return [Target(cluster=key) for key in select_clusters(here, selection)]
+    rows = select_objects(here, kind, selection)
+    if kind == TRIGGER:
+        return [Target(trigger=row["name"]) for row in rows]
+    [stored] = kind_named(kind).stored
+    rules = [
+        meant(here, row["name"])
+        if row.get("trigger")
+        else DeclarationKey(stored, row["namespace"], row["name"]).rule
+        for row in rows
+    ]
+    return [Target(profile=rule) for rule in rules]
 
 
 def _read(words: tuple[str, ...], namespace: str, cluster: str) -> tuple[str, str]:

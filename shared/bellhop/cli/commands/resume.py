@@ -7,6 +7,7 @@ import click
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.pausing import mark, what_argument
+from bellhop.cli.selection import Selection, selection_options
 
 
 @click.command(
@@ -16,6 +17,7 @@ from bellhop.cli.pausing import mark, what_argument
         "PROFILE",
         "trigger NAME",
         "cluster NAMESPACE/NAME",
+        "KIND -l SELECTOR | --all",
     ),
     examples=(
         "bellhop resume kyverno",
@@ -24,7 +26,8 @@ from bellhop.cli.pausing import mark, what_argument
     ),
 )
 @what_argument
+@selection_options
 @state_option
-def command(words: tuple[str, ...]) -> None:
+def command(words: tuple[str, ...], selection: Selection) -> None:
     """End a pause; Bellhop then catches up."""
-    mark(words, "resumed", None)
+    mark(words, selection, "resumed", None)
