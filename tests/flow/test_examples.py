@@ -466,7 +466,7 @@ def test_shows_what_was_deployed_and_what_happened(flow: Flow) -> None:
 
     assert "networking.k8s.io:NetworkPolicy" in addons
     assert "front-my-service" in addons
-    assert "DEPLOYMENT TYPE" in addons
+    assert "RESOURCE TYPE" in addons
     for word in ("changed", "matched", "rendered", "applied"):
         assert word in events
 
@@ -676,9 +676,7 @@ def test_replicates_a_secret_on_demand(flow: Flow) -> None:
     lines = [line.strip() for line in generated["data"]["namespaces"].splitlines()]
     assert [line for line in lines if line] == ['eng: "ok"', 'hr: "ok"']
     head, *rows = flow.stand.do("show", "addons").splitlines()
-    assert " ".join(head.split()) == (
-        "CLUSTER RESOURCE TYPE NAMESPACE NAME VERSION TIME DEPLOYMENT TYPE PROFILES"
-    )
+    assert " ".join(head.split()) == ("CLUSTER RESOURCE TYPE NAMESPACE NAME VERSION AGE PROFILES")
     shown = [line.split() for line in rows]
     assert [row[:5] for row in shown] == [
         ["fleet/source", ":Secret", name, CREDENTIALS, "N/A"] for name in ("eng", "hr")

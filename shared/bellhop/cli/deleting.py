@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from bellhop.cli.kinds import kind_named
+from bellhop.cli.kinds import KindName, kind_named
 from bellhop.cli.reading import documents, files
+from bellhop.cli.selection import Selection, select_objects
 from bellhop.errors import InvalidError
 from bellhop.model.kinds import KINDS, key_of
 
+if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
+
 Named = tuple[tuple[str, ...], str, str]
 """The kinds of manifests it may be, namespace and name."""
+
+Find: TypeAlias = Callable[["Installation"], Sequence[Named]]
+"""Find the objects that a command line names in an installation."""
+
+
+def read_kind(kind: str, names: Sequence[str], namespace: str, selection: Selection) -> Find:
+    """Read KIND and NAME..., -l or --all: names at once, so that mistakes are told at once.
+
+    Raises:
+        InvalidError: as `named` and `selected` do.
+    """
+    if selection:
+        return lambda here: list(selected(here, kind, selection, namespace))
+    found = list(named(kind, names, namespace))
+    return lambda _: found
+
+
+def read_files(paths: Sequence[str], *, recursive: bool) -> Find:
+    """Read the identities in files.
+
+    Raises:
+        InvalidError: a document has none.
+    """
+    found = list(listed(paths, recursive=recursive))
+    return lambda _: found
 
 
 def named(kind: str, names: Sequence[str], namespace: str) -> Iterator[Named]:
@@ -26,13 +55,7 @@ def named(kind: str, names: Sequence[str], namespace: str) -> Iterator[Named]:
     first, slash, name = kind.partition("/")
     known = kind_named(first)
     names = [name, *names] if slash else names
-    if not known.stored:
-        hint = (
-            "`bellhop deregister cluster` takes a cluster out"
-            if known.singular == "cluster"
-            else "Bellhop writes them itself"
-        )
-        raise InvalidError(f"cannot delete {known.plural}; {hint}")
+    _refuse_not_stored(known)
     if not names:
         raise click.UsageError(f"name the {known.plural} to delete")
     for each in names:
@@ -43,6 +66,33 @@ def named(kind: str, names: Sequence[str], namespace: str) -> Iterator[Named]:
             raise InvalidError(f"'{each}' and -n {namespace} name two namespaces")
         place = (place or namespace or "default") if known.namespaced else ""
         yield known.stored, place, name
+
+
+def selected(
+    here: Installation, kind: str, selection: Selection, namespace: str
+) -> Iterator[Named]:
+    """Yield the objects that users applied and that -l or --all selects.
+
+    Raises:
+        InvalidError: there is no such kind, or users do not apply it.
+        MissingError: there is no such object.
+    """
+    known = kind_named(kind)
+    _refuse_not_stored(known)
+    for row in select_objects(here, kind, selection, namespace):
+        if not row.get("trigger"):
+            place = str(row["namespace"]) if known.namespaced else ""
+            yield known.stored, place, str(row["name"])
+
+
+def _refuse_not_stored(known: KindName) -> None:
+    if not known.stored:
+        hint = (
+            "`bellhop deregister cluster` takes a cluster out"
+            if known.singular == "cluster"
+            else "Bellhop writes them itself"
+        )
+        raise InvalidError(f"cannot delete {known.plural}; {hint}")
 
 
 def listed(paths: Sequence[str], *, recursive: bool) -> Iterator[Named]:

@@ -13,7 +13,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import Any
 
@@ -30,6 +30,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _LEAST = 6
 """Columns below which no cell is cut."""
 
+_WHOLE = {"CLUSTER", "NAME", "RELEASE NAME", "RESOURCE NAME"}
 _LEAST_SENTENCE = 24
 _BATCH = 500
 """Rows whose widths are looked at together; more are printed as they come."""
@@ -59,6 +60,11 @@ class Column(Struct, frozen=True):
     style: str = ""
     prose: bool = False
     """A sentence, as the last column: it goes on in the next line where it is not to be cut."""
+
+    @property
+    def whole(self) -> bool:
+        """Return whether its cells are never cut: they are what other commands take."""
+        return self.title in _WHOLE
 
 
 def coloured() -> bool:
@@ -222,6 +228,11 @@ def age(since: datetime | None, now: datetime) -> str:
     return f"{seconds // 86400}d"
 
 
+def age_now(since: datetime) -> str:
+    """Tell how long ago something was by the clock of this machine."""
+    return age(since, datetime.now(UTC))
+
+
 def stamp(at: datetime | None) -> str:
     """Write a time in UTC to the second."""
     return at.strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""
@@ -251,7 +262,7 @@ def _print(
     while batch := [*ahead, *islice(lines, _BATCH)]:
         for cells in batch:
             widths = [max(wide, span(cell)) for wide, cell in zip(widths, cells, strict=True)]
-        gap = " " if room and _least(widths) > room else _GAP
+        gap = " " if room and _least(columns, widths) > room else _GAP
         fitted = _fitted(columns, widths, room, gap) if room else widths
         for cells in batch:
             for parts in _row(columns, cells, fitted, cut=bool(room), title=titled):
@@ -288,20 +299,29 @@ def _padded(column: Column, cell: str, wide: int, *, title: bool) -> str:
     return click.style(cell, bold=True) + padding if title else click.style(cell, style) + padding
 
 
-def _least(widths: Sequence[int]) -> int:
-    return sum(min(each, _LEAST) for each in widths) + len(_GAP) * (len(widths) - 1)
+def _least(columns: Sequence[Column], widths: Sequence[int]) -> int:
+    least = (
+        wide if column.whole else min(wide, _LEAST)
+        for column, wide in zip(columns, widths, strict=True)
+    )
+    return sum(least) + len(_GAP) * (len(widths) - 1)
 
 
 def _fitted(columns: Sequence[Column], widths: Sequence[int], room: int, gap: str) -> list[int]:
-    """Narrow the widest columns until a row fits; a sentence keeps enough to be read."""
+    """Narrow the widest columns until a row fits; names stay whole, a sentence is readable."""
     spare = room - len(gap) * (len(widths) - 1)
     prose = columns[-1].prose
     kept = min(widths[-1], _LEAST_SENTENCE) if prose else 0
     cells = list(widths[:-1] if prose else widths)
     limit = max(cells, default=0)
-    while limit > _LEAST and sum(min(each, limit) for each in cells) > spare - kept:
+
+    def narrowed() -> list[int]:
+        pairs = zip(columns, cells, strict=False)
+        return [wide if column.whole else min(wide, limit) for column, wide in pairs]
+
+    while limit > _LEAST and sum(narrowed()) > spare - kept:
         limit -= 1
-    fitted = [min(each, limit) for each in cells]
+    fitted = narrowed()
     return [*fitted, max(kept, min(widths[-1], spare - sum(fitted)))] if prose else fitted
 
 

@@ -174,3 +174,18 @@ def test_a_failure_keeps_no_other_cluster_from_a_change(
     assert result.stdout.count(" labelled ") == 2
     assert "cannot label cluster 'other/c'" in result.stderr
     assert clusters.records.clusters.get("other/c") is not None
+
+
+def test_deletes_what_is_selected(bellhop: Bellhop, here: Installation) -> None:
+    """By labels, without the profiles that a trigger generated; a dry run deletes nothing."""
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata: "
+    one, two = "{name: one, labels: {team: a}}", "{name: two, labels: {team: b}}"
+    fleet.declare(here, f"{head}{one}\n---\n{head}{two}\n")
+
+    assert bellhop("delete", "configmaps", "-l", "team=a", "--dry-run").stdout == (
+        "configmap/one deleted (dry run)\n"
+    )
+    assert bellhop("delete", "configmaps", "-l", "team=a").stdout == "configmap/one deleted\n"
+    assert bellhop("delete", "cm", "--all", "-n", "default").stdout == "configmap/two deleted\n"
+    assert "cannot delete clusters" in bellhop("delete", "clusters", "--all").stderr
+    assert bellhop("delete", "cm", "one", "--all").exit_code == 2

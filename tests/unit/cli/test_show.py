@@ -33,9 +33,13 @@ NOTHING = timedelta(0)
 
 
 def test_add_ons_have_the_columns_of_sveltosctl(bellhop: Bellhop, here: Installation) -> None:
-    """CLUSTER to PROFILES, `group:Kind`, N/A, and the time it was applied."""
+    """CLUSTER to PROFILES, `group:Kind`, N/A, and the time it was applied; its age otherwise."""
     fleet.populate(here)
-    titles, row = bellhop("show", "addons").stdout.splitlines()
+    short, aged = bellhop("show", "addons").stdout.splitlines()
+    titles, row = bellhop("show", "addons", "-o", "wide").stdout.splitlines()
+
+    assert short.split()[-2:] == ["AGE", "PROFILES"]
+    assert re.search(r" N/A +\d+[smhd] +ClusterProfile/", aged)
 
     assert titles.split("   ")[0] == "CLUSTER"
     assert [part.strip() for part in titles.split("  ") if part.strip()] == [
@@ -44,24 +48,30 @@ def test_add_ons_have_the_columns_of_sveltosctl(bellhop: Bellhop, here: Installa
         "NAMESPACE",
         "NAME",
         "VERSION",
+        "AGE",
+        "PROFILES",
         "TIME",
         "DEPLOYMENT TYPE",
-        "PROFILES",
+        "FROM",
     ]
     kept = here.records.inventories.get("default/workload", fleet.PROFILE)
     assert kept
     held = kept.value.held[fleet.POLICY]
     assert held.applied_at is not None
     applied = held.applied_at.strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert [part.strip() for part in row.split("  ") if part.strip()] == [
+    cells = [part.strip() for part in row.split("  ") if part.strip()]
+    age = cells.pop(5)
+    assert re.fullmatch(r"\d+[smhd]", age)
+    assert cells == [
         "default/workload",
         "networking.k8s.io:NetworkPolicy",
         "default",
         "front-my-service",
         "N/A",
+        f"ClusterProfile/{fleet.PROFILE}",
         applied,
         "Managed cluster",
-        f"ClusterProfile/{fleet.PROFILE}",
+        held.ref,
     ]
 
 
@@ -123,8 +133,9 @@ def test_a_chart_has_the_columns_of_sveltosctl(bellhop: Bellhop, here: Installat
     release, part = (re.split(" {2,}", line) for line in wide[1:])
 
     assert release[1:5] == ["helm chart", "apps", "web", "1.0.0"]
-    assert release[7:] == [
-        f"ClusterProfile/{fleet.PROFILE}",
+    assert release[6] == f"ClusterProfile/{fleet.PROFILE}"
+    assert release[8:] == [
+        "Managed cluster",
         "chart web 1.0.0 of https://charts.example.com/stable",
     ]
     assert part[1:5] == ["apps:Deployment", "apps", "web", "N/A"]

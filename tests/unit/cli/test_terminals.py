@@ -105,17 +105,25 @@ def crowded(here: Installation) -> Installation:
     return here
 
 
-@pytest.mark.parametrize("columns", WIDTHS)
-@pytest.mark.parametrize("arguments", [("get", "clusters"), ("show", "addons")], ids=" ".join)
+@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (("get", "clusters"), [LONG, "workload"]),
+        (("show", "addons"), ["default/workload", "front-my-service"]),
+    ],
+)
 @pytest.mark.usefixtures("crowded")
-def test_a_row_is_a_line(terminal: Terminal, arguments: tuple[str, ...], columns: int) -> None:
-    """Cells are cut, and marked where they are; no name goes on in the next line."""
+def test_a_row_is_a_line(
+    terminal: Terminal, arguments: tuple[str, ...], names: list[str], columns: int
+) -> None:
+    """Cells are cut, and marked where they are, but for names, which other commands take."""
     shown = plain(terminal(*arguments, COLUMNS=str(columns)))
 
     assert len(shown) == (3 if arguments[0] == "get" else 2)
-    assert max(map(len, shown)) <= columns
+    assert LONG in names or max(map(len, shown)) <= columns
     assert any("…" in line for line in shown) == (columns < 200 or arguments[0] == "get")
-    assert shown[0].startswith(("NAMESP", "CLUST"))
+    assert all(any(name in line.split() for line in shown[1:]) for name in names)
 
 
 @pytest.mark.usefixtures("crowded")

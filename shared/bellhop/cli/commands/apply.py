@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli.examples import Command
-from bellhop.cli.kinds import shown_name
 from bellhop.cli.options import (
     DRY,
     applyset_options,
@@ -19,6 +18,7 @@ from bellhop.cli.options import (
     state_option,
 )
 from bellhop.cli.output import say
+from bellhop.cli.results import Results, results_option
 from bellhop.cli.session import installation
 
 if TYPE_CHECKING:
@@ -50,10 +50,12 @@ if TYPE_CHECKING:
 @click.option("--validate-only", is_flag=True, help="Store nothing; needs no installation.")
 @applyset_options
 @dry_run_option
+@results_option
 @state_option
-def command(
+def command(  # noqa: PLR0913 - one parameter an option
     paths: Sequence[str],
     applyset: str | None,
+    form: str,
     *,
     recursive: bool,
     validate_only: bool,
@@ -66,26 +68,31 @@ def command(
     Kinds are EventSource, EventTrigger, EventBasedAddOn, ClusterProfile, Profile, ClusterSet, Set,
     Classifier, ClusterHealthCheck, HealthCheck, RoleRequest, ConfigMap and Secret. If a document
     has an error, all errors of all documents are reported, with file, document, line, path and the
-    nearest valid name, and nothing is stored.
+    nearest valid name, and nothing is stored. With -o name, json or yaml the results are printed
+    once all objects are stored and pruned; warnings go to standard error.
     """
     from bellhop.cli.applying import read
 
     refuse_prune_alone(applyset, prune=prune, allow_empty=allow_empty)
     documents, found = read(paths, applyset, recursive=recursive, allow_empty=allow_empty)
+    printer = Results(form, DRY if dry_run else "")
     if validate_only:
         for kind in found:
-            say(f"{shown_name(kind.kind, kind.api_version, kind.name)} valid")
+            printer.add(kind.key, kind.api_version, "valid")
+        printer.finish()
         return
     here = installation(create=not dry_run)
     members = _members(here, applyset)
     if dry_run:
-        _rehearse(here, documents, found, members, prune=prune)
+        _rehearse(here, documents, found, members, printer, prune=prune)
+        printer.finish()
         return
     with members.leased() if members else nullcontext():
         left = members.left(found) if members else []
-        results = _stored(here, documents, found)
+        results = _stored(here, documents, found, printer)
         if members and prune:
-            _prune(here, members, left)
+            _prune(here, members, left, printer)
+    printer.finish()
     _advise(here, found, results)
 
 
@@ -100,6 +107,7 @@ def _rehearse(
     documents: Sequence[Document],
     found: Sequence[Declaration],
     members: ApplySet | None,
+    printer: Results,
     *,
     prune: bool,
 ) -> None:
@@ -110,45 +118,49 @@ def _rehearse(
     left = members.left(found) if members else []
     with refusing_changes(here, documents, found):
         results = here.declare.rehearse(found)
-    _tell(found, results, DRY)
+    _tell(printer, found, results)
     pruned = left if prune else []
-    _tell_pruned(pruned, DRY)
+    _tell_pruned(printer, pruned)
     say_held(here.declare.foresee(found, pruned), dry=True)
 
 
 def _stored(
-    here: Installation, documents: Sequence[Document], found: Sequence[Declaration]
+    here: Installation,
+    documents: Sequence[Document],
+    found: Sequence[Declaration],
+    printer: Results,
 ) -> Sequence[Declared]:
     from bellhop.cli.applying import refusing_changes
     from bellhop.cli.holding import say_held
 
     with refusing_changes(here, documents, found):
         results = here.declare.apply(found)
-    _tell(found, results)
+    _tell(printer, found, results)
     say_held(here.declare.held)
     return results
 
 
-def _prune(here: Installation, members: ApplySet, left: Sequence[DeclarationKey]) -> None:
+def _prune(
+    here: Installation, members: ApplySet, left: Sequence[DeclarationKey], printer: Results
+) -> None:
     from bellhop.cli.holding import say_held
 
     pruned = members.prune(left)
-    _tell_pruned(pruned)
+    _tell_pruned(printer, pruned)
     if pruned:
         say_held(here.declare.held)
 
 
-def _tell(found: Sequence[Declaration], results: Sequence[Declared], after: str = "") -> None:
-    if found:
-        names = (shown_name(each.kind, each.api_version, each.name) for each in found)
-        say(*(f"{name} {each.change}{after}" for name, each in zip(names, results, strict=True)))
+def _tell(printer: Results, found: Sequence[Declaration], results: Sequence[Declared]) -> None:
+    for each, result in zip(found, results, strict=True):
+        printer.add(each.key, each.api_version, result.change)
 
 
-def _tell_pruned(keys: Iterable[DeclarationKey], after: str = "") -> None:
+def _tell_pruned(printer: Results, keys: Iterable[DeclarationKey]) -> None:
     from bellhop.model.kinds import KINDS
 
     for key in keys:
-        say(f"{shown_name(key.kind, KINDS[key.kind][1][0], key.name)} pruned{after}")
+        printer.add(key, KINDS[key.kind][1][0], "pruned")
 
 
 def _advise(here: Installation, found: Sequence[Declaration], results: Sequence[Declared]) -> None:

@@ -13,6 +13,7 @@ from bellhop.cli.examples import Command
 from bellhop.cli.kinds import shown_name
 from bellhop.cli.options import DRY, dry_run_option, files_options, state_option
 from bellhop.cli.output import say
+from bellhop.cli.selection import Selection, selection_options
 from bellhop.cli.session import installation
 from bellhop.errors import MissingError
 
@@ -51,11 +52,13 @@ class Delete(Command):
     usage=(
         "-f FILE|DIR|- [OPTIONS]",
         "KIND [NAMESPACE/]NAME... [OPTIONS]",
+        "KIND -l SELECTOR | --all [OPTIONS]",
     ),
     examples=(
         "bellhop delete -f triggers/",
         "bellhop delete eventtrigger service-network-policy",
         "bellhop delete configmap network-policy -n default",
+        "bellhop delete clusterprofiles -l team=web --dry-run",
         "bellhop delete orphans --cluster prod/eu-1",
     ),
 )
@@ -68,6 +71,7 @@ class Delete(Command):
     default="",
     help="Namespace of the objects; `default` if omitted.",
 )
+@selection_options
 @files_options("Manifests to delete.")
 @click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
 @click.option("--withdraw", is_flag=True, help="Remove at once what the deletion guard would hold.")
@@ -77,6 +81,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     kind: str | None,
     names: Sequence[str],
     namespace: str,
+    selection: Selection,
     paths: Sequence[str],
     *,
     recursive: bool,
@@ -87,20 +92,27 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Delete manifests by file or by name, and withdraw their add-ons from clusters.
 
     If that is too much at once, a warning names it, and the deletion guard holds it until `bellhop
-    release`; with --withdraw it is removed at once. With --filename, only identities are read: a
-    file that is no longer valid can still be deleted. `bellhop delete orphans` deletes objects in a
+    release`; with --withdraw it is removed at once. With -l or --all, all such objects of the KIND
+    are deleted, in all namespaces without -n. With --filename, only identities are read: a file
+    that is no longer valid can still be deleted. `bellhop delete orphans` deletes objects in a
     cluster that no profile owns.
     """
-    from bellhop.cli.deleting import listed, named
+    from bellhop.cli.deleting import read_files, read_kind
     from bellhop.cli.holding import say_held
 
-    if bool(paths) == bool(kind):
-        raise click.UsageError("name what to delete: either -f FILE, or KIND and NAME")
-    wanted = list(named(kind, names, namespace) if kind else listed(paths, recursive=recursive))
+    if bool(paths) == bool(kind) or (selection and (paths or names)):
+        raise click.UsageError(
+            "name what to delete: either -f FILE, or KIND and NAME, or KIND and -l or --all"
+        )
+    find = (
+        read_kind(kind, names, namespace, selection)
+        if kind
+        else read_files(paths, recursive=recursive)
+    )
     here = installation()
     found: dict[tuple[str, str, str], str] = {}
     missing = []
-    for stored, place, name in wanted:
+    for stored, place, name in find(here):
         there = [each for each in stored if here.records.manifests.has(each, place, name)]
         for each in there:
             found[each, place, name] = shown_name(each, _version(here, each, place, name), name)

@@ -11,6 +11,7 @@ from bellhop.cli import output
 from bellhop.cli.asking import Asked, absent, asked, naming_options, nothing
 from bellhop.cli.completing import complete_kind, complete_name
 from bellhop.cli.examples import Command
+from bellhop.cli.manifests import print_manifests
 from bellhop.cli.options import JSON, NAME, YAML, headers_option, named_output_option, state_option
 from bellhop.cli.session import installation
 
@@ -73,7 +74,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("--watch follows one kind, as a table or by name")
     here = installation()
     if form in {JSON, YAML}:
-        _objects(here, several, form)
+        print_manifests(here, several, form)
         return
     listed: Sequence[Row] = ()
     for number, what in enumerate(several):
@@ -98,19 +99,3 @@ def _list(here: Installation, what: Asked, form: str, *, headers: bool) -> Seque
     else:
         output.table(what.kind.view.columns, rows, form, nothing="", headers=headers)
     return rows
-
-
-def _objects(here: Installation, several: Sequence[Asked], form: str) -> None:
-    """Print manifests: one that is named by itself, and others as one list, as they come."""
-    for what in several:
-        place, name = what.query.namespace, what.query.name
-        if (place or name) and next(iter(what.kind.view.rows(here, what.query)), None) is None:
-            if name:
-                raise absent(here, what)
-            nothing(here, what)
-    found = (each for what in several for each in what.kind.view.manifests(here, what.query))
-    if not any(what.query.name for what in several):
-        output.objects(found, form)
-        return
-    named = list(found)
-    output.objects(named, form, one=len(named) == 1)

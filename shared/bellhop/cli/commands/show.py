@@ -30,9 +30,10 @@ _ADDONS = (
     Column("NAMESPACE", "namespace"),
     Column("NAME", "name"),
     Column("VERSION", "version"),
-    Column("TIME", "time", shown=lambda value: output.stamp(value) or "applying"),
-    Column("DEPLOYMENT TYPE", "deploymentType"),
+    Column("AGE", "time", shown=lambda value: output.age_now(value) if value else "applying"),
     Column("PROFILES", "profiles", shown=", ".join),
+    Column("TIME", "time", wide=True, shown=output.stamp),
+    Column("DEPLOYMENT TYPE", "deploymentType", wide=True),
     Column("FROM", "from", wide=True),
 )
 _USAGE = (

@@ -1,0 +1,38 @@
+"""Forms of output for programs: `apply -o` and `describe -o`."""
+
+from __future__ import annotations
+
+import json
+
+import yaml
+
+from bellhop.fleet.installation import Installation
+from tests.unit.cli import fleet
+from tests.unit.cli.conftest import Bellhop
+
+MANIFEST = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: team}}"
+
+
+def test_apply_prints_results_for_programs(bellhop: Bellhop) -> None:
+    """Each object with what became of it, alone on standard output."""
+    bellhop("apply", "-f", "-", stdin=MANIFEST.replace("name: a", "name: b"))
+    tried = bellhop("apply", "-f", "-", "--dry-run", "-o", "yaml", stdin=MANIFEST)
+    done = bellhop("apply", "-f", "-", "-o", "json", stdin=MANIFEST)
+    named = bellhop("apply", "-f", "-", "-o", "name", stdin=MANIFEST)
+    valid = bellhop("apply", "-f", "-", "-o", "json", "--validate-only", stdin=MANIFEST)
+    row = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "team", "name": "a"}
+
+    assert yaml.safe_load(tried.stdout) == [{**row, "result": "created", "dryRun": True}]
+    assert json.loads(done.stdout) == [{**row, "result": "created", "dryRun": False}]
+    assert named.stdout == "configmap/a\n"
+    assert json.loads(valid.stdout)[0]["result"] == "valid"
+
+
+def test_describe_prints_manifests_for_programs(bellhop: Bellhop, here: Installation) -> None:
+    """As `get` does, and an object that does not exist is an error in each form."""
+    fleet.populate(here)
+    described = bellhop("describe", "cluster", "default/workload", "-o", "json")
+
+    assert described.stdout == bellhop("get", "cluster", "default/workload", "-o", "json").stdout
+    assert json.loads(described.stdout)["metadata"]["name"] == "workload"
+    assert bellhop("describe", "cluster", "default/none", "-o", "yaml").exit_code == 1
