@@ -89,7 +89,8 @@ class Settings(Struct, frozen=True):
     withdrawn until somebody releases it or resyncs agree; 0, or 1 and more, switches that off."""
 
     hold_from: int = 20
-    """Where fewer objects match a source in a cluster, nothing is held."""
+    """Where fewer objects match a source in a cluster, nothing is held. For fewer add-ons
+    the share does not count."""
 
     hold_agreement: int = 3
     """How many resyncs in a row must find held objects deleted before their add-ons are removed

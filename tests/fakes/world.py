@@ -126,7 +126,8 @@ class World:
     ) -> None:
         self.fate = Fate()
         # Others' objects are adopted, and may not be removed: the model need not know who asked.
-        settings = Settings(adopt="always")
+        # Nor does it know the deletion guard, which holds whatever takes all of a small cluster.
+        settings = Settings(adopt="always", hold_share=0)
         # What a sweep finds did not ring.
         if rung:
             settings = replace(settings, sweep_interval=timedelta(days=365))

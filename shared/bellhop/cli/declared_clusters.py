@@ -8,11 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from bellhop.cli.holding import say_held
+from bellhop.cli.holding import say_held, say_plan
+from bellhop.cli.options import DRY
 from bellhop.cli.output import count, say
 from bellhop.cli.reading import documents, files
 from bellhop.errors import BellhopError, ConflictError, InvalidError
-from bellhop.fleet.declared_clusters import DeclaredCluster, Settled, Specify, settle
+from bellhop.fleet.declared_clusters import (
+    DeclaredCluster,
+    Settled,
+    Specify,
+    rehearse,
+    relabelled,
+    settle,
+)
 from bellhop.fleet.installation import Installation
 from bellhop.model.core import without_server_fields
 from bellhop.model.document import Document, InvalidDocuments
@@ -21,6 +29,7 @@ from bellhop.model.problems import mistakes
 from bellhop.model.removal import HeldRemoval
 from bellhop.model.sveltos_cluster import WITHOUT_EFFECT, SveltosCluster
 from bellhop.stages.declare import Declare
+from bellhop.stages.removals import RemovalPlan
 
 _CLUSTER = "SveltosCluster"
 _AT_ONCE = 8
@@ -69,10 +78,12 @@ def settle_all(
     Those in conflict are attempted again at the end, one by one: of two names of one cluster both
     may have stepped back. After an exception such as Ctrl-C no further cluster is begun.
     """
+    also = {each.rule for each in _foresee(here, clusters).held}
 
     def attempt(cluster: DeclaredCluster) -> tuple[Settled | BellhopError, Sequence[HeldRemoval]]:
         # `held` is what one change would remove: each cluster has its own.
         declare = Declare(here.records, here.catalogs, here.publisher, here.settings)
+        declare.also = also
         try:
             done = settle(replace(here, declare=declare), cluster, specify, renew=renew)
         except BellhopError as error:
@@ -97,6 +108,26 @@ def settle_all(
     if failed:
         say(f"error: {failed} of {count(len(clusters), 'cluster')} failed", err=True)
     return failed
+
+
+def rehearse_all(here: Installation, clusters: Sequence[DeclaredCluster], *, renew: bool) -> int:
+    """Say what would become of each cluster and its add-ons, and return how many would fail."""
+    failed = 0
+    for cluster in clusters:
+        try:
+            change = rehearse(here, cluster, renew=renew)
+        except BellhopError as error:
+            say(f"error: {cluster.manifest.key}: {error}", err=True)
+            failed += 1
+        else:
+            say(f"cluster/{cluster.manifest.key} {change}{DRY}")
+    say_plan(_foresee(here, clusters))
+    return failed
+
+
+def _foresee(here: Installation, clusters: Sequence[DeclaredCluster]) -> RemovalPlan:
+    """Return what the labels of all clusters remove: one command is one change."""
+    return here.declare.foresee_clusters(relabelled(here, clusters))
 
 
 def _report(

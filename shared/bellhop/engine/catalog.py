@@ -363,6 +363,13 @@ class Catalog:
         """Return the clusters that a user's own profile goes to."""
         return tuple(sorted(key for key in self.clusters if self.selects(profile, key)))
 
+    def own_destinations(self, profile: ClusterProfile) -> frozenset[str]:
+        """Return the clusters that a user's own profile selects or names itself."""
+        found = self.clusters.items()
+        return frozenset(
+            key for key, each in found if profile.reaches(each) and self._names(profile, each)
+        )
+
     def selects(self, profile: ClusterProfile, cluster: str) -> bool:
         """Say whether a user's own profile goes to a cluster.
 

@@ -56,10 +56,10 @@ class HeldChange(NamedTuple):
         )
 
 
-def described(removal: HeldRemoval) -> str:
-    """Say which trigger or profile loses how many add-ons in which clusters."""
-    named = ", ".join(removal.clusters[:_CLUSTERS])
-    more = removal.number - len(removal.clusters[:_CLUSTERS])
+def described(removal: HeldRemoval, most: int = _CLUSTERS) -> str:
+    """Say which trigger or profile loses how many add-ons in which clusters, `most` of them."""
+    named = ", ".join(removal.clusters[:most])
+    more = removal.number - len(removal.clusters[:most])
     where = f"{named} and {more} more clusters" if more > 0 else named
     profiles = "1 profile" if removal.profiles == 1 else f"{removal.profiles} profiles"
     return (

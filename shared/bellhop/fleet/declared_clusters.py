@@ -6,8 +6,10 @@ credentials are the stored ones only gets its other labels, annotations, data an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
+
+from msgspec.structs import replace
 
 from bellhop.engine.classifying import carry
 from bellhop.engine.pausing import window_of
@@ -20,6 +22,8 @@ from bellhop.model.reach import Reach
 from bellhop.model.record import Cluster
 from bellhop.model.sveltos_cluster import SveltosCluster
 from bellhop.redacted import Redacted
+
+_REGISTERED, _RENEWED, _CHANGED, _UNCHANGED = "registered", "renewed", "configured", "unchanged"
 
 _KEYS = ("re-kubeconfig", "kubeconfig", "value")
 """Entries of a Secret that have a kubeconfig, as Sveltos and Cluster API name them."""
@@ -56,17 +60,56 @@ def settle(
     """
     manifest, kubeconfig = declared.manifest, kubeconfig_of(declared, here.reach)
     fields = _fields(here, manifest)
+    change = _change(here, declared, kubeconfig, fields, renew=renew)
+    if kubeconfig and change in (_REGISTERED, _RENEWED):
+        done = register(here, specify(manifest, kubeconfig, fields))
+        return Settled(_RENEWED if done.again else _REGISTERED, done.warnings)
+    return Settled(_configure(here, manifest, fields))
+
+
+def rehearse(here: Installation, declared: DeclaredCluster, *, renew: bool) -> str:
+    """Return what would become of a declared cluster, without a call to it.
+
+    Raises:
+        InvalidError: its kubeconfig or its window is refused.
+        MissingError: it is not registered, and no Secret has its kubeconfig.
+    """
+    kubeconfig = kubeconfig_of(declared, here.reach)
+    return _change(here, declared, kubeconfig, _fields(here, declared.manifest), renew=renew)
+
+
+def relabelled(here: Installation, declared: Iterable[DeclaredCluster]) -> list[Cluster]:
+    """Return the registered clusters that would have other labels, with those."""
+    clusters = here.catalogs.known().clusters
+    found = []
+    for manifest in (each.manifest for each in declared):
+        old = clusters.get(manifest.key)
+        labels, given = carry(old, manifest.labels)
+        if old and labels != old.labels:
+            found.append(replace(old, labels=labels, given=given))
+    return found
+
+
+def _change(
+    here: Installation,
+    declared: DeclaredCluster,
+    kubeconfig: Kubeconfig | None,
+    fields: Mapping[str, Any],
+    *,
+    renew: bool,
+) -> str:
+    manifest = declared.manifest
     kept = here.records.clusters.get(manifest.key)
-    old = kept.value if kept else None
-    if kubeconfig is None and old is None:
+    if kubeconfig is None and kept is None:
         raise MissingError(
             f"cannot register cluster '{manifest.key}': no Secret"
             f" '{manifest.namespace}/{manifest.secret}' with its kubeconfig is among the files"
         )
-    if kubeconfig and (renew or old is None or not _has(old, kubeconfig)):
-        done = register(here, specify(manifest, kubeconfig, fields))
-        return Settled("renewed" if done.again else "registered", done.warnings)
-    return Settled(_configure(here, manifest, fields))
+    if kept is None:
+        return _REGISTERED
+    if kubeconfig and (renew or not _has(kept.value, kubeconfig)):
+        return _RENEWED
+    return _CHANGED if any(_differences(kept.value, manifest, fields)) else _UNCHANGED
 
 
 def _has(old: Cluster, kubeconfig: Kubeconfig) -> bool:
@@ -74,27 +117,42 @@ def _has(old: Cluster, kubeconfig: Kubeconfig) -> bool:
     return old.credentials == kubeconfig.version and "begun" not in old.forwarder
 
 
+class _Differences(NamedTuple):
+    """What changes a registered cluster into a declared one; all are empty if it is as declared."""
+
+    annotations: Mapping[str, str | None]
+    data: Mapping[str, str | None]
+    pauses: Mapping[str, Any]
+    labels: Mapping[str, str | None]
+
+
 def _configure(here: Installation, manifest: SveltosCluster, fields: Mapping[str, Any]) -> str:
     """Change what differs, labels last: those may have add-ons held; say whether anything did."""
     kept = here.records.clusters.get(manifest.key)
     if kept is None:
         raise MissingError(f"cannot change cluster '{manifest.key}': it is not registered any more")
-    old, key = kept.value, manifest.key
-    data = _difference(old.spec.get("data") or {}, fields.get("data"))
-    annotations = _difference(old.annotations, manifest.annotations)
-    if data or annotations:
-        here.declare.annotate(key, annotations, data)
+    key, found = manifest.key, _differences(kept.value, manifest, fields)
+    if found.data or found.annotations:
+        here.declare.annotate(key, found.annotations, found.data)
+    if found.pauses:
+        here.declare.specify(key, "pause", found.pauses)
+    if found.labels:
+        here.declare.label(key, found.labels)
+    return _CHANGED if any(found) else _UNCHANGED
+
+
+def _differences(old: Cluster, manifest: SveltosCluster, fields: Mapping[str, Any]) -> _Differences:
     pauses = {
         name: value or None
         for name, value in fields.items()
         if name != "data" and (value or None) != (old.spec.get(name) or None)
     }
-    if pauses:
-        here.declare.specify(key, "pause", pauses)
-    labels = _difference(old.labels, carry(old, manifest.labels)[0])
-    if labels:
-        here.declare.label(key, labels)
-    return "configured" if data or annotations or pauses or labels else "unchanged"
+    return _Differences(
+        _difference(old.annotations, manifest.annotations),
+        _difference(old.spec.get("data") or {}, fields.get("data")),
+        pauses,
+        _difference(old.labels, carry(old, manifest.labels)[0]),
+    )
 
 
 def _difference(old: Mapping[str, str], new: Mapping[str, str] | None) -> dict[str, str | None]:

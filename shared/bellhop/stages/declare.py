@@ -34,7 +34,7 @@ from bellhop.settings import Settings
 from bellhop.stages.choosing import Choosing
 from bellhop.stages.consequences import Consequences
 from bellhop.stages.endings import note_endings
-from bellhop.stages.removals import Removals
+from bellhop.stages.removals import RemovalPlan, Removals
 from bellhop.stages.transfer import ReportTransfer
 
 T = TypeVar("T")
@@ -72,6 +72,8 @@ class Declare:
         self._choosing = Choosing(records, catalogs, self._consequences, self._removals)
         self.held: Sequence[HeldRemoval] = ()
         """What the last change that was made by this object would have removed, and is held."""
+        self.also: Collection[Rule] = ()
+        """Triggers and profiles that lose too much by all changes of clusters of one command."""
 
     # Manifests --------------------------------------------------------------------------------
 
@@ -390,13 +392,17 @@ class Declare:
 
     def foresee(
         self, declarations: Iterable[Declaration], deleted: Iterable[Key] = ()
-    ) -> list[HeldRemoval]:
-        """Return what would be held if objects were applied, and others deleted."""
+    ) -> RemovalPlan:
+        """Return what would be removed if objects were applied, and others deleted."""
         before = self._catalogs.known()
         changed: dict[DeclarationKey, Declaration | None] = {new.key: new for new in declarations}
         changed |= {DeclarationKey(*key): None for key in deleted}
         keys = list(_removing(changed))
-        return self._removals.foresee(before, _changed(before, changed), keys)
+        return self._removals.plan(before, _changed(before, changed), keys)
+
+    def rehearse_catalog(self, declarations: Iterable[Declaration]) -> Catalog:
+        """Return the catalog as it would be if objects were applied."""
+        return _changed(self._catalogs.known(), {new.key: new for new in declarations})
 
     def _hold(
         self,
@@ -419,20 +425,38 @@ class Declare:
 
     def foresee_labels(
         self, key: str, labels: Mapping[str, str | None], *, overwrite: bool = True
-    ) -> tuple[Cluster, list[HeldRemoval]]:
-        """Return a cluster as it would be with other labels, and what would be held then.
+    ) -> tuple[Cluster, RemovalPlan]:
+        """Return a cluster as it would be with other labels, and what would be removed then.
 
         Raises:
             ConflictError: a label has another value, and is not to be overwritten.
             MissingError: there is no such cluster.
         """
-        before, old = self._catalogs.known(), self._cluster(key, "label").value
+        old = self._cluster(key, "label").value
         if not overwrite:
             refuse_overwrite(f"label cluster '{key}'", old.labels, labels)
         new = replace(old, labels=_merged(old.labels, labels))
         new.refuse_too_much()
-        keys = [("Cluster", new.namespace, new.name)]
-        return new, self._removals.foresee(before, _with_cluster(before, new), keys)
+        return new, self.foresee_clusters([new])
+
+    def foresee_clusters(self, clusters: Iterable[Cluster]) -> RemovalPlan:
+        """Return what would be removed if registered clusters were as given, all at once."""
+        before = self._catalogs.known()
+        new = {each.key: each for each in clusters if each.key in before.clusters}
+        after = before.with_clusters(
+            before.revision, {**before.clusters, **new}.values(), before.choices
+        )
+        keys = [("Cluster", each.namespace, each.name) for each in new.values()]
+        return self._removals.plan(before, after, keys)
+
+    def foresee_deregistration(self, key: str) -> RemovalPlan:
+        """Return what would be removed from other clusters if one left the fleet.
+
+        Raises:
+            MissingError: there is no such cluster.
+        """
+        self._cluster(key, "deregister")
+        return self._removals.plan_deregistration(self._catalogs.known(), key)
 
     def _hold_relabelled(self, before: Catalog, new: Cluster) -> Sequence[HeldRemoval]:
         """Hold what the labels that a cluster is about to have remove, if that is too much."""
@@ -441,7 +465,8 @@ class Declare:
         if old and old.labels != new.labels:
             keys = [("Cluster", new.namespace, new.name)]
             cause = f"the labels of cluster '{new.key}' were changed"
-            self.held = self._removals.hold(before, _with_cluster(before, new), keys, cause)
+            after = _with_cluster(before, new)
+            self.held = self._removals.hold(before, after, keys, cause, self.also)
         return self.held
 
     # What follows -----------------------------------------------------------------------------

@@ -15,11 +15,9 @@ clean up, and a message that comes again finds the same.
 from __future__ import annotations
 
 import uuid
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import islice
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -35,6 +33,7 @@ from bellhop.records import Records
 from bellhop.records.removals import Rule
 from bellhop.settings import Settings
 from bellhop.stages.ledger import Nobody, Note, write
+from bellhop.stages.removal_limits import Counts, RemovalCount, RemovalLimits, Step, together
 from bellhop.stages.transfer import Foreseen
 
 _NAMED = 10
@@ -43,33 +42,16 @@ _NAMED = 10
 _WINDOWS = 6
 """Windows within which clusters that change one by one count as changed at once."""
 
-_CLUSTERS = 64
-"""Clusters of which the share is counted that one change would take from them."""
 
+class RemovalPlan(NamedTuple):
+    """What a change would remove, by trigger or profile: held until it is released, or at once."""
 
-@dataclass
-class _Count:
-    """What a change would remove of one rule: from which clusters, and because of which sources.
+    held: list[HeldRemoval]
+    at_once: list[HeldRemoval]
 
-    `of` counts the add-ons of the profiles that were read: all of a rule, or those made in one
-    cluster. `sources` has the same two numbers by the cluster in which profiles were made.
-    """
-
-    profiles: int = 0
-    addons: int = 0
-    of: int = 0
-    clusters: Counter[str] = field(default_factory=Counter)
-    sources: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-    def add(self, source: str, leaving: Iterable[str], of: int) -> None:
-        """Count a profile that was made in a cluster."""
-        leaving = tuple(leaving)
-        self.profiles += bool(leaving)
-        self.addons += len(leaving)
-        self.of += of
-        self.clusters.update(leaving)
-        lost, had = self.sources.get(source, (0, 0))
-        self.sources[source] = lost + len(leaving), had + of
+    def released(self) -> RemovalPlan:
+        """Return what a change removes that is released as soon as it is made."""
+        return RemovalPlan([], sorted([*self.held, *self.at_once], key=lambda each: each.rule))
 
 
 class Removals:
@@ -78,17 +60,39 @@ class Removals:
     def __init__(self, records: Records, settings: Settings) -> None:
         self._records = records
         self._rule = Guard(settings.hold_from, settings.hold_share)
+        self._limits = RemovalLimits(records, self._rule)
         self._transfers = Foreseen(records)
         self._window = settings.hold_window
 
     def hold(
-        self, before: Catalog, after: Catalog, keys: Sequence[Key], cause: str
+        self,
+        before: Catalog,
+        after: Catalog,
+        keys: Sequence[Key],
+        cause: str,
+        also: Collection[Rule] = (),
     ) -> list[HeldRemoval]:
         """Hold what a change from `before` to `after` would remove, if that is too much.
 
         Called before the change is written. Return what is held of the rules that it concerns.
+        Of some rules it is `also` too much, since other changes of the same command remove more.
         """
-        return self._write(self.foresee(before, after, keys), cause)
+        if not self._rule.is_on:
+            return []
+        counts, large = self._measured(before, after, keys, also)
+        return self._write(_drafts(counts, large), cause)
+
+    def plan(
+        self,
+        before: Catalog,
+        after: Catalog,
+        keys: Sequence[Key],
+        also: Collection[Rule] = (),
+    ) -> RemovalPlan:
+        """Return what a change from `before` to `after` would remove; nothing is written."""
+        counts, large = self._measured(before, after, keys, also, exact=True)
+        rest = {rule for rule, each in counts.items() if each.addons and rule not in large}
+        return RemovalPlan(_drafts(counts, large), _drafts(counts, rest))
 
     def hold_one_of_many(
         self, before: Catalog, after: Catalog, cluster: str, cause: str
@@ -104,11 +108,12 @@ class Removals:
         keys = [("Cluster", namespace, name)]
         held = {each.value.rule for each in self._records.removals.all()}
         counts = self._counted(before, after, keys, held)
-        large = self._too_much(counts, held, keys)
-        for rule in sorted(counts.keys() - large):
-            if counts[rule].addons and self._is_many(rule, cluster, counts[rule].addons):
+        leaving = {rule: each for rule, each in counts.items() if each.addons}
+        large = self._limits.exceeded(Step(before, after, of_rules=False), counts, held)
+        for rule in sorted(leaving.keys() - large):
+            if self._is_many(rule, cluster, leaving[rule].addons):
                 large.add(rule)
-        return self._write([_draft(rule, counts[rule]) for rule in sorted(large)], cause)
+        return self._write(_drafts(counts, together(large, leaving)), cause)
 
     def _is_many(self, rule: Rule, cluster: str, addons: int) -> bool:
         """Note that a rule loses add-ons, and say whether it has lost too many a moment ago."""
@@ -158,24 +163,45 @@ class Removals:
             if each.rule not in held and each.rule in counts and counts[each.rule].addons:
                 self._put(each)
 
-    def foresee(
-        self, before: Catalog | None, after: Catalog, keys: Sequence[Key]
-    ) -> list[HeldRemoval]:
-        """Return what would be held if declarations were `after`, by trigger or profile."""
-        if not self._rule.is_on:
-            return []
+    def _measured(
+        self,
+        before: Catalog,
+        after: Catalog,
+        keys: Sequence[Key],
+        also: Collection[Rule],
+        *,
+        exact: bool = False,
+    ) -> tuple[Counts, set[Rule]]:
+        """Count what a change would remove, and return of which rules that is too much.
+
+        A rename removes nothing: what other profiles wait for is handed over to them. To know that
+        much is read, so it is not counted only if it matters, or the numbers are to be `exact`.
+        """
         held = {each.value.rule for each in self._records.removals.all()}
+        step = Step(before, after, of_rules=any(kind != "Cluster" for kind, _, _ in keys))
         counts = self._counted(before, after, keys, held)
-        large = self._too_much(counts, held, keys)
-        if large:
-            # A rename removes nothing: what other profiles wait for is handed over to them.
+        large = self._limits.exceeded(step, counts, {*held, *also})
+        if large or exact:
             counts = self._counted(before, after, keys, held, removed=self._transfers.removes)
-            large = self._too_much(counts, held, keys)
-        return [_draft(rule, counts[rule]) for rule in sorted(large)]
+            large = self._limits.exceeded(step, counts, {*held, *also})
+        return counts, large
+
+    def plan_deregistration(self, catalog: Catalog, cluster: str) -> RemovalPlan:
+        """Return what is removed from other clusters when one leaves the fleet: nothing is held."""
+        counts: dict[Rule, RemovalCount] = {}
+        for name, trigger in catalog.triggers.items():
+            for head in self._heads((name, ""), cluster):
+                stays = trigger.leaves_policies or "DryRun" in (trigger.sync, head.sync)
+                leaving = () if stays else (x for x in head.matched if x in catalog.clusters)
+                elsewhere = [each for each in leaving if each != cluster]
+                counts.setdefault((name, ""), RemovalCount()).add(
+                    cluster, elsewhere, len(elsewhere)
+                )
+        return RemovalPlan([], _drafts(counts, {x for x, each in counts.items() if each.addons}))
 
     def remaining(self, catalog: Catalog, held: HeldRemoval) -> HeldRemoval:
         """Return what is held of a rule now: events may have removed some of it meanwhile."""
-        count = _Count()
+        count = RemovalCount()
         for head in self._heads(held.rule, ""):
             count.add(head.cluster, departing(catalog, head), 0)
         now = _draft(held.rule, count)
@@ -206,49 +232,6 @@ class Removals:
         context = {"trigger": held.trigger} if held.trigger else {"profile": held.profile}
         write(self._records, Nobody(), "", "", Note("held", detail, context=context))
 
-    # What is too much ---------------------------------------------------------------------------
-
-    def _too_much(
-        self, counts: Mapping[Rule, _Count], held: Collection[Rule], keys: Sequence[Key]
-    ) -> set[Rule]:
-        """Return the rules of which too much would go at once, or of which some is held already.
-
-        Measured are all add-ons of a rule, those made in one cluster, those deployed in one
-        cluster, and, of a change of rules, all that it concerns.
-        """
-        leaving = {rule: each for rule, each in counts.items() if each.addons}
-        total = sum(each.addons for each in leaving.values())
-        declared = any(kind != "Cluster" for kind, _, _ in keys)
-        if declared and self._is_large(total, sum(each.of for each in counts.values())):
-            return set(leaving)
-        found = {
-            rule
-            for rule, each in leaving.items()
-            if rule in held
-            or self._is_large(each.addons, each.of)
-            or any(self._is_large(*both) for both in each.sources.values())
-        }
-        rest = {rule: each for rule, each in leaving.items() if rule not in found}
-        return found | self._by_cluster(rest)
-
-    def _by_cluster(self, leaving: Mapping[Rule, _Count]) -> set[Rule]:
-        """Return the rules by which a cluster would lose too much of what is deployed there."""
-        lost: Counter[str] = Counter()
-        for each in leaving.values():
-            lost.update(each.clusters)
-        found: set[Rule] = set()
-        for cluster, count in lost.most_common(_CLUSTERS):
-            if count <= self._rule.few:
-                break
-            most = max(self._rule.least, self._rule.needed(count))
-            of = sum(1 for _ in islice(self._records.outcomes.of(cluster), most))
-            if self._is_large(count, of):
-                found |= {rule for rule, each in leaving.items() if cluster in each.clusters}
-        return found
-
-    def _is_large(self, leaving: int, of: int) -> bool:
-        return self._rule.heeds(of) and self._rule.exceeds(leaving, of)
-
     # What would go ------------------------------------------------------------------------------
 
     def _counted(
@@ -259,17 +242,17 @@ class Removals:
         held: Collection[Rule],
         only: Collection[Rule] | None = None,
         removed: Callable[[Profile, str], bool] = lambda *_: True,
-    ) -> dict[Rule, _Count]:
+    ) -> dict[Rule, RemovalCount]:
         """Count what a change would remove of each rule that it may take anything from.
 
         What the declarations did not want before either is on its way already, unless it is held.
         Of the rest what `removed` says no to is not counted.
         """
-        counts: dict[Rule, _Count] = {}
+        counts: dict[Rule, RemovalCount] = {}
         for rule, source in _concerned(before, after, keys, held):
             if only is not None and rule not in only:
                 continue
-            count = counts.setdefault(rule, _Count())
+            count = counts.setdefault(rule, RemovalCount())
             earlier = None if rule in held else before
             for head in self._heads(rule, source):
                 leaving = set(departing(after, head))
@@ -349,6 +332,10 @@ def _unplaced(before: Catalog | None, after: Catalog, name: str, cluster: str) -
     )
 
 
-def _draft(rule: Rule, count: _Count) -> HeldRemoval:
+def _drafts(counts: Counts, rules: Iterable[Rule]) -> list[HeldRemoval]:
+    return [_draft(rule, counts[rule]) for rule in sorted(rules)]
+
+
+def _draft(rule: Rule, count: RemovalCount) -> HeldRemoval:
     named = tuple(sorted(count.clusters)[:_NAMED])
     return HeldRemoval(*rule, count.profiles, count.addons, count.of, len(count.clusters), named)

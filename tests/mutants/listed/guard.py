@@ -204,4 +204,28 @@ MUTANTS = [
         "state = None",
         "What an object was like is not kept with its hold.",
     ),
+    Mutant(
+        "stages/removal_limits.py",
+        "return together(self._by_cluster(step, leaving, found), leaving)",
+        "return self._by_cluster(step, leaving, found)",
+        "What goes from a cluster beside what is held is removed.",
+    ),
+    Mutant(
+        "stages/removal_limits.py",
+        "            or self._loses_all(step, rule, each)\n",
+        "",
+        "A profile loses all of its few clusters.",
+    ),
+    Mutant(
+        "stages/removal_limits.py",
+        " or (count >= of and _is_emptied(step, cluster, losing)):",
+        ":",
+        "A cluster loses all of its few add-ons.",
+    ),
+    Mutant(
+        "stages/removal_limits.py",
+        "len(_rules_of(step.after, cluster) - before) < len(rules)",
+        "bool(rules)",
+        "A cluster that moves to as many other profiles is held.",
+    ),
 ]

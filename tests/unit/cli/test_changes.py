@@ -9,7 +9,7 @@ import pytest
 
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Cluster, Profile
-from tests.fakes.manifests import profile
+from tests.fakes.manifests import profile, trigger
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
@@ -56,7 +56,8 @@ def test_names_what_a_selector_would_remove(bellhop: Bellhop, tmp_path: Path) ->
     )
 
     dry = bellhop("apply", "-f", written(tmp_path, "env: prodution"), "--dry-run=client")
-    assert (loses in dry.stderr, "would be held" in dry.stderr) == (True, True)
+    assert "loses 30 of 30 add-ons (1 profile) in prod/c00, " in dry.stderr
+    assert "would be held" in dry.stderr
     assert bellhop("get", "held").stderr == "No heldreports found.\n"
 
     done = bellhop("apply", "-f", written(tmp_path, "env: prodution"))
@@ -130,3 +131,56 @@ def test_names_what_a_label_would_remove(
     assert loses in done.stderr
     assert f"`bellhop release --change {held['metadata']['name']}`" in done.stderr
     assert (held["status"]["held"], held["status"]["of"]) == (1, 30)
+
+
+def test_a_dry_run_lists_what_goes_below_any_line(
+    bellhop: Bellhop, deployed: Installation, tmp_path: Path
+) -> None:
+    """One add-on of thirty is not held: `label` and `apply` name it, and its cluster."""
+    bellhop("apply", "-f", written(tmp_path))
+    at_once = "warning: they would be removed at once: the deletion guard would not hold them\n"
+
+    dry = bellhop("label", "cluster", CLUSTERS[3], "env=prodution", "--dry-run")
+    one = "warning: ClusterProfile 'own' loses 1 of 30 add-ons (1 profile) in prod/c03\n"
+    assert dry.stderr == one + at_once
+
+    refs = "".join(f"{{kind: SveltosCluster, namespace: prod, name: c{n:02}}}," for n in range(18))
+    (tmp_path / "profile.yaml").write_text(profile(f"clusterRefs: [{refs}]"))
+    dry = bellhop("apply", "-f", str(tmp_path / "profile.yaml"), "--dry-run")
+    first = ", ".join(CLUSTERS[18:28])
+    assert f"loses 12 of 30 add-ons (1 profile) in {first} and 2 more clusters\n" in dry.stderr
+    assert at_once in dry.stderr
+    assert list(deployed.records.removals.all()) == []
+
+
+@pytest.mark.usefixtures("deployed")
+def test_a_dry_run_of_a_deletion_that_is_meant_holds_nothing(
+    bellhop: Bellhop, tmp_path: Path
+) -> None:
+    """With `--withdraw` all of it would go at once, as the list says."""
+    bellhop("apply", "-f", written(tmp_path))
+
+    dry = bellhop("delete", "clusterprofile", "own", "--withdraw", "--dry-run")
+
+    assert "loses 30 of 30" in dry.stderr
+    assert "would be removed at once" in dry.stderr
+
+
+def test_a_dry_run_of_a_deregistration_changes_nothing(
+    bellhop: Bellhop, deployed: Installation
+) -> None:
+    """It names what the cluster's events deployed in others, and the cluster stays registered."""
+    bellhop("apply", "-f", "-", stdin=trigger(more="destinationClusterSelector: {matchLabels: {}}"))
+    made = fleet.profile(
+        name="m", trigger="made", cluster=CLUSTERS[0], destinations=(CLUSTERS[0], CLUSTERS[1])
+    )
+    deployed.records.profiles.put(made)
+
+    dry = bellhop("deregister", "cluster", CLUSTERS[0], "--dry-run")
+
+    assert (
+        dry.stdout == f"Cluster '{CLUSTERS[0]}' deregistered; the add-ons in it stay. (dry run)\n"
+    )
+    assert f"EventTrigger 'made' loses 1 of 1 add-ons (1 profile) in {CLUSTERS[1]}\n" in dry.stderr
+    assert "would be removed at once" in dry.stderr
+    assert deployed.records.clusters.get(CLUSTERS[0])

@@ -230,6 +230,64 @@ def test_names_what_other_labels_would_remove(bellhop: Bellhop, here: Installati
     assert "they are held: nothing is removed" in done.stderr
 
 
+def _two_with_a_profile(bellhop: Bellhop, here: Installation) -> tuple[str, str]:
+    """Have a profile in two clusters; return their documents as they are, and mistyped."""
+    keys = ("prod/eu-1", "prod/eu-2")
+    for key in keys:
+        here.declare.register(fleet.cluster("prod", key.partition("/")[2], env="production"))
+    bellhop("apply", "-f", "-", stdin=profile("clusterSelector: {matchLabels: {env: production}}"))
+    head = fleet.profile(
+        name="own", trigger="", cluster="", object="", contents=(), destinations=keys
+    )
+    here.records.profiles.put(head)
+    names = [key.partition("/")[2] for key in keys]
+    right = "".join(declared(name, labels="{env: production}") for name in names)
+    return right, right.replace("env: production", "env: prodution")
+
+
+def test_one_mistake_in_all_files_is_one_change(bellhop: Bellhop, here: Installation) -> None:
+    """A profile that would lose all clusters is held, though each of them loses one add-on."""
+    right, wrong = _two_with_a_profile(bellhop, here)
+
+    done = bellhop("register", "cluster", "-f", "-", stdin=wrong)
+
+    assert done.exit_code == 0
+    [found] = [each.value for each in here.records.removals.all()]
+    assert found.rule == ("", "own")
+    assert "they are held: nothing is removed" in done.stderr
+    bellhop("register", "cluster", "-f", "-", stdin=right)
+    assert list(here.records.removals.all()) == []
+
+
+def test_a_dry_run_lists_what_labels_in_files_would_remove(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """It says of each cluster what would become of it, and calls none."""
+    right, wrong = _two_with_a_profile(bellhop, here)
+    bellhop("register", "cluster", "-f", "-", stdin=right)
+
+    same = bellhop("register", "cluster", "-f", "-", "--dry-run", stdin=right)
+    assert same.stdout == (
+        "cluster/prod/eu-1 unchanged (dry run)\ncluster/prod/eu-2 unchanged (dry run)\n"
+    )
+    assert same.stderr == ""
+
+    dry = bellhop("register", "cluster", "-f", "-", "--dry-run", stdin=wrong + declared("new"))
+    assert dry.exit_code == 1
+    assert "cluster/prod/eu-2 configured (dry run)\n" in dry.stdout
+    assert "loses 2 of 2 add-ons (1 profile) in prod/eu-1, prod/eu-2\n" in dry.stderr
+    assert "would be held" in dry.stderr
+    assert "error: prod/new: cannot register cluster 'prod/new': no Secret" in dry.stderr
+    assert {each.labels["env"] for each in here.records.clusters.all()} == {"production"}
+
+
+def test_a_dry_run_belongs_to_files(bellhop: Bellhop) -> None:
+    """One cluster that is registered by its name has no dry run."""
+    done = bellhop("register", "cluster", "prod/eu-1", "--dry-run")
+
+    assert (done.exit_code, "belong to -f" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

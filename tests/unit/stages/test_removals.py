@@ -402,11 +402,12 @@ def test_says_beforehand_what_would_be_held(
 ) -> None:
     """Nothing is stored by who asks what a change would do."""
     one_cluster(fleet)
-    (found,) = fleet.declare.foresee(parse_all(read_documents(applied, source="typo")), deleted)
+    plan = fleet.declare.foresee(parse_all(read_documents(applied, source="typo")), deleted)
 
+    (found,) = plan.held
     assert (found.rule, found.addons, found.change) == (("made", ""), 10, "")
-    assert held(fleet) == []
-    assert fleet.declare.foresee([]) == []
+    assert (plan.at_once, held(fleet)) == ([], [])
+    assert fleet.declare.foresee([]) == ([], [])
 
 
 # Somebody else ------------------------------------------------------------------------------------

@@ -113,7 +113,8 @@ def _rehearse(
 ) -> None:
     """Say what would become of each object, and what would be deleted and held."""
     from bellhop.cli.applying import refusing_changes
-    from bellhop.cli.holding import say_held
+    from bellhop.cli.holding import say_plan
+    from bellhop.fleet.dependencies import warn_of_dependencies
 
     left = members.left(found) if members else []
     with refusing_changes(here, documents, found):
@@ -121,7 +122,8 @@ def _rehearse(
     _tell(printer, found, results)
     pruned = left if prune else []
     _tell_pruned(printer, pruned)
-    say_held(here.declare.foresee(found, pruned), dry=True)
+    say_plan(here.declare.foresee(found, pruned))
+    _warn(warn_of_dependencies(here.declare.rehearse_catalog(found), found))
 
 
 def _stored(
@@ -165,7 +167,14 @@ def _tell_pruned(printer: Results, keys: Iterable[DeclarationKey]) -> None:
 
 def _advise(here: Installation, found: Sequence[Declaration], results: Sequence[Declared]) -> None:
     from bellhop.cli.applying import hints
+    from bellhop.fleet.dependencies import warn_of_dependencies
     from bellhop.fleet.outlook import outlook
 
-    for sentence in (*outlook(here, found), *hints(here, found, results)):
+    _warn(outlook(here, found))
+    _warn(warn_of_dependencies(here.catalogs.known(), found))
+    _warn(hints(here, found, results))
+
+
+def _warn(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
         say(f"warning: {sentence}", err=True)

@@ -98,7 +98,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     cluster that no profile owns.
     """
     from bellhop.cli.deleting import read_files, read_kind
-    from bellhop.cli.holding import say_held
+    from bellhop.cli.holding import say_plan
 
     if bool(paths) == bool(kind) or (selection and (paths or names)):
         raise click.UsageError(
@@ -123,7 +123,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     for shown in found.values():
         say(f"{shown} deleted{DRY if dry_run else ''}")
     if dry_run:
-        say_held(here.declare.foresee([], found), dry=True)
+        plan = here.declare.foresee([], found)
+        say_plan(plan.released() if withdraw else plan)
     elif found:
         _say_or_remove(here, withdraw=withdraw)
     if missing and not ignore_not_found:

@@ -8,7 +8,7 @@ import click
 
 from bellhop.cli.clusters import cluster_argument, cluster_option, known, one_cluster
 from bellhop.cli.examples import Command, Group
-from bellhop.cli.options import state_option
+from bellhop.cli.options import DRY, dry_run_option, state_option
 from bellhop.cli.output import say
 from bellhop.cli.selection import Selection, for_each, select_clusters, selection_options
 from bellhop.cli.session import installation
@@ -31,9 +31,9 @@ def command() -> None:
     "cluster",
     cls=Command,
     usage=(
-        "NAMESPACE/NAME [--uninstall]",
-        "--namespace NAMESPACE --cluster NAME [--uninstall]",
-        "-l SELECTOR | --all [--uninstall]",
+        "NAMESPACE/NAME [--uninstall] [--dry-run]",
+        "--namespace NAMESPACE --cluster NAME [--uninstall] [--dry-run]",
+        "-l SELECTOR | --all [--uninstall] [--dry-run]",
     ),
     examples=_EXAMPLES,
 )
@@ -46,15 +46,22 @@ def command() -> None:
     " namespace stays.",
 )
 @selection_options
+@dry_run_option
 @state_option
 def cluster(
-    key: str | None, namespace: str, cluster: str, selection: Selection, *, uninstall: bool
+    key: str | None,
+    namespace: str,
+    cluster: str,
+    selection: Selection,
+    *,
+    uninstall: bool,
+    dry_run: str | None,
 ) -> None:
     """Take a cluster, or all selected ones, out of the fleet.
 
     The webhook and the forwarder are removed from the cluster, if it answers, then its credentials
     and all its records. Add-ons stay in it; add-ons in other clusters that its events caused are
-    withdrawn.
+    withdrawn. --dry-run lists those.
     """
     if selection and (key or cluster):
         raise click.UsageError("name a cluster, or use -l or --all, not both")
@@ -65,7 +72,17 @@ def cluster(
     else:
         place, name = named
         keys = [known(here, name, place)]
-    for_each(keys, lambda each: _deregister(here, each, uninstall=uninstall))
+    if dry_run:
+        for_each(keys, lambda each: _rehearse(here, each))
+    else:
+        for_each(keys, lambda each: _deregister(here, each, uninstall=uninstall))
+
+
+def _rehearse(here: Installation, key: str) -> None:
+    from bellhop.cli.holding import say_plan
+
+    say(f"Cluster '{key}' deregistered; the add-ons in it stay.{DRY}")
+    say_plan(here.declare.foresee_deregistration(key))
 
 
 def _deregister(here: Installation, key: str, *, uninstall: bool) -> None:

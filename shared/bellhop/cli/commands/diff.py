@@ -132,7 +132,7 @@ def _of_files(
 ) -> bool:
     """Print what applying files would change, and say whether anything."""
     from bellhop.cli.applying import read, refusing_changes
-    from bellhop.cli.holding import say_held
+    from bellhop.cli.holding import say_plan
     from bellhop.cli.manifest_diffs import COLUMNS, differences, left
 
     documents, declared = read(paths, applyset, recursive=recursive, allow_empty=allow_empty)
@@ -146,7 +146,7 @@ def _of_files(
             say(*each.lines)
     else:
         output.present(COLUMNS, (each.row for each in found), form, nothing=_NOTHING)
-    say_held(here.declare.foresee(declared, pruned), dry=True)
+    say_plan(here.declare.foresee(declared, pruned))
     return bool(found)
 
 

@@ -62,12 +62,14 @@ def _label(
     overwrite: bool,
     dry_run: bool,
 ) -> None:
-    from bellhop.cli.holding import say_held
+    from bellhop.cli.holding import say_held, say_plan
 
     if dry_run:
-        labelled, foreseen = here.declare.foresee_labels(key, changes, overwrite=overwrite)
+        labelled, plan = here.declare.foresee_labels(key, changes, overwrite=overwrite)
     else:
-        labelled = here.declare.label(key, changes, overwrite=overwrite)
-        foreseen = list(here.declare.held)
+        labelled, plan = here.declare.label(key, changes, overwrite=overwrite), None
     say(f"cluster/{labelled.key} labelled {pairs(labelled.labels)}{DRY if dry_run else ''}")
-    say_held(foreseen, dry=dry_run)
+    if plan:
+        say_plan(plan)
+    else:
+        say_held(here.declare.held)

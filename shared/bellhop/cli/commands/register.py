@@ -15,7 +15,7 @@ from bellhop.cli import session
 from bellhop.cli.clusters import cluster_argument, cluster_option, one_cluster
 from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command, Group
-from bellhop.cli.options import files_options, state_option
+from bellhop.cli.options import dry_run_option, files_options, state_option
 from bellhop.cli.output import say
 from bellhop.cli.registration_options import RegistrationOptions, registration_options
 from bellhop.cli.registration_report import report, show_manifests
@@ -51,7 +51,7 @@ def command() -> None:
     cls=Command,
     usage=(
         "NAMESPACE/NAME --kubeconfig FILE [OPTIONS]",
-        "-f FILE|DIR|- [--renew] [OPTIONS]",
+        "-f FILE|DIR|- [--renew] [--dry-run] [OPTIONS]",
     ),
     examples=(_INSTALL, _EXAMPLE, _FILES),
 )
@@ -78,6 +78,7 @@ def command() -> None:
     is_flag=True,
     help="With -f: register again also clusters that are as declared already.",
 )
+@dry_run_option
 @registration_options
 @state_option
 def cluster(  # noqa: PLR0913 - one parameter an option
@@ -90,6 +91,7 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     *,
     recursive: bool,
     renew: bool,
+    dry_run: str | None,
     **asked: Any,
 ) -> None:
     """Add a cluster to the fleet, or renew its registration.
@@ -109,7 +111,7 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     With -f, every SveltosCluster in the files is registered, with the kubeconfig in its Secret, or
     changed to match, eight at once. Each cluster has a line (registered, renewed, configured,
     unchanged) or an error. If one fails, the others are registered all the same, and the exit code
-    is 1.
+    is 1. With -f, --dry-run calls no cluster, and lists the add-ons that the labels remove.
     """
     from bellhop.cli.credentials import read_kubeconfig
 
@@ -118,10 +120,13 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     if paths:
         if key or namespace or cluster or kubeconfig or kube_context:
             raise click.UsageError("name either one cluster and its --kubeconfig, or files by -f")
-        _register_declared(paths, wishes, recursive=recursive, renew=renew)
+        if dry_run:
+            _rehearse_declared(paths, wishes, recursive=recursive, renew=renew)
+        else:
+            _register_declared(paths, wishes, recursive=recursive, renew=renew)
         return
-    if recursive or renew:
-        raise click.UsageError("--recursive and --renew belong to -f")
+    if recursive or renew or dry_run:
+        raise click.UsageError("--recursive, --renew and --dry-run belong to -f")
     if kubeconfig is None:
         raise click.UsageError("give the cluster's --kubeconfig, or files that declare it by -f")
     place = _place(key, namespace, cluster)
@@ -316,6 +321,17 @@ def _register_declared(
     if here.inbound in sending:
         _warn_of_silence(here, here.inbound)
     if failed:
+        click.get_current_context().exit(1)
+
+
+def _rehearse_declared(
+    paths: Sequence[str], wishes: RegistrationOptions, *, recursive: bool, renew: bool
+) -> None:
+    """Print what registering from files would change, and end with 1 if any of it would fail."""
+    from bellhop.cli.declared_clusters import read, rehearse_all
+
+    wishes.refuse_what_is_declared()
+    if rehearse_all(session.installation(), read(paths, recursive=recursive), renew=renew):
         click.get_current_context().exit(1)
 
 

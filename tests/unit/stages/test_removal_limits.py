@@ -1,0 +1,266 @@
+"""How much one change may take from a cluster, or from a profile, before it is held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bellhop.messages import Sweep
+from bellhop.model.gvk import GVK
+from bellhop.settings import Settings
+from tests.fakes.fleet import Fleet, service
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import (
+    FOR_EACH,
+    INSTANTIATE,
+    config,
+    holder,
+    join,
+    profile,
+    source,
+    trigger,
+)
+
+CONFIG = GVK("", "v1", "ConfigMap")
+EAST = "fleet/east"
+MADE = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
+OF = "clusterSelector: {matchLabels: {%s}}"
+STAGING = OF % "env: staging"
+PINNED = "clusterRefs: [{kind: SveltosCluster, namespace: fleet, name: east}]"
+
+
+def named(kube: FakeKube) -> list[str]:
+    return [each["metadata"]["name"] for each in kube.objects(CONFIG)]
+
+
+def held(fleet: Fleet) -> list[tuple[str, str]]:
+    return [each.value.rule for each in fleet.records.removals.all()]
+
+
+def own(*names: str, selected: str = OF % "env: production") -> str:
+    """Return profiles with a ConfigMap of their name each."""
+    each = (join(profile(selected, name=name), holder(name, config(name))) for name in names)
+    return join(*each)
+
+
+def matching(fleet: Fleet, kube: FakeKube, number: int) -> None:
+    """Have a trigger deploy a ConfigMap for each of some Services of the cluster `east`."""
+    fleet.apply(source(), trigger(), MADE)
+    for each in range(number):
+        kube.put(service(f"s{each}"))
+    fleet.publisher.publish([Sweep(EAST)])
+    fleet.pump()
+
+
+def mistype(fleet: Fleet) -> None:
+    fleet.declare.label(EAST, {"env": "prodution"})
+    fleet.pump()
+
+
+def test_all_that_a_change_takes_from_a_cluster_is_held_together(tmp_path: Path) -> None:
+    """The profiles stay whose add-ons would be few, as those of a trigger are too many."""
+    fleet = Fleet(tmp_path, Settings(hold_from=8))
+    east, west = (fleet.register(name, env="production") for name in ("east", "west"))
+    fleet.apply(own("p0", "p1", "p2"), own("stays", selected=PINNED))
+    matching(fleet, east, 10)
+    before = named(east)
+    assert len(before) == 14
+
+    mistype(fleet)
+
+    assert named(east) == before
+    assert held(fleet) == [("", "p0"), ("", "p1"), ("", "p2"), ("made", "")]
+    assert named(west) == ["p0", "p1", "p2"]
+    fleet.declare.label(EAST, {"env": "production"})
+    assert held(fleet) == []
+    fleet.close()
+
+
+def test_what_goes_together_is_released_together(tmp_path: Path) -> None:
+    """One release removes all of it from the cluster."""
+    fleet = Fleet(tmp_path, Settings(hold_from=8))
+    east = fleet.register("east", env="production")
+    fleet.apply(own("p0", "p1"))
+    matching(fleet, east, 10)
+
+    mistype(fleet)
+    [change] = {each.value.change for each in fleet.records.removals.all()}
+    fleet.declare.release(change)
+    fleet.pump()
+
+    assert (named(east), held(fleet)) == ([], [])
+    fleet.close()
+
+
+@pytest.mark.parametrize("profiles", [0, 1, 6])
+@pytest.mark.parametrize("matches", [0, 1, 2])
+def test_a_typo_takes_one_add_on_of_a_cluster_but_not_all(
+    fleet: Fleet, profiles: int, matches: int
+) -> None:
+    """Two add-ons or more that are all of a cluster are held; one alone is removed at once."""
+    east = fleet.register("east", env="production")
+    fleet.register("west", env="production")
+    names = [f"p{number}" for number in range(profiles)]
+    if names:
+        fleet.apply(own(*names))
+    matching(fleet, east, matches)
+    before = named(east)
+    assert len(before) == profiles + matches
+
+    mistype(fleet)
+
+    assert named(east) == (before if len(before) > 1 else [])
+    assert bool(held(fleet)) == (len(before) > 1)
+
+
+Prepare = Callable[[Fleet], object]
+
+ORDINARY: dict[str, tuple[str, Prepare, int]] = {
+    "one of several profiles leaves a cluster": (
+        join(own("a", "b"), own("c", selected=PINNED)),
+        lambda fleet: fleet.apply(own("a", selected=STAGING)),
+        2,
+    ),
+    "a cluster moves to as many other profiles": (
+        join(own("a", "b"), own("c", "d", selected=STAGING)),
+        lambda fleet: fleet.declare.label(EAST, {"env": "staging"}),
+        2,
+    ),
+    "a profile that is deleted by its name": (
+        join(own("a", "b"), own("c", selected=PINNED)),
+        lambda fleet: fleet.declare.delete([("ClusterProfile", "", "a")]),
+        2,
+    ),
+    "all profiles of a cluster are deleted by name": (
+        own("a", "b"),
+        lambda fleet: fleet.declare.delete(
+            [("ClusterProfile", "", "a"), ("ClusterProfile", "", "b")]
+        ),
+        0,
+    ),
+    "a profile is replaced by another": (
+        own("a", "b"),
+        lambda fleet: fleet.apply(own("a", "b", selected=STAGING), own("c", "d")),
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ORDINARY)
+def test_an_ordinary_change_is_not_held(fleet: Fleet, case: str) -> None:
+    """What a user named, or what others replace, goes at once though little is deployed."""
+    declared, change, left = ORDINARY[case]
+    east = fleet.register("east", env="production")
+    fleet.apply(declared)
+    fleet.pump()
+
+    change(fleet)
+    fleet.pump()
+
+    assert held(fleet) == []
+    assert len(named(east)) == left
+
+
+def test_a_selector_that_loses_both_clusters_is_held(fleet: Fleet) -> None:
+    """All clusters of a profile are held whatever else is there; of one more it loses its share."""
+    kubes = [fleet.register(name, env="production") for name in ("east", "west")]
+    fleet.apply(own("a", "b"))
+    fleet.pump()
+
+    fleet.apply(own("a", selected=OF % "env: prodution"))
+    fleet.pump()
+    assert held(fleet) == [("", "a")]
+    assert [named(each) for each in kubes] == [["a", "b"]] * 2
+
+    fleet.apply(own("a", selected=PINNED))
+    fleet.pump()
+    fleet.release()
+    fleet.pump()
+    assert [named(each) for each in kubes] == [["a", "b"], ["b"]]
+
+
+def test_a_profile_that_moves_to_as_many_clusters_is_not_held(fleet: Fleet) -> None:
+    """It leaves two and comes to two others: nothing is lost; of one other it is held."""
+    old = [fleet.register(name, env="production") for name in ("east", "west")]
+    new = [fleet.register(name, env="staging") for name in ("north", "south")]
+    fleet.apply(own("a"), own("b"))
+    fleet.pump()
+
+    fleet.apply(own("a", selected=STAGING))
+    fleet.pump()
+    assert [named(each) for each in (*old, *new)] == [["b"], ["b"], ["a"], ["a"]]
+
+    fleet.apply(own("a", selected=PINNED))
+    fleet.pump()
+    assert held(fleet) == [("", "a")]
+    assert [named(each) for each in (*old, *new)] == [["a", "b"], ["b"], ["a"], ["a"]]
+
+
+@pytest.mark.parametrize(("matches", "left"), [(1, []), (2, ["for-s0", "for-s1"])])
+def test_a_source_that_is_deleted_takes_no_more_than_one_add_on(
+    fleet: Fleet, matches: int, left: list[str]
+) -> None:
+    """Its trigger stays, so nobody named what would go; with its trigger all of it goes."""
+    east = fleet.register("east", env="production")
+    fleet.apply(own("keeps", selected=PINNED))
+    matching(fleet, east, matches)
+
+    fleet.declare.delete([("EventSource", "", "watched")])
+    fleet.pump()
+    assert named(east) == [*left, "keeps"]
+
+    fleet.apply(source())
+    fleet.pump()
+    fleet.declare.delete([("EventSource", "", "watched"), ("EventTrigger", "", "made")])
+    fleet.pump()
+    assert (named(east), held(fleet)) == (["keeps"], [])
+
+
+def test_the_only_match_ends_and_its_add_on_goes(fleet: Fleet) -> None:
+    """One object that is deleted is no change of manifests."""
+    east = fleet.register("east", env="production")
+    matching(fleet, east, 1)
+    found = east.get(GVK("", "v1", "Service"), "default", "s0")
+    assert found
+    fleet.drop("east", found)
+    fleet.pump()
+
+    assert (named(east), held(fleet)) == ([], [])
+
+
+def test_a_cluster_that_leaves_takes_what_its_events_deployed_elsewhere(fleet: Fleet) -> None:
+    """It is named beforehand, and never held."""
+    east = fleet.register("east", env="production")
+    kubes = [fleet.register(name, gets="it") for name in ("north", "south")]
+    fleet.apply(
+        source(), trigger(more="destinationClusterSelector: {matchLabels: {gets: it}}"), MADE
+    )
+    east.put(service("s0"))
+    fleet.publisher.publish([Sweep(EAST)])
+    fleet.pump()
+    assert [named(each) for each in kubes] == [["for-s0"]] * 2
+
+    plan = fleet.declare.foresee_deregistration(EAST)
+    [found] = plan.at_once
+    assert (plan.held, found.rule, found.clusters) == (
+        [],
+        ("made", ""),
+        ("fleet/north", "fleet/south"),
+    )
+    fleet.declare.deregister(EAST)
+    fleet.pump()
+    assert ([named(each) for each in kubes], held(fleet)) == ([[], []], [])
+
+
+def test_a_dry_run_names_what_goes_at_once(fleet: Fleet) -> None:
+    """Also where nothing would be held, or the guard is off."""
+    fleet.register("east", env="production")
+    fleet.apply(own("a"), own("b", selected=PINNED))
+    fleet.pump()
+
+    _, plan = fleet.declare.foresee_labels(EAST, {"env": "prodution"})
+
+    assert plan.held == []
+    assert [(each.rule, each.clusters) for each in plan.at_once] == [(("", "a"), (EAST,))]
