@@ -13,7 +13,8 @@ from bellhop.engine.wiring import CHARTS
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.programs.layer import download
 from tests.fakes.chart import packed, repository
-from tests.flow.conftest import Flow, until
+from tests.flow.conftest import Flow
+from tests.waiting import eventually
 
 CONFIG = ObjectKey(GVK("", "v1", "ConfigMap"), "apps", "web-config")
 WEBHOOKS = ObjectKey(
@@ -54,7 +55,7 @@ class Deployed:
         file = self._folder / "web.yaml"
         file.write_text(PROFILE.format(repository=self._address, greeting=greeting))
         self.flow.stand.do("apply", "-f", str(file))
-        until(f"the release says {greeting}", lambda: self.greeting() == greeting)
+        eventually(f"the release says {greeting}", lambda: self.greeting() == greeting)
 
     def greeting(self) -> str:
         found = self.flow.source.get(CONFIG) or {"data": {}}
@@ -80,8 +81,8 @@ def web(flow: Flow, tmp_path: Path) -> Iterator[Deployed]:
         one = Deployed(flow, tmp_path, site.address)
         one.apply("one")
         one.apply("two")
-        until("the webhook for charts is there", one.sends_events)
-        until("a change is corrected", lambda: corrected(one))
+        eventually("the webhook for charts is there", one.sends_events)
+        eventually("a change is corrected", lambda: corrected(one))
         yield one
 
 
@@ -90,7 +91,7 @@ def corrected(web: Deployed) -> bool:
     # The same value again would change nothing, and send no event.
     web.flow.source.patch(CONFIG, {"data": {"greeting": f"theirs {time.monotonic()}"}})
     try:
-        until("the greeting is the chart's", lambda: web.greeting() == "two", patience=5)
+        eventually("the greeting is the chart's", lambda: web.greeting() == "two", patience=5)
     except AssertionError:
         return False
     return True
@@ -102,14 +103,14 @@ def test_what_others_change_of_a_release_is_corrected_by_events(web: Deployed) -
     No resync is due for minutes.
     """
     web.flow.source.delete(CONFIG)
-    until("a deleted object is there again", lambda: web.greeting() == "two")
+    eventually("a deleted object is there again", lambda: web.greeting() == "two")
 
     web.apply("three")
-    until("it is rolled back", lambda: web.helm("rollback", "web"))
-    until("a release that was rolled back is deployed", lambda: web.greeting() == "three")
+    eventually("it is rolled back", lambda: web.helm("rollback", "web"))
+    eventually("a release that was rolled back is deployed", lambda: web.greeting() == "three")
 
-    until("it is uninstalled", lambda: web.helm("uninstall", "web"))
-    until("a release that was uninstalled is installed", lambda: web.greeting() == "three")
+    eventually("it is uninstalled", lambda: web.helm("uninstall", "web"))
+    eventually("a release that was uninstalled is installed", lambda: web.greeting() == "three")
 
 
 def test_a_change_of_values_waits_for_no_event_of_helm(web: Deployed) -> None:

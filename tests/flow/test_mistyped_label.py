@@ -22,7 +22,7 @@ from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, profile, trigger
 from tests.fakes.manifests import source as event_source
-from tests.flow.conftest import until
+from tests.waiting import eventually
 
 CONFIG = GVK("", "v1", "ConfigMap")
 NAMESPACE = "addons"
@@ -57,14 +57,14 @@ class Shell:
         assert ("they are held: nothing is removed" in done.stderr) == (addons > 1)
         witness = f"witness{turn}"
         self.type("apply -f -", stdin=own(witness, TYPO))
-        until("the witness comes", lambda: witness in self.uids())
+        eventually("the witness comes", lambda: witness in self.uids())
         return {name: uid for name, uid in self.uids().items() if "witness" not in name}
 
     def correct(self, turn: int) -> None:
         """Correct the label, and wait until what the typo selected has gone."""
         self.type("label cluster fleet/source env=production --overwrite")
         self.type(f"delete clusterprofile witness{turn}")
-        until("the witness goes", lambda: f"witness{turn}" not in self.uids())
+        eventually("the witness goes", lambda: f"witness{turn}" not in self.uids())
         assert json.loads(self.type("get held -o json").stdout)["items"] == []
 
 
@@ -101,7 +101,7 @@ def test_a_mistyped_label_empties_no_cluster(
             " --labels env=production"
         )
         shell.type("apply -f -", stdin=join(watched, trigger(), made, *map(own, PROFILES)))
-        until("all is deployed", lambda: len(shell.uids()) == 31)
+        eventually("all is deployed", lambda: len(shell.uids()) == 31)
         before = shell.uids()
         assert shell.mistype(1, addons=6) == before
         shell.correct(1)
@@ -109,14 +109,14 @@ def test_a_mistyped_label_empties_no_cluster(
 
         shell.type("delete eventtrigger made --withdraw")
         shell.type("apply -f -", stdin=own("own5"))
-        until("six are left", lambda: sorted(shell.uids()) == [*PROFILES, "own5"])
+        eventually("six are left", lambda: sorted(shell.uids()) == [*PROFILES, "own5"])
         before = shell.uids()
         assert shell.mistype(2, addons=6) == before
         shell.correct(2)
         assert shell.uids() == before
 
         shell.type(f"delete clusterprofile {' '.join(PROFILES)}")
-        until("one is left", lambda: sorted(shell.uids()) == ["own5"])
+        eventually("one is left", lambda: sorted(shell.uids()) == ["own5"])
         shell.mistype(3, addons=1)
-        until("the last one goes", lambda: sorted(shell.uids()) == ["witness3"])
+        eventually("the last one goes", lambda: sorted(shell.uids()) == ["witness3"])
     user.close()
