@@ -80,7 +80,8 @@ class Sharing(LoadFileScheduling):
     def schedule(self) -> None:
         """Begin, once all workers have collected."""
         file = Path(self.config.stash[_FOLDER].name) / "clocked.json"
-        self._clocked = frozenset(json.loads(file.read_text()))
+        # Workers that could not collect have written none.
+        self._clocked = frozenset(json.loads(file.read_text())) if file.exists() else frozenset()
         super().schedule()
 
     def remove_node(self, node: WorkerController) -> str | None:
