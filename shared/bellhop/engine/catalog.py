@@ -382,6 +382,12 @@ class Catalog:
         later = (self.profiles[each] for each in self._later.get(profile.rule, ()))
         return any(self._names(each, found) for each in (profile, *later))
 
+    def selecting(self, place: str, cluster: str) -> set[str]:
+        """Return the profiles that select or name a cluster, of one and those that depend on it."""
+        found = self.clusters.get(cluster)
+        places = {place, *self._later.get(place, ())} & self.profiles.keys()
+        return {each for each in places if found and self._names(self.profiles[each], found)}
+
     @cached_property
     def after(self) -> Mapping[str, tuple[str, ...]]:
         """The profiles that users' own come after, by place; most come after none."""

@@ -6,7 +6,8 @@
 
 Two is the line for all, since a mistyped label or selector takes all that it concerns, however
 little that is. One add-on is no mass: it goes whenever its only object or its only cluster does.
-A rule that is deleted itself was named by whoever deletes it, so it loses all of its add-ons.
+A rule that is deleted itself was named by whoever deletes it, so it loses all of its add-ons, and
+what was deployed only as its dependency goes with it.
 """
 
 from __future__ import annotations
@@ -101,7 +102,9 @@ class RemovalLimits:
 
     def _loses_all(self, step: Step, rule: Rule, count: RemovalCount) -> bool:
         """Say whether a rule that stays would have no add-on any more, and is not just moved."""
-        if count.addons < max(_MASS, count.of) or not _is_declared(step.after, rule):
+        if count.addons < max(_MASS, count.of) or all(
+            _is_meant(step, rule, x) for x in count.clusters
+        ):
             return False
         return not (self._is_elsewhere(step.after, rule, count) or _is_moved(step, rule))
 
@@ -146,7 +149,7 @@ def together(found: Iterable[Rule], leaving: Counts) -> set[Rule]:
 
 def _is_emptied(step: Step, cluster: str, losing: Counts) -> bool:
     """Say whether rules that stay leave a cluster of which all goes, and fewer rules come."""
-    rules = [rule for rule in losing if _is_declared(step.after, rule)]
+    rules = [rule for rule in losing if not _is_meant(step, rule, cluster)]
     if sum(losing[rule].clusters[cluster] for rule in rules) < _MASS:
         return False
     before = _rules_of(step.before, cluster) if step.before else set()
@@ -160,9 +163,15 @@ def _is_moved(step: Step, rule: Rule) -> bool:
     return len(after - before) >= max(1, len(before - after))
 
 
-def _is_declared(catalog: Catalog, rule: Rule) -> bool:
+def _is_meant(step: Step, rule: Rule, cluster: str) -> bool:
+    """Say whether a rule leaves a cluster since it is deleted, or all that it is there for are."""
     trigger, profile = rule
-    return trigger in catalog.triggers if trigger else profile in catalog.profiles
+    if trigger:
+        return trigger not in step.after.triggers
+    if profile not in step.after.profiles:
+        return True
+    selecting = step.before.selecting(profile, cluster) if step.before else set()
+    return bool(selecting) and selecting.isdisjoint(step.after.profiles)
 
 
 def _rules_of(catalog: Catalog, cluster: str) -> set[Rule]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from bellhop.fleet.pausing import open_always, open_in, pause
 from bellhop.model.gvk import GVK
+from bellhop.settings import Settings
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
@@ -94,6 +96,14 @@ PAUSES = [
     pytest.param(close, open_at_once, id="its window ends"),
     pytest.param(close, wait, id="its window opens"),
 ]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """Open an installation without the deletion guard, which would hold all of these add-ons."""
+    one = Fleet(tmp_path, Settings(hold_share=0))
+    yield one
+    one.close()
 
 
 @pytest.fixture

@@ -140,6 +140,15 @@ ORDINARY: dict[str, tuple[str, Prepare, int]] = {
         ),
         0,
     ),
+    "a profile is deleted with which two others came": (
+        join(
+            own("base", "more", selected=OF % "env: none"),
+            profile(name="app", more="dependsOn: [base, more]"),
+            holder("app", config("app")),
+        ),
+        lambda fleet: fleet.declare.delete([("ClusterProfile", "", "app")]),
+        0,
+    ),
     "a profile is replaced by another": (
         own("a", "b"),
         lambda fleet: fleet.apply(own("a", "b", selected=STAGING), own("c", "d")),

@@ -135,6 +135,8 @@ def test_rights_go_with_a_label_after_what_goes_with_it(fleet: Fleet, east: Fake
     fleet.pump()
 
     fleet.declare.label(EAST, {"env": "test"})
+    # They are all that the cluster has.
+    fleet.release()
     rights_first(fleet)
     fleet.pump()
 
