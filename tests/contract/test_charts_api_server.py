@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -111,6 +111,51 @@ def test_what_others_change_or_delete_is_put_back(fleet: Fleet, kube: KubeClient
     deployed = fleet.records.inventories.get(EAST, "p")
     fleet.publisher.publish([touched])
     fleet.pump()
+    assert fleet.records.inventories.get(EAST, "p") == deployed
+
+
+class Overtaken(HelmCharts):
+    """Deploys a release, of which somebody changes an object before the worker reads it."""
+
+    def __init__(self, kube: KubeClient, *changes: dict[str, Any]) -> None:
+        super().__init__(download() / "helm")
+        self._kube = kube
+        self._changes = list(changes)
+
+    def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
+        release = super().deploy(kubeconfig, wanted)
+        if self._changes:
+            assert self._kube.merge(CONFIG, "apps", "web-config", self._changes.pop())
+        return release
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data": {"greeting": "theirs"}},
+        {"data": {"greeting": None}},
+        {"metadata": {"labels": {"app.kubernetes.io/managed-by": "somebody"}}},
+    ],
+    ids=["a value", "a value removed", "a label"],
+)
+def test_a_change_right_after_a_deployment_is_no_baseline(
+    fleet: Fleet, kube: KubeClient, change: dict[str, Any]
+) -> None:
+    """It is put back once the cluster tells of it, or by the next resync."""
+    fleet.charts = Overtaken(kube, change)  # type: ignore[assignment]
+    fleet.reread()
+    drift = "syncMode: ContinuousWithDriftDetection"
+    fleet.apply(charts(of=chart(values="greeting: one"), more=drift))
+    fleet.pump()
+    fleet.publisher.publish([Apply("", "", "p", EAST, touched="/ConfigMap/apps/web-config")])
+    fleet.pump()
+
+    found = kube.get(CONFIG, "apps", "web-config")
+    assert found
+    assert found["data"] == {"greeting": "one"}
+    assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
+    deployed = fleet.records.inventories.get(EAST, "p")
+    again(fleet)
     assert fleet.records.inventories.get(EAST, "p") == deployed
 
 

@@ -20,6 +20,14 @@ from bellhop.engine.drifting import HELM, our_fields, their_fields
 _STORED_AS_APPLIED = ("/metadata/labels", "/metadata/annotations", "/data")
 _SERVERS = "/status"
 
+_MARKS = {
+    "metadata": {
+        "labels": {"app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {"meta.helm.sh/release-name": "-", "meta.helm.sh/release-namespace": "-"},
+    }
+}
+"""What Helm adds to each object of a release; only the names matter here."""
+
 Trees = Sequence[Mapping[str, Any]]
 """Fields as an API server notes them: trees of `f:`, `k:` and `v:`."""
 
@@ -34,7 +42,8 @@ def is_overwritten(
     ours = our_fields(there, HELM)
     if not ours:
         return False
-    return _is_lost(manifest, ours, their_fields(there, HELM), "", frozenset((*excluded, _SERVERS)))
+    theirs, but = their_fields(there, HELM), frozenset((*excluded, _SERVERS))
+    return any(_is_lost(each, ours, theirs, "", but) for each in (manifest, _MARKS))
 
 
 def _is_lost(value: Any, ours: Trees, theirs: Trees, path: str, but: frozenset[str]) -> bool:

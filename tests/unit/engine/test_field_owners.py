@@ -20,7 +20,9 @@ RENDERED = {
     "status": {"phase": "new"},
 }
 PORT = 'k:{"containerPort":80,"protocol":"TCP"}'
-LABELS = {"f:labels": {"f:app": {}}, "f:annotations": {"f:a/b": {}}}
+MANAGED = "f:app.kubernetes.io/managed-by"
+RELEASE = {"f:meta.helm.sh/release-name": {}, "f:meta.helm.sh/release-namespace": {}}
+LABELS = {"f:labels": {"f:app": {}, MANAGED: {}}, "f:annotations": {"f:a/b": {}, **RELEASE}}
 TEMPLATE = {"f:args": {}, "f:ports": {PORT: {".": {}, "f:name": {}}}}
 HELM = {"f:metadata": LABELS, "f:spec": {"f:replicas": {}, "f:template": TEMPLATE}}
 
@@ -82,8 +84,17 @@ def test_what_helm_applied_is_as_it_was(now: dict[str, Any]) -> None:
         (("f:metadata", "f:labels", "f:app"), {"f:metadata": {"f:labels": {"f:app": {}}}}),
         (("f:metadata", "f:labels", "f:app"), {}),
         (("f:metadata", "f:annotations"), {}),
+        (("f:metadata", "f:labels", MANAGED), {}),
     ],
-    ids=["a value", "a list", "in an entry", "a label", "a label removed", "all annotations"],
+    ids=[
+        "a value",
+        "a list",
+        "in an entry",
+        "a label",
+        "a label removed",
+        "all annotations",
+        "a label of Helm",
+    ],
 )
 def test_a_field_that_another_wrote_since_is_noticed(
     path: tuple[str, ...], by: dict[str, Any]
