@@ -23,6 +23,9 @@ from bellhop.errors import InvalidError, UnreachableError
 CONNECT_SECONDS = 3.0
 """How long one address may take to accept a connection."""
 
+REFUSED = "cannot reach the server"
+"""The first words of a refusal."""
+
 _WHOLE_SECONDS = 30.0
 _HEAD_SECONDS = 10.0
 _HEAD = 64 << 10
@@ -30,10 +33,7 @@ _PIECE = 64 << 10
 
 
 class Tunnel:
-    """A proxy to the server of a URL, while it is entered.
-
-    `failure` says why the latest connection was refused; None if it was not.
-    """
+    """A proxy to the server of a URL, while it is entered."""
 
     def __init__(self, server: str, dialer: Dialer) -> None:
         self._origin = origin(server)
@@ -42,7 +42,6 @@ class Tunnel:
         self._ended = False
         self._connections: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.failure: LimitError | None = None
 
     @property
     def address(self) -> str:
@@ -74,11 +73,8 @@ class Tunnel:
                 head = _read_head(client)
                 server = self._connect(head)
             except LimitError as error:
-                self.failure = error
-                # A program quotes the reason.
-                client.sendall(f"HTTP/1.1 502 {error.words}\r\nContent-Length: 0\r\n\r\n".encode())
+                client.sendall(_refusal(f"{REFUSED}: {error.words}"))
                 return
-            self.failure = None
             with self._kept(server):
                 for each in (client, server):
                     each.settimeout(None)
@@ -139,6 +135,12 @@ def _read_head(client: socket.socket) -> bytes:
         if not piece or len(head) > _HEAD:
             raise OSError
     return head
+
+
+def _refusal(words: str) -> bytes:
+    """Return an answer whose words a program quotes: its reason, or its text."""
+    kind = f"Content-Type: text/plain\r\nContent-Length: {len(words)}"
+    return f"HTTP/1.1 502 {words}\r\n{kind}\r\n\r\n{words}".encode()
 
 
 def _asked(head: bytes) -> tuple[str, str, int] | None:

@@ -14,12 +14,12 @@ import pytest
 from bellhop.egress.dialer import Dialer
 from bellhop.egress.lookups import Lookups
 from bellhop.egress.tunnel import Tunnel
-from bellhop.errors import BellhopError, InvalidError, UnreachableError
 from bellhop.model.reach import ABROAD, HERE, Reach
 from infra.lab.port import free_port
 from tests.fakes.site import Site
 
 NAME = "eu.example"
+REDIRECTS = "cannot reach the server: it redirects to another server; none is followed"
 
 
 def dialer(*addresses: str, reach: Reach = HERE) -> Dialer:
@@ -67,7 +67,6 @@ def test_leads_to_a_server_under_its_own_name() -> None:
                 connection.request("GET", path)
                 assert connection.getresponse().read() == expected
             connection.close()
-            assert tunnel.failure is None
     assert site.asked[0].headers["Host"].lower() == f"{NAME}:{port}"
 
 
@@ -77,10 +76,9 @@ def test_leads_to_no_other_server(host: str) -> None:
     with Site({"/": b"secret"}) as other:
         port = port_of(other.address)
         with Tunnel(f"https://{NAME}:{port}", dialer("127.0.0.1")) as tunnel:
-            assert "502 it redirects to another server" in connect(tunnel, host, port)
-            assert plainly(tunnel, f"http://{host}:{port}/")[0] == HTTPStatus.BAD_GATEWAY
-            assert tunnel.failure
-            assert tunnel.failure.words == "it redirects to another server; none is followed"
+            assert f"502 {REDIRECTS}" in connect(tunnel, host, port)
+            refused = (HTTPStatus.BAD_GATEWAY, REDIRECTS.encode())
+            assert plainly(tunnel, f"http://{host}:{port}/") == refused
     assert other.asked == []
 
 
@@ -110,24 +108,20 @@ def test_a_server_without_tls_is_called_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "addresses", "reach", "kind", "words"),
+    ("host", "addresses", "reach", "words"),
     [
-        (NAME, ["127.0.0.1"], ABROAD, UnreachableError, "is the machine that calls itself"),
-        (NAME, ["169.254.169.254"], HERE, UnreachableError, "metadata|link-local"),
-        ("169.254.169.254", [], HERE, InvalidError, "link-local"),
-        (NAME, ["127.0.0.1"], HERE, UnreachableError, "refused or has no route"),
+        (NAME, ["127.0.0.1"], ABROAD, "is the machine that calls itself"),
+        (NAME, ["169.254.169.254"], HERE, "metadata|link-local"),
+        ("169.254.169.254", [], HERE, "link-local"),
+        (NAME, ["127.0.0.1"], HERE, "refused or has no route"),
     ],
 )
 def test_what_may_not_be_called_or_does_not_answer_is_said(
-    host: str, addresses: list[str], reach: Reach, kind: type[BellhopError], words: str
+    host: str, addresses: list[str], reach: Reach, words: str
 ) -> None:
     port = free_port()
     with Tunnel(f"https://{host}:{port}", dialer(*addresses, reach=reach)) as tunnel:
-        said = connect(tunnel, host, port)
-        assert tunnel.failure
-        assert f"502 {tunnel.failure.words}" in said
-        assert re.search(words, said)
-        assert tunnel.failure.error is kind
+        assert re.search(f"502 cannot reach the server: .*({words})", connect(tunnel, host, port))
 
 
 def test_nothing_leads_anywhere_afterwards() -> None:

@@ -322,12 +322,7 @@ class HelmCharts:
         with Tunnel(cluster["server"], dialer) as tunnel:
             cluster["proxy-url"] = tunnel.address
             held = {"kubeconfig": json.dumps(document).encode(), **(files or {})}
-            ended = self._run([*arguments, *where, *speed], held, limits or self._limits, doing)
-        if ended.code and tunnel.failure:
-            raise tunnel.failure.error(
-                f"cannot {doing}: the API server cannot be called: {tunnel.failure.words}"
-            )
-        return ended
+            return self._run([*arguments, *where, *speed], held, limits or self._limits, doing)
 
     def _run(
         self, arguments: Sequence[str], files: dict[str, bytes], limits: Limits, doing: str

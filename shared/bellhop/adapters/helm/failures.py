@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import signal
 
+from bellhop.egress.tunnel import REFUSED
 from bellhop.errors import (
     BellhopError,
     ConflictError,
@@ -54,9 +55,10 @@ _KINDS: tuple[tuple[re.Pattern[str], type[BellhopError]], ...] = (
     (
         re.compile(
             r"another operation \(.*\) is in progress"
-            r"|cluster unreachable|connection refused|no such host|i/o timeout|TLS handshake"
-            r"|EOF\b|server is currently unable|x509:|client to provide credentials|: Unauthorized$"
-            r"|timed out|deadline exceeded|context canceled|not ready|storage is \(re\)init"
+            rf"|cluster unreachable|{REFUSED}|connection refused|no such host|i/o timeout"
+            r"|TLS handshake|EOF\b|server is currently unable|x509:|client to provide credentials"
+            r"|: Unauthorized$|timed out|deadline exceeded|context canceled|not ready"
+            r"|storage is \(re\)init"
         ),
         TemporaryError,
     ),

@@ -26,6 +26,7 @@ WEBHOOK = 'failed calling webhook "a.example": failed to call webhook: Post "htt
         ("kubernetes cluster unreachable: connection refused", TemporaryError),
         ("the server has asked for the client to provide credentials", TemporaryError),
         ("query: failed to query with labels: Unauthorized", TemporaryError),
+        ('query: Get "https://a": cannot reach the server: it has no address', TemporaryError),
         ('no matches for kind "Unauthorized" in version "v1"', InvalidError),
         ('ConfigMap "x" is invalid: data[connection refused]: Invalid value', InvalidError),
         ("x exists and cannot be imported into the current release", ConflictError),
