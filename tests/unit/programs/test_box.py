@@ -7,8 +7,6 @@ import select
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from bellhop.errors import TooLargeError
 from bellhop.programs import box
 from bellhop.programs.box import CancelledError, Limits, OvertimeError, cut_off, run
+from tests.waiting import eventually
 
 SHELL = Path("/bin/sh")
 
@@ -34,14 +33,6 @@ def ends(number: int) -> bool:
         return bool(select.select([process], [], [], 30)[0])
     finally:
         os.close(process)
-
-
-def eventually(done: Callable[[], object]) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def children() -> set[str]:
@@ -179,13 +170,13 @@ def test_what_a_killed_process_started_ends_with_it(tmp_path: Path) -> None:
     )
     environment = {"PYTHONPATH": ":".join(sys.path), "TMPDIR": str(tmp_path)}
     worker = subprocess.Popen([sys.executable, "-c", code], env=environment)
-    eventually(place.exists)
+    eventually("the program runs", place.exists)
     assert list(tmp_path.rglob("secret"))
     worker.kill()
     worker.wait()
 
     assert all(map(ends, map(int, place.read_text().split())))
-    eventually(lambda: not list(tmp_path.rglob("secret")))
+    eventually("its home is deleted", lambda: not list(tmp_path.rglob("secret")))
 
 
 def test_a_program_leaves_nothing_that_watches_it() -> None:

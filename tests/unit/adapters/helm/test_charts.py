@@ -13,6 +13,8 @@ from bellhop.ports.charts import Wanted
 from bellhop.programs.box import Limits
 
 _LARGEST = 1 << 20
+_SERVER = {"server": "https://127.0.0.1:1"}
+_KUBECONFIG = json.dumps({"clusters": [{"name": "one", "cluster": _SERVER}]}).encode()
 
 
 def helm(folder: Path, status: str) -> HelmCharts:
@@ -31,6 +33,7 @@ echo "$1" "$2" >>{folder}/calls
 case "$1 $2" in
   upgrade*) exec head -c {2 * _LARGEST} /dev/zero ;;
   "get metadata") echo '{json.dumps(told)}' ;;
+  history*) echo "[]" ;;
   "get manifest") echo "kind: ConfigMap" ;;
 esac
 """
@@ -41,7 +44,9 @@ esac
 
 def test_a_release_whose_output_is_too_large_counts_as_deployed(tmp_path: Path) -> None:
     """Helm prints the whole chart once all is done: the release is read instead."""
-    release = helm(tmp_path, "deployed").deploy(b"{}", Wanted("big", "web", tmp_path / "big.tgz"))
+    release = helm(tmp_path, "deployed").deploy(
+        _KUBECONFIG, Wanted("big", "web", tmp_path / "big.tgz")
+    )
     assert (release.revision, release.manifest) == (3, "kind: ConfigMap\n")
     assert (tmp_path / "calls").read_text().count("upgrade") == 1
 
@@ -49,4 +54,4 @@ def test_a_release_whose_output_is_too_large_counts_as_deployed(tmp_path: Path) 
 def test_output_that_is_too_large_hides_no_failure(tmp_path: Path) -> None:
     """A release that was not deployed fails, whatever was printed."""
     with pytest.raises(TooLargeError, match="more than 1 MiB"):
-        helm(tmp_path, "failed").deploy(b"{}", Wanted("big", "web", tmp_path / "big.tgz"))
+        helm(tmp_path, "failed").deploy(_KUBECONFIG, Wanted("big", "web", tmp_path / "big.tgz"))
