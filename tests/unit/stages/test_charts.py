@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
@@ -29,6 +30,7 @@ from tests.fakes.mortal import Fate, Killed, Mortal
 from tests.fakes.share import SHARE
 
 CONFIG = GVK("", "v1", "ConfigMap")
+CRD = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
 @pytest.fixture
@@ -123,6 +125,44 @@ def test_helm_is_asked_again_only_for_what_has_changed(fleet: Fleet, east: FakeK
     fleet.pump()
     assert data(east) == {"web-config": {"chart": "web-1.1.0", "replicas": "one"}}
     assert len(fleet.charts.deployed) == 3
+
+
+def test_what_helm_refuses_right_after_new_definitions_is_tried_again_soon(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """The API server has not published their schema; a refusal after that is the chart's."""
+    upgrade = "options: {upgradeOptions: {upgradeCRDs: true}}"
+    definition = {
+        "apiVersion": CRD.api_version,
+        "kind": CRD.kind,
+        "metadata": {"name": "gauges.example.org"},
+        "spec": {
+            "group": "example.org",
+            "names": {"kind": "Gauge", "plural": "gauges"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True}],
+        },
+    }
+    fleet.apply(charts(of=chart(upgrade)))
+    fleet.pump()
+    fleet.charts.crds = json.dumps(definition)
+    fleet.charts.failures["web"] = InvalidError('unknown field "most"')
+    fleet.apply(charts(of=chart(upgrade, version="1.1.0")))
+    fleet.pump()
+    kept = fleet.records.outcomes.get("fleet/east", "p")
+    assert kept
+    assert (kept.value.reason, kept.value.failures) == ("Temporary", 1)
+    assert "the definitions of the chart were just changed" in kept.value.message
+    assert len(east.objects(CRD)) == 1
+
+    fleet.clock.advance(timedelta(seconds=5))
+    fleet.pump()
+    assert "just changed" not in outcome(fleet)[1]
+
+    del fleet.charts.failures["web"]
+    fleet.clock.advance(timedelta(seconds=10))
+    fleet.pump()
+    assert outcome(fleet) == ("Provisioned", "")
 
 
 @pytest.mark.parametrize(

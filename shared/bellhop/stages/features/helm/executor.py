@@ -42,6 +42,7 @@ from bellhop.stages.comparing import uncompared
 from bellhop.stages.drift import Drift
 from bellhop.stages.features.helm.archives import Archives
 from bellhop.stages.features.helm.cluster_charts import helm_in
+from bellhop.stages.features.helm.definitions import settling
 from bellhop.stages.features.helm.excluded import excluded_of, keeping
 from bellhop.stages.features.helm.heirs import Heirs
 from bellhop.stages.features.helm.limit import limited
@@ -294,8 +295,9 @@ class Releases:
             self._refuse_late(work)
             begun = True
             self._preflight.clear(work, helm, kubeconfig, wanted, found)
-            self._preflight.define(work, helm, wanted)
-            with unquoted(f"cannot deploy {_named(key)}", secret=step.wanted.secret):
+            changed = self._preflight.define(work, helm, wanted)
+            doing = f"cannot deploy {_named(key)}"
+            with settling(changed=changed), unquoted(doing, secret=step.wanted.secret):
                 release = helm.charts.deploy(
                     kubeconfig, wanted, partial(leaves, self._records, work)
                 )

@@ -15,12 +15,12 @@ from bellhop.ports.access import Access
 from bellhop.ports.charts import Helm, Release, Wanted
 from bellhop.records import Records
 from bellhop.settings import Settings
-from bellhop.stages.features.helm.inside import documents, objects_in
+from bellhop.stages.features.helm.definitions import define
+from bellhop.stages.features.helm.inside import objects_in
 from bellhop.stages.features.helm.parts import remove_part
 from bellhop.stages.work import Work
 
 _SECRET = GVK("", "v1", "Secret")
-_DEFINITION = "CustomResourceDefinition"
 
 
 class Preflight:
@@ -74,20 +74,18 @@ class Preflight:
         for revision in range(found.revision - found.failures + 1, found.revision):
             kube.remove(_SECRET, namespace, f"sh.helm.release.v1.{found.name}.v{revision}")
 
-    def define(self, work: Work, helm: Helm, wanted: Wanted) -> None:
-        """Apply the definitions that a chart brings, where that is asked: Helm only installs them.
+    def define(self, work: Work, helm: Helm, wanted: Wanted) -> bool:
+        """Apply the definitions that a chart brings, where that is asked; say if any changed.
 
         A release that is new gets them by Helm itself.
         """
         if not wanted.options.upgrade_crds or not wanted.there:
-            return
+            return False
         cluster = work.cluster
         kube = self._access.open(
             cluster.key, version=cluster.credentials, account=work.profile.account
         )
-        for each in documents(helm.charts.definitions(wanted)):
-            if each["kind"] == _DEFINITION:
-                kube.apply(each)
+        return define(kube, helm, wanted)
 
 
 def leaves(records: Records, work: Work) -> bool:
