@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -36,7 +37,7 @@ def figures(page: str, pattern: str) -> tuple[str, ...]:
         (
             "performance.md",
             r"that loops on 300 [^\n]*p50 (\d+ ms) later",
-            "hardly delays the others:** [{}]",
+            "barely delays the others:** [{}]",
         ),
         (
             "performance.md",
@@ -63,3 +64,18 @@ def test_the_costs_of_a_fleet_are_their_sum() -> None:
     installation, cluster = map(float, figures("costs.md", both))
 
     assert f"${installation + 80 * cluster:.2f} for 80;" in README
+
+
+def test_the_trigger_on_the_front_is_that_of_the_example() -> None:
+    """It has twelve lines, and what is applied has the same fields."""
+    [block] = re.findall(r"^```yaml\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    example = (ROOT / "docs/examples/welcome/welcome.yaml").read_text()
+    triggers = [each for each in yaml.safe_load_all(example) if each["kind"] == "EventTrigger"]
+
+    assert [yaml.safe_load(block)] == triggers
+    assert len(block.splitlines()) == 12
+
+
+def test_the_comparison_says_something_of_everybody() -> None:
+    """A cell without content says that others lack what they do not need."""
+    assert "not applicable" not in README
