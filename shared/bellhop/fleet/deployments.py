@@ -88,7 +88,10 @@ def _masked(said: str, trigger: str, *names: str) -> str:
 def _rendering(profiles: Sequence[Profile]) -> Failure:
     """Return the failure of profiles that cannot be rendered for one reason."""
     first = profiles[0]
-    what, which = ("trigger", first.trigger) if first.trigger else ("profile", first.shown)
+    what, which = "profile", first.shown
+    if first.trigger:
+        event = overview.object_name(first.object) or "all objects"
+        what, which = "trigger", f"{first.trigger} for {event} in {first.cluster}"
     since = min((each.failed_at for each in profiles if each.failed_at), default=None)
     clusters = list(dict.fromkeys(each.cluster for each in profiles))
     several = f"{first.error}{also_in(clusters)}"

@@ -547,6 +547,8 @@ def test_a_bad_template_in_several_clusters_is_one_failure(fleet: Fleet) -> None
     [(what, several, sentence)] = told(fleet)
 
     assert (what, several) == ("trigger", 3)
+    [row] = [each for each in list_failures(fleet.installation()) if each.what == "trigger"]
+    assert row.which.startswith("made for Service default/web-")
     assert "it fails in 3 clusters: fleet/" in sentence
 
 
