@@ -122,8 +122,10 @@ class Overtaken(HelmCharts):
         self._kube = kube
         self._changes = list(changes)
 
-    def deploy(self, kubeconfig: bytes, wanted: Wanted) -> Release:
-        release = super().deploy(kubeconfig, wanted)
+    def deploy(
+        self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool] = never
+    ) -> Release:
+        release = super().deploy(kubeconfig, wanted, cancelled)
         if self._changes:
             assert self._kube.merge(CONFIG, "apps", "web-config", self._changes.pop())
         return release

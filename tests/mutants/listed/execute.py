@@ -795,7 +795,7 @@ MUTANTS = [
         "No cluster rings for what is watched in it.",
     ),
     Mutant(
-        "stages/features/helm/executor.py",
+        "stages/features/helm/parts.py",
         "        lost = is_overwritten(rendered, there, excluded)\n",
         "        lost = False\n",
         "A change right after an upgrade is taken for the baseline.",
