@@ -83,7 +83,7 @@ def settle_all(
     def attempt(cluster: DeclaredCluster) -> tuple[Settled | BellhopError, Sequence[HeldRemoval]]:
         # `held` is what one change would remove: each cluster has its own.
         declare = Declare(here.records, here.catalogs, here.publisher, here.settings)
-        declare.also = also
+        declare.hold_also(also)
         try:
             done = settle(replace(here, declare=declare), cluster, specify, renew=renew)
         except BellhopError as error:

@@ -72,8 +72,7 @@ class Declare:
         self._choosing = Choosing(records, catalogs, self._consequences, self._removals)
         self.held: Sequence[HeldRemoval] = ()
         """What the last change that was made by this object would have removed, and is held."""
-        self.also: Collection[Rule] = ()
-        """Triggers and profiles that lose too much by all changes of clusters of one command."""
+        self._also: frozenset[Rule] = frozenset()
 
     # Manifests --------------------------------------------------------------------------------
 
@@ -423,10 +422,10 @@ class Declare:
             self.held = self._removals.hold(before, after, keys, cause)
         return self.held
 
-    def foresee_labels(
+    def relabelled(
         self, key: str, labels: Mapping[str, str | None], *, overwrite: bool = True
-    ) -> tuple[Cluster, RemovalPlan]:
-        """Return a cluster as it would be with other labels, and what would be removed then.
+    ) -> Cluster:
+        """Return a cluster as it would be with other labels.
 
         Raises:
             ConflictError: a label has another value, and is not to be overwritten.
@@ -437,7 +436,11 @@ class Declare:
             refuse_overwrite(f"label cluster '{key}'", old.labels, labels)
         new = replace(old, labels=_merged(old.labels, labels))
         new.refuse_too_much()
-        return new, self.foresee_clusters([new])
+        return new
+
+    def hold_also(self, rules: Iterable[Rule]) -> None:
+        """Hold what changes of clusters remove of some rules: all of one command take too much."""
+        self._also = frozenset(rules)
 
     def foresee_clusters(self, clusters: Iterable[Cluster]) -> RemovalPlan:
         """Return what would be removed if registered clusters were as given, all at once."""
@@ -466,7 +469,7 @@ class Declare:
             keys = [("Cluster", new.namespace, new.name)]
             cause = f"the labels of cluster '{new.key}' were changed"
             after = _with_cluster(before, new)
-            self.held = self._removals.hold(before, after, keys, cause, self.also)
+            self.held = self._removals.hold(before, after, keys, cause, self._also)
         return self.held
 
     # What follows -----------------------------------------------------------------------------

@@ -140,7 +140,7 @@ def test_a_dry_run_lists_what_goes_below_any_line(
     bellhop("apply", "-f", written(tmp_path))
     at_once = "warning: they would be removed at once: the deletion guard would not hold them\n"
 
-    dry = bellhop("label", "cluster", CLUSTERS[3], "env=prodution", "--dry-run")
+    dry = bellhop("label", "cluster", CLUSTERS[3], "env=prodution", "--overwrite", "--dry-run")
     one = "warning: ClusterProfile 'own' loses 1 of 30 add-ons (1 profile) in prod/c03\n"
     assert dry.stderr == one + at_once
 
@@ -184,3 +184,21 @@ def test_a_dry_run_of_a_deregistration_changes_nothing(
     assert f"EventTrigger 'made' loses 1 of 1 add-ons (1 profile) in {CLUSTERS[1]}\n" in dry.stderr
     assert "would be removed at once" in dry.stderr
     assert deployed.records.clusters.get(CLUSTERS[0])
+
+
+def test_a_label_of_many_clusters_is_one_change(
+    bellhop: Bellhop, deployed: Installation, tmp_path: Path
+) -> None:
+    """The first cluster loses one add-on of thirty, and is held with all others."""
+    bellhop("apply", "-f", written(tmp_path))
+    typo = ("label", "cluster", "--all", "env=prodution", "--overwrite")
+
+    dry = bellhop(*typo, "--dry-run")
+    assert dry.stderr.count("loses 30 of 30 add-ons") == 1
+    assert "would be held" in dry.stderr
+    done = bellhop(*typo)
+
+    assert "cluster/prod/c29 labelled env=prodution\n" in done.stdout
+    [held] = [each.value for each in deployed.records.removals.all()]
+    assert held.rule == ("", "own")
+    assert "loses 1 of 30 add-ons (1 profile) in prod/c00\n" in done.stderr

@@ -269,7 +269,8 @@ def test_a_dry_run_names_what_goes_at_once(fleet: Fleet) -> None:
     fleet.apply(own("a"), own("b", selected=PINNED))
     fleet.pump()
 
-    _, plan = fleet.declare.foresee_labels(EAST, {"env": "prodution"})
+    new = fleet.declare.relabelled(EAST, {"env": "prodution"})
+    plan = fleet.declare.foresee_clusters([new])
 
     assert plan.held == []
     assert [(each.rule, each.clusters) for each in plan.at_once] == [(("", "a"), (EAST,))]

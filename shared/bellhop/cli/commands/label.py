@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -13,9 +14,12 @@ from bellhop.cli.options import DRY, dry_run_option, state_option
 from bellhop.cli.output import pairs, say
 from bellhop.cli.selection import for_each
 from bellhop.cli.session import installation
+from bellhop.errors import BellhopError
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
+    from bellhop.model.record import Cluster
+    from bellhop.records.removals import Rule
 
 _EXAMPLE = "bellhop label cluster prod/eu-1 env=prod canary-"
 
@@ -48,28 +52,54 @@ def cluster(changed: ChangedClusters, *, overwrite: bool, dry_run: str | None) -
 
     found = read_changes(changed.changes)
     here = installation()
-    for_each(
-        changed.keys(here),
-        lambda key: _label(here, key, found, overwrite=overwrite, dry_run=bool(dry_run)),
-    )
+    keys = changed.keys(here)
+    if dry_run:
+        _rehearse(here, keys, found, overwrite=overwrite)
+        return
+    if len(keys) > 1:
+        here.declare.hold_also(_excessive(here, keys, found))
+    for_each(keys, lambda key: _label(here, key, found, overwrite=overwrite))
 
 
 def _label(
+    here: Installation, key: str, changes: Mapping[str, str | None], *, overwrite: bool
+) -> None:
+    from bellhop.cli.holding import say_held
+
+    labelled = here.declare.label(key, changes, overwrite=overwrite)
+    say(f"cluster/{labelled.key} labelled {pairs(labelled.labels)}")
+    say_held(here.declare.held)
+
+
+def _rehearse(
     here: Installation,
-    key: str,
+    keys: Sequence[str],
     changes: Mapping[str, str | None],
     *,
     overwrite: bool,
-    dry_run: bool,
 ) -> None:
-    from bellhop.cli.holding import say_held, say_plan
+    """Print the labels that clusters would have, and the add-ons that all of this would remove."""
+    from bellhop.cli.holding import say_plan
 
-    if dry_run:
-        labelled, plan = here.declare.foresee_labels(key, changes, overwrite=overwrite)
-    else:
-        labelled, plan = here.declare.label(key, changes, overwrite=overwrite), None
-    say(f"cluster/{labelled.key} labelled {pairs(labelled.labels)}{DRY if dry_run else ''}")
-    if plan:
-        say_plan(plan)
-    else:
-        say_held(here.declare.held)
+    new: list[Cluster] = []
+
+    def rehearse(key: str) -> None:
+        new.append(here.declare.relabelled(key, changes, overwrite=overwrite))
+        say(f"cluster/{key} labelled {pairs(new[-1].labels)}{DRY}")
+
+    try:
+        for_each(keys, rehearse)
+    finally:
+        say_plan(here.declare.foresee_clusters(new))
+
+
+def _excessive(
+    here: Installation, keys: Sequence[str], changes: Mapping[str, str | None]
+) -> set[Rule]:
+    """Return the triggers and profiles that lose too much by the labels of all clusters."""
+    new: list[Cluster] = []
+    for key in keys:
+        # Labelling it reports the reason.
+        with suppress(BellhopError):
+            new.append(here.declare.relabelled(key, changes))
+    return {each.rule for each in here.declare.foresee_clusters(new).held}
