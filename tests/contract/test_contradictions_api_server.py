@@ -121,6 +121,12 @@ def test_a_port_that_somebody_changed_is_put_back(
     assert ports(kube) == {"web": 80, "extra": 90}
 
 
+def test_a_port_without_a_protocol_is_applied(kube: KubeClient) -> None:
+    """The protocol is TCP, though it is a part of the key and 1.20 has no default of it."""
+    applied = kube.apply(service({"name": "web", "port": 80}))
+    assert [each["protocol"] for each in applied["spec"]["ports"]] == ["TCP"]
+
+
 def test_a_port_of_an_object_that_is_adopted_is_replaced(
     kube: KubeClient, kubeconfig: Kubeconfig
 ) -> None:

@@ -24,7 +24,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from bellhop.adapters.kube.contradictions import resolve
-from bellhop.adapters.kube.old_servers import Server, clear_nulls
+from bellhop.adapters.kube.old_servers import Server, clear_nulls, with_protocols
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import MERGE, Request, Sends
 from bellhop.model.identity import MANAGER
@@ -123,7 +123,7 @@ def applicable(manifest: Manifest, namespace: str, uid: str | None, version: str
     if uid is not None:
         metadata |= {"uid": uid} if uid else {"resourceVersion": _NO_VERSION}
         metadata |= {"resourceVersion": version} if uid and version else {}
-    return {**manifest, "metadata": metadata}
+    return with_protocols({**manifest, "metadata": metadata})
 
 
 def _send(transport: Sends, path: str, body: Manifest, call: Call, *, dry_run: bool) -> Any:

@@ -36,6 +36,21 @@ def is_refused_manifest(refusal: Refusal) -> bool:
     return refusal.message.startswith(("failed to create typed patch object", "failed to convert"))
 
 
+def with_protocols(manifest: Manifest) -> Manifest:
+    """Return a manifest with the protocol of each port of a Service, which 1.20 refuses to guess.
+
+    The protocol is a part of the key by which ports are merged, and its default came with 1.21.
+    """
+    spec = manifest.get("spec")
+    ports = spec.get("ports") if isinstance(spec, dict) else None
+    if (manifest.get("apiVersion"), manifest.get("kind")) != ("v1", "Service"):
+        return manifest
+    if not isinstance(spec, dict) or not isinstance(ports, list):
+        return manifest
+    whole = [{"protocol": "TCP", **each} if isinstance(each, dict) else each for each in ports]
+    return {**manifest, "spec": {**spec, "ports": whole}}
+
+
 def clear_nulls(server: Server, answer: Any, body: Manifest, *, dry_run: bool) -> Any:
     """Return the answer to an apply, made again without the maps that it left null.
 
