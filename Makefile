@@ -11,7 +11,7 @@ UV     := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip
 # Images that are to stay small set it: each process would compile again all that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo package release site terraform reference test test-oldest test-thorough test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
+.PHONY: help install control-plane demo package release site terraform reference test test-oldest test-thorough test-fast collect coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -77,6 +77,9 @@ test-oldest: install control-plane ## Run on Kubernetes 1.20 what must hold on t
 
 test-thorough: install control-plane oracle ## Run what repeats at length what the others show, before a release
 	$(PYTEST) --part thorough
+
+collect: install ## Compile all tests once, so that no worker of a parallel run has to
+	@$(BIN)/python -m pytest --collect-only -q --part landing >/dev/null
 
 test-fast: install ## Run the tests that need no servers
 	$(BIN)/python -m pytest tests/unit
