@@ -91,7 +91,7 @@ def test_what_others_made_is_refused_then_adopted_then_left(
     fleet.pump()
     outcome = fleet.records.outcomes.get(EAST, "own")
     assert outcome
-    assert f"it is there already, made by {maker} and not by" in outcome.value.message
+    assert f"it already exists, created by {maker} and not by" in outcome.value.message
     assert there(kube) == before
 
     fleet.apply(holder("own", adopted("web", "by: own")))

@@ -168,7 +168,7 @@ def test_one_command_names_the_cause_and_the_cure(
     if right:
         desk.type("apply -f -", stdin=join(*right.values()))
     eventually("the cure has helped", desk.is_there)
-    done = "nothing; what matches is applied where it is to be"
+    done = "nothing to do: everything is deployed"
     eventually("all is well", lambda: desk.explained("trigger made")["next"] == done)
     found = desk.explained("fleet/source svc default/web")
     assert (found["next"], "in the cluster now" in found["links"][0]["said"]) == (done, True)

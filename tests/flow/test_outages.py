@@ -136,7 +136,7 @@ def test_says_that_serve_is_stopped(flow: Flow) -> None:
     """
     flow.stand.kill("serve")
     told = said(flow.stand, "status")
-    why = "`bellhop serve` does not run: nothing is taken in, judged or applied; start it"
+    why = "`bellhop serve` does not run: no event is received, evaluated or deployed; start it"
 
     assert "bellhop serve does not run, last at work" in told
     assert why in told

@@ -77,7 +77,9 @@ def test_takes_several_addresses_of_one_server() -> None:
         pytest.param(configuration(subjects=["s"]), "has no url", id="no address"),
         pytest.param(configuration(url="http://hunter2", subjects=["s"]), "address", id="http"),
         pytest.param(configuration(url="nats://a:hunter2", subjects=["s"]), "address", id="port"),
-        pytest.param(configuration(url=URL, subjects="hunter2"), "subjects is no list", id="text"),
+        pytest.param(
+            configuration(url=URL, subjects="hunter2"), "subjects must be a list", id="text"
+        ),
         pytest.param(configuration(url=URL, subjects=[1]), "no list of names", id="a number"),
         pytest.param(configuration(url=URL, subjects=["s"], authorization=7), "object", id="seven"),
         pytest.param(

@@ -23,7 +23,7 @@ def cluster_option(command: F) -> F:
         "--cluster",
         default="",
         metavar="[NAMESPACE/]NAME",
-        help="One cluster.",
+        help="Only this cluster.",
         shell_complete=complete_cluster,
     )(command)
     return click.option(

@@ -21,6 +21,6 @@ def explained(what: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise MissingError(f"cannot read {what}: there is no such file") from error
     except UnicodeDecodeError as error:
-        raise InvalidError(f"cannot read {what}: it is no text") from error
+        raise InvalidError(f"cannot read {what}: it is not UTF-8 text") from error
     except OSError as error:
         raise InvalidError(f"cannot read {what}: {error.strerror}") from error

@@ -21,7 +21,7 @@ _OPTIONS = (
         "-f",
         "--follow",
         is_flag=True,
-        help="Continue with new lines, until Ctrl-C, which ends it with exit code 0.",
+        help="Follow new lines. Ctrl-C ends it with exit code 0.",
     ),
     click.option(
         "--since",

@@ -96,7 +96,7 @@ def files_options(
 
     def options(command: F) -> F:
         recursive = click.option(
-            "-R", "--recursive", is_flag=True, help="Look into the folders of folders, too."
+            "-R", "--recursive", is_flag=True, help="Process folders recursively."
         )
         named = click.option(
             "-f",

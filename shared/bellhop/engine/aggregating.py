@@ -59,7 +59,7 @@ def aggregate(
 
     Raises:
         ScriptError: the script fails, breaks out of its limits, or returns what is no resource.
-        TemporaryError: something unforeseen happened where a Secret was in reach.
+        TemporaryError: internal error where a Secret was in reach.
     """
     secret = any(map(secrecy.holds_values, matching))
     with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=secret):

@@ -52,7 +52,7 @@ def assess(
 
     Raises:
         ScriptError: the script fails, breaks out of its limits, or returns what is no resource.
-        TemporaryError: something unforeseen happened where a Secret was in reach.
+        TemporaryError: internal error where a Secret was in reach.
     """
     found: dict[ObjectKey, Resource] = {}
     asked, again = 0, False

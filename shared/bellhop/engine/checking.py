@@ -29,7 +29,7 @@ def objection(
     are rules, by one of them. Nothing passes where a profile leaves a cluster, and nowhere else.
 
     Raises:
-        TemporaryError: something unforeseen happened where a Secret was in reach.
+        TemporaryError: internal error where a Secret was in reach.
     """
     if not check.kind.kind:
         said = _by_script(check, None, limits, metrics, secret=False)

@@ -205,7 +205,7 @@ def _check(name: str, value: Any) -> None:
     if name not in _TEXTS and isinstance(value, (bool, int)):
         return
     if not isinstance(value, str):
-        raise _wrong(f"its {name} is no text")
+        raise _wrong(f"its {name} must be a string")
     if not value and name in _TEXTS:
         raise _wrong(f"its {name} is empty")
     if len(value) > LONGEST:

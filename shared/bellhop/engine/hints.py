@@ -231,7 +231,9 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise InvalidError("cannot read what an API server is to have sent: a name is no text")
+        raise InvalidError(
+            "cannot read what an API server is to have sent: a name must be a string"
+        )
     return value
 
 

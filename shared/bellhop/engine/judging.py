@@ -92,7 +92,7 @@ def judge(
     Raises:
         SlowScriptError: a script does not end in its time.
         ScriptError: a script fails, or breaks out of its limits.
-        TemporaryError: something unforeseen happened where a Secret was in reach.
+        TemporaryError: internal error where a Secret was in reach.
     """
     if candidate is None:
         return Ruling(matching=False)
@@ -111,9 +111,9 @@ def why(ruling: Ruling) -> str:
     if selector.script:
         return "its script says yes" + (f": {ruling.message}" if ruling.message else "")
     if isinstance(selector, MessageSelector):
-        return "its attributes are what is asked for"
+        return "its attributes match"
     asked = selector.label_filters or not (selector.selector is None or selector.selector.empty)
-    return "its labels are what is asked for" if asked else "it is of the kind that is asked for"
+    return "its labels match" if asked else "its kind matches"
 
 
 def why_not(declined: Declined, manifest: Mapping[str, Any]) -> str:
@@ -133,12 +133,12 @@ def _unselected(selector: ResourceSelector, manifest: Mapping[str, Any]) -> str:
     gvk, metadata = GVK.of(manifest), manifest["metadata"]
     labels = metadata.get("labels") or {}
     if gvk != selector.gvk:
-        return f"it is a {gvk}, and {selector.gvk} is asked for"
+        return f"it is a {gvk}, not {selector.gvk}"
     if metadata.get("deletionTimestamp") and not selector.deleting:
         return "it is being deleted, and includeDeletingResources does not ask for that"
     for word, asked in (("namespace", selector.namespace), ("name", selector.name)):
         if asked and metadata.get(word) != asked:
-            return f"its {word} is '{metadata.get(word) or ''}', and '{asked}' is asked for"
+            return f"its {word} is '{metadata.get(word) or ''}', not '{asked}'"
     if selector.selector is not None and not selector.selector.admits(labels):
         return f"its labels are not what the selector asks for: {selector.selector}"
     for each in selector.label_filters:

@@ -33,7 +33,7 @@ def refused(criterion: Criterion, event: Mapping[str, Any]) -> str:
     """Say in words what keeps a criterion from an event that it does not take."""
     for name, pattern in _refusing(criterion, event):
         there = f"is '{event[name]}'" if name in event else "is not there"
-        return f"its {name} {there}, and '{pattern}' is asked for"
+        return f"its {name} {there}, and must match '{pattern}'"
     return ""
 
 

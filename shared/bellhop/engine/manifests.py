@@ -203,9 +203,9 @@ def _mistake(data: Any, *, secret: bool) -> str:
         return f"the {kind} has an empty 'metadata.name'"
     for field in ("labels", "annotations"):
         if not isinstance(metadata.get(field) or {}, dict):
-            return f"'metadata.{field}' of the {kind} is no mapping"
+            return f"'metadata.{field}' of the {kind} must be a map"
     if not isinstance(metadata.get("namespace") or "", str):
-        return f"'metadata.namespace' of the {kind} is no text"
+        return f"'metadata.namespace' of the {kind} must be a string"
     if (metadata.get("annotations") or {}).get(ADOPT, "true") not in ADOPTIONS:
         words = ", ".join(f'"{word}"' for word in ADOPTIONS)
         return f"the annotation {ADOPT} of the {kind} is none of {words}, in quotes"

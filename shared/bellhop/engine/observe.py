@@ -41,7 +41,7 @@ def observe_told(cluster: str, manifest: Any, now: datetime) -> Observation:
         InvalidError: no API server has such an object.
     """
     if not isinstance(manifest, Mapping):
-        raise InvalidError("cannot take an object: it is no mapping")
+        raise InvalidError("cannot take an object: it must be a map")
     metadata = manifest.get("metadata")
     if not isinstance(metadata, Mapping):
         raise InvalidError("cannot take an object: it has no metadata")
@@ -53,9 +53,9 @@ def observe_told(cluster: str, manifest: Any, now: datetime) -> Observation:
     if not all(isinstance(name, str) and name for name in names):
         raise InvalidError("cannot take an object: it has no kind or name")
     if not isinstance(metadata.get("namespace") or "", str):
-        raise InvalidError("cannot take an object: what names it is no text")
+        raise InvalidError("cannot take an object: what names it must be a string")
     if not isinstance(metadata.get("resourceVersion") or "", str):
-        raise InvalidError("cannot take an object: its resourceVersion is no text")
+        raise InvalidError("cannot take an object: its resourceVersion must be a string")
     check_uid(metadata.get("uid"))
     check_version(metadata.get("resourceVersion"))
     observation = replace(observe(cluster, manifest, now), unconfirmed=True)

@@ -94,7 +94,7 @@ def read(file: IO[str], passphrase: str, header: Header) -> Iterator[Entry]:
     """Yield the entries of an archive, behind its header.
 
     Raises:
-        InvalidError: the passphrase is another one, or the archive is damaged or not whole.
+        InvalidError: the passphrase is wrong, or the archive is damaged or not whole.
     """
     sealer = _sealer(passphrase, header)
     for number, line in enumerate(file):
@@ -102,7 +102,7 @@ def read(file: IO[str], passphrase: str, header: Header) -> Iterator[Entry]:
             entry: dict[str, Any] = sealer.open(as_bytes(line), _bound(header, number))
         except (InvalidError, ValueError) as error:
             raise InvalidError(
-                "cannot open the archive: the passphrase is another one"
+                "cannot open the archive: wrong passphrase"
                 if number == 0
                 else f"cannot open the archive: it is damaged at its line {number + 2}"
             ) from error

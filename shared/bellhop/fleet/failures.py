@@ -89,7 +89,7 @@ def _process(here: Installation) -> Iterator[Failure]:
             "serve",
             str(here.vitals.folder),
             at,
-            "`bellhop serve` does not run: nothing is taken in, judged or applied; start it",
+            "`bellhop serve` does not run: no event is received, evaluated or deployed; start it",
         )
     elif pulse and abs(now - pulse.at) > overview.PULSELESS and not room.full:
         yield Failure(

@@ -165,7 +165,7 @@ def restore(
     """Fill a new installation from an archive, or reactivate the one that was left with it.
 
     Raises:
-        InvalidError: the passphrase is another one, or the archive is damaged; or its
+        InvalidError: the passphrase is wrong, or the archive is damaged; or its
             installation may be active, and `without_leave` does not accept that.
         ConflictError: there is something in this installation that is not of the archive.
     """

@@ -165,7 +165,7 @@ def _pinned(here: Installation, profile: Profile, number: int) -> Profile:
     meant = [each for each in others if number in (0, each.number)]
     if not meant:
         numbers = sorted(str(each.number) for each in others)
-        there = f"kept are {', '.join(numbers)}" if numbers else "none before the present is kept"
+        there = f"kept are {', '.join(numbers)}" if numbers else "there is no earlier revision"
         which = f"revision {number}" if number else "what it held before"
         raise MissingError(
             f"cannot roll back '{profile.name}' to {which}: {there};"

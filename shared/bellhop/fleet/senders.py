@@ -61,8 +61,8 @@ def add(here: Installation, key: str, name: str, *, signs: bool, hand: Hand) -> 
         raise _no_cluster(key, name)
     if not here.inbound.url:
         raise MissingError(
-            f"cannot add sender '{name}' of cluster '{key}': nobody knows yet where it is to send"
-            f" its events; {here.worker.start} first"
+            f"cannot add sender '{name}' of cluster '{key}': no ingest URL is known yet;"
+            f" {here.worker.start} first"
         )
     if here.records.senders.get(key, name):
         raise _taken(key, name)

@@ -144,17 +144,24 @@ def _event(entry: Entry) -> tuple[str, str]:
     return "", about or f"{entry.at} {entry.cluster} {entry.detail}"
 
 
+_EVENTS = {"rang": "changed", "gone": "deleted"}
+"""What users call an entry, where records have another word."""
+
+
 def row(entry: Entry) -> dict[str, Any]:
-    """Return a line for programs."""
+    """Return a line for programs; `what` and `sinceRingMs` are former names, for one release."""
+    elapsed = entry.context.get("since_ring_ms")
     return {
         "time": entry.at.isoformat(timespec="microseconds"),
         "trace": entry.trace,
+        "event": _EVENTS.get(entry.what, entry.what),
         "what": entry.what,
         "cluster": entry.cluster,
         "object": object_name(entry.object),
         "detail": entry.detail,
         "tookMs": entry.took_ms,
-        "sinceRingMs": entry.context.get("since_ring_ms"),
+        "sinceChangeMs": elapsed,
+        "sinceRingMs": elapsed,
         "context": {key: each for key, each in entry.context.items() if key != "since_ring_ms"},
     }
 

@@ -87,7 +87,7 @@ class Check(Model):
         beside = self.job_check is not None or (self.metric_source is not None and not named)
         if not (beside or (self.kind and self.version)):
             missing = "version" if self.kind else "kind"
-            raise mistake(f"{missing} is missing; a check looks at the objects of one kind")
+            raise mistake(f"{missing} is missing; a check reads the objects of one kind")
         if self.kind and self.job_check is None:
             refuse_core_kind(self.group, self.version, self.kind, info)
         return self

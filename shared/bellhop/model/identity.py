@@ -83,7 +83,7 @@ def check_version(version: Any) -> int:
     if isinstance(version, str) and _DIGITS.match(version):
         version = int(version)
     if isinstance(version, bool) or not isinstance(version, int):
-        raise InvalidError("cannot take an object: its resourceVersion is no number")
+        raise InvalidError("cannot take an object: its resourceVersion must be a number")
     if not 0 <= version <= LARGEST_VERSION:
         raise InvalidError("cannot take an object: its resourceVersion is larger than any can be")
     return version
@@ -108,5 +108,5 @@ def _is_name(name: str) -> bool:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise InvalidError("cannot take an object: what names it is no text")
+        raise InvalidError("cannot take an object: what names it must be a string")
     return value

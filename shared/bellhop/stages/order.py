@@ -128,7 +128,7 @@ class Order:
         inventory = self._records.inventories.get(cluster, head.value.name)
         if kept and stands(kept.value, head.value, inventory.value if inventory else None):
             return ""
-        return f"it comes after {kind} '{first}', which is not done there as it is now"
+        return f"waiting for {kind} '{first}' (dependsOn) to finish its current revision"
 
     def _found(self, first: str, cluster: str) -> tuple[Kept[Outcome] | None, Kept[Profile] | None]:
         """Read how a profile ended in a cluster, and then the profile: users' own, or one made."""

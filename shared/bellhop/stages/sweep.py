@@ -107,7 +107,7 @@ _UNCALLABLE = (
 )
 
 _TOKENLESS = (
-    "the token is lost with which its API server calls, and only resyncs find events;"
+    "the API server's token is missing, and only resyncs find events;"
     " `bellhop rotate` gives it another"
 )
 

@@ -158,7 +158,7 @@ variable "ingest_allow" {
 }
 
 variable "ingest_from" {
-  description = "Whence ingest can be called at all: `anywhere`, `balancer` (a load balancer of yours, which may have Cloud Armor, and networks of the project), or `network` (only networks of the project)."
+  description = "Where ingest accepts calls from: `anywhere`, `balancer` (a load balancer of yours, which may have Cloud Armor, and networks of the project), or `network` (only networks of the project)."
   type        = string
   default     = "anywhere"
 

@@ -120,7 +120,7 @@ def test_says_that_a_file_is_no_text(tmp_path: Path) -> None:
     """A binary file is a sentence, too."""
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\xff")
 
-    with pytest.raises(InvalidError, match="it is no text"):
+    with pytest.raises(InvalidError, match="it is not UTF-8 text"):
         read_kubeconfig(tmp_path / "binary", None)
 
 

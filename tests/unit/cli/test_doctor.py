@@ -196,7 +196,7 @@ def test_tells_of_a_nats_that_is_not_heard(bellhop: Bellhop, here: Installation)
     here.records.hearings.put(CLUSTER, said)
     sentence = "its forwarder hears no CloudEvents of its NATS: cannot subscribe to NATS at 'nats"
     told = bellhop("doctor", CLUSTER).stdout
-    assert f"WRONG  NATS         {sentence}" in told
+    assert f"FAIL  NATS         {sentence}" in told
     assert "-> see what the Secret 'projectsveltos/sveltos-nats' says" in told
     assert f"messaging {CLUSTER}: {sentence}" in bellhop("status").stdout
 
@@ -215,14 +215,14 @@ def test_tells_who_is_refused_of_those_outside(bellhop: Bellhop, here: Installat
     here.records.senders.put(Sender(CLUSTER, "ci", fleet.now(), proof="digest"))
     old = Sender(CLUSTER, "store", fleet.now(), proof="new", former="old", former_until=ended)
     here.records.senders.put(old)
-    assert "well   senders      ci, store: nothing was refused lately" in told(bellhop)
+    assert "OK    senders      ci, store: nothing was refused lately" in told(bellhop)
 
     share = f"{CLUSTER}/senders/store"
     here.records.refusals.put(share, Refusals(1, ended, fleet.now()))
-    assert "WRONG  senders" not in told(bellhop)
+    assert "FAIL  senders" not in told(bellhop)
     here.records.refusals.put(share, Refusals(7, ended, fleet.now()))
     assert (
-        f"WRONG  senders      'store' from outside was refused 7 times since"
+        f"FAIL  senders      'store' from outside was refused 7 times since"
         f" {ended:%Y-%m-%d %H:%M} UTC; its former secret ended at {ended:%Y-%m-%d %H:%M} UTC"
     ) in told(bellhop)
     assert f"draw a new one: `bellhop sender rotate {CLUSTER} store`" in told(bellhop)

@@ -70,7 +70,7 @@ def test_programs_get_the_same_chain(bellhop: Bellhop, form: str) -> None:
     ]
     assert {link["state"] for link in found["links"]} == {"yes"}
     assert "nobody could look at it now" in found["links"][0]["said"]
-    assert found["next"].startswith("nothing; ")
+    assert found["next"].startswith("nothing to do: ")
 
 
 @pytest.mark.parametrize(

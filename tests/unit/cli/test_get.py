@@ -607,7 +607,7 @@ def test_says_what_it_cannot_find(
             ("cluster", "default/workload"),
             [
                 "State:             Healthy",
-                "Found by resyncs:  1 of 10 looks at objects since 20",
+                "Found by resyncs:  1 of 10 reads since 20",
                 "none: only resyncs",
                 f"NetworkPolicy default/front-my-service   ClusterProfile/{fleet.PROFILE}",
             ],

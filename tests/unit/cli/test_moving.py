@@ -79,7 +79,7 @@ def test_refuses_what_it_cannot_do(bellhop: Bellhop, tmp_path: Path, secret: Pat
             ("backup", str(tmp_path / "new"), *missing),
             f"cannot read the passphrase in '{missing[1]}'",
         ),
-        (("backup", str(tmp_path / "new"), "--passphrase-file", str(blob)), "it is no text"),
+        (("backup", str(tmp_path / "new"), "--passphrase-file", str(blob)), "it is not UTF-8 text"),
         (("restore", str(archive), *told), "the file is none that `bellhop backup` wrote"),
         (("restore", str(blob), *told), "the file is none that `bellhop backup` wrote"),
         (("restore", str(tmp_path), *told), f"cannot read '{tmp_path}': Is a directory"),

@@ -478,9 +478,9 @@ def test_says_what_is_missing(
 @pytest.mark.parametrize(
     ("selector", "expected"),
     [
-        pytest.param({"kind": "Pod"}, "it is a v1/Service, and v1/Pod is asked for", id="kind"),
-        pytest.param({"namespace": "ops"}, "its namespace is 'eng', and 'ops'", id="namespace"),
-        pytest.param({"name": "x"}, "its name is 'db', and 'x' is asked for", id="name"),
+        pytest.param({"kind": "Pod"}, "it is a v1/Service, not v1/Pod", id="kind"),
+        pytest.param({"namespace": "ops"}, "its namespace is 'eng', not 'ops'", id="namespace"),
+        pytest.param({"name": "x"}, "its name is 'db', not 'x'", id="name"),
         pytest.param(
             {"selector": {"matchLabels": {"a": "b"}}},
             "its labels are not what the selector asks for: a=b",

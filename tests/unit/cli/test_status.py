@@ -178,7 +178,9 @@ def test_says_that_nobody_serves(bellhop: Bellhop, here: Installation) -> None:
 
     assert result.exit_code == 1
     assert "does not run, last at work 2h ago" in result.stdout
-    assert "`bellhop serve` does not run: nothing is taken in, judged or applied" in result.stdout
+    assert (
+        "`bellhop serve` does not run: no event is received, evaluated or deployed" in result.stdout
+    )
     assert (told["well"], told["running"], told["failures"][0]["what"]) == (False, False, "serve")
     assert told["queues"]["sweep"]["waiting"] >= 1
 

@@ -86,7 +86,7 @@ def test_tells_which_objects_match_by_which_selector_and_why(bellhop: Bellhop, s
     ]
     assert "no" in rows[1]
     assert "its script says no: db was asked" in rows[1]
-    assert "it is a v1/Pod, and v1/Service is asked for" in rows[2]
+    assert "it is a v1/Pod, not v1/Service" in rows[2]
 
 
 def test_tells_programs_all_of_it(bellhop: Bellhop, source: str) -> None:
@@ -198,7 +198,7 @@ def test_folders_of_tests_pass_and_fail(bellhop: Bellhop, tmp_path: Path) -> Non
     assert result.exit_code == 1
     assert [line.partition(": ")[2] for line in result.stdout.splitlines()[:-1]] == [
         (
-            "Service eng/db: it does not match: it is a v1/Service, and v1/ConfigMap is asked for;"
+            "Service eng/db: it does not match: it is a v1/Service, not v1/ConfigMap;"
             " its script says no: db was asked"
         ),
         "Service eng/web: it matches: its script says yes: web was asked",

@@ -60,7 +60,7 @@ def refused(**metadata: Any) -> str:
 def test_what_others_made_is_refused_with_who_made_it_and_how_to_adopt_it() -> None:
     """In one sentence that names the place where the annotation belongs."""
     assert refused(**HELM) == (
-        "cannot apply Deployment 'shop/web': it is there already, made by Helm release 'shop/web'"
+        "cannot apply Deployment 'shop/web': it already exists, created by Helm release 'shop/web'"
         " (field manager 'helm') and not by a profile; to take it over, annotate it in ConfigMap"
         ' default/addons with bellhop.dev/adopt: "true", or set force on that ref'
     )
@@ -124,7 +124,7 @@ def test_what_others_made_is_refused_with_who_made_it_and_how_to_adopt_it() -> N
 )
 def test_tells_who_made_it(metadata: dict[str, Any], maker: str) -> None:
     """By every sign that there is of it."""
-    assert f"made by {maker} and not by a profile" in refused(**metadata)
+    assert f"created by {maker} and not by a profile" in refused(**metadata)
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,9 @@ def test_says_of_each_selector_why_not() -> None:
 
     assert (judged.matching, judged.message) == (False, "not yet")
     assert [why_not(each, thing()) for each in judged.declined] == [
-        "it is a v1/Service, and v1/Pod is asked for",
+        "it is a v1/Service, not v1/Pod",
         "its script says no: not yet",
-        "its namespace is 'shop', and 'hr' is asked for",
+        "its namespace is 'shop', not 'hr'",
     ]
 
 

@@ -99,9 +99,13 @@ def test_of_a_key_that_stands_twice_the_last_counts(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("{name: a, labels: [x]}", "'metadata.labels' of the Pod is no", id="labels"),
+        pytest.param(
+            "{name: a, labels: [x]}", "'metadata.labels' of the Pod must be a", id="labels"
+        ),
         pytest.param("{name: a, annotations: x}", "'metadata.annotations' of the Pod", id="notes"),
-        pytest.param("{name: a, namespace: 7}", "'metadata.namespace' of the Pod is no", id="7"),
+        pytest.param(
+            "{name: a, namespace: 7}", "'metadata.namespace' of the Pod must be a", id="7"
+        ),
         pytest.param("{name: a/b}", "'metadata.name' of the object is no name", id="slash"),
         pytest.param("{name: a, namespace: b/c}", "'metadata.namespace' of the object", id="place"),
     ],

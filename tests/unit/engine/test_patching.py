@@ -25,7 +25,7 @@ def config_map(**data: Any) -> Manifest:
         ("", "patches[0]: the patch is empty"),
         ("---\n---\n", "patches[0]: the patch is empty"),
         ("text", "a patch is a mapping to merge, or a list of operations"),
-        ("- text", "operation 0 is no mapping"),
+        ("- text", "operation 0 must be a map"),
         ("- {op: add, path: /a}", "operation 0 (add) has no value"),
         ("- {op: add, value: 1}", "operation 0 (add) has no path"),
         ("- {op: move, path: /a}", "operation 0 (move) has no from"),
@@ -153,7 +153,7 @@ def test_no_path_is_an_error_of_ours(op: str, path: str) -> None:
 
 def test_finalizers_that_are_no_texts_are_refused() -> None:
     patches = read_patches("{metadata: {finalizers: [{a: b}]}}", ALL, source="")
-    with pytest.raises(InvalidError, match=r"metadata\.finalizers has an entry that is no text"):
+    with pytest.raises(InvalidError, match=r"metadata\.finalizers must have only strings"):
         patched([config_map()], patches)
 
 

@@ -292,7 +292,7 @@ def test_a_sweep_puts_its_call_back(house: House) -> None:
     assert house.url == before
     house.here.records.callers.delete(KEY)
     house.sweep()
-    assert "the token is lost" in house.here.records.health.get(KEY).value.message
+    assert "token is missing" in house.here.records.health.get(KEY).value.message
     rotate(house.here, KEY)
     assert house.rings("again")
 

@@ -108,7 +108,7 @@ def test_tells_the_whole_chain_of_what_is_well(fleet: Fleet) -> None:
         ("profile", profile, "yes"),
         ("destination", "fleet/east", "yes"),
     ]
-    assert about(fleet).next == "nothing; what matches is applied where it is to be"
+    assert about(fleet).next == "nothing to do: everything is deployed"
     assert [each[0] for each in told(of_trigger(fleet))] == [
         *("trigger", "cluster", "source", "profile", "destination")
     ]
@@ -198,7 +198,7 @@ def test_names_the_rule_that_holds(fleet: Fleet) -> None:
     found = about(fleet)
 
     assert said(found, "source") == "its CEL rule 'rule-1' holds"
-    assert found.next == "nothing; what matches is applied where it is to be"
+    assert found.next == "nothing to do: everything is deployed"
 
 
 def test_a_rule_that_holds_now_is_still_to_be_judged(fleet: Fleet, east: FakeKube) -> None:
@@ -400,7 +400,7 @@ def test_says_when_nobody_could_look(fleet: Fleet, east: FakeKube) -> None:
     found = about(fleet)
 
     assert said(found, "object").endswith("nobody could look at it now: cannot read it: no answer")
-    assert said(found, "source") == "it is of the kind that is asked for"
+    assert said(found, "source") == "its kind matches"
 
 
 def test_a_look_that_hangs_ends() -> None:
@@ -475,7 +475,7 @@ def test_of_thousands_of_sources_those_of_the_kind_are_told(fleet: Fleet) -> Non
     assert found.rest["source"] == (
         "21 more sources name Service, and do not take it; 300 name other kinds"
     )
-    assert found.next == "nothing; what matches is applied where it is to be"
+    assert found.next == "nothing to do: everything is deployed"
 
 
 def test_no_word_of_a_secret_is_shown(fleet: Fleet) -> None:
@@ -551,7 +551,7 @@ def test_a_trigger_says_why_nothing_matches(fleet: Fleet) -> None:
     found = of_trigger(fleet)
 
     assert said(found, "source") == "nothing matches in fleet/east, the one cluster"
-    assert said(found, "object") == "its namespace is 'default', and 'shop' is asked for"
+    assert said(found, "object") == "its namespace is 'default', not 'shop'"
     assert "and 2 more" in next(link.name for link in found.links if link.step == "object")
 
 

@@ -291,9 +291,9 @@ def test_an_archive_tells_nothing_without_its_passphrase(
     for word in ("kubeconfig", "web-0", "east", "made", PASSPHRASE):
         assert word not in archive
     for text, passphrase, said in (
-        (archive, "another passphrase", "the passphrase is another one"),
-        ("\n".join(swapped), PASSPHRASE, "the passphrase is another one"),
-        ("\n".join(unleft), PASSPHRASE, "the passphrase is another one"),
+        (archive, "another passphrase", "wrong passphrase"),
+        ("\n".join(swapped), PASSPHRASE, "wrong passphrase"),
+        ("\n".join(unleft), PASSPHRASE, "wrong passphrase"),
         ("\n".join([*lines[:3], lines[3][:-8], *lines[4:]]), PASSPHRASE, "damaged at its line 4"),
         ("", PASSPHRASE, "the file is none"),
         ("[]\n", PASSPHRASE, "the file is none"),

@@ -152,11 +152,11 @@ def test_takes(path: str, value: Any) -> None:
                 ),
                 (
                     {"evaluateCEL": [{"name": "r", "rule": "true"}]},
-                    "kind is missing; a check looks at the objects of one kind",
+                    "kind is missing; a check reads the objects of one kind",
                 ),
                 (
                     {"kind": "Pod"},
-                    "version is missing; a check looks at the objects of one kind",
+                    "version is missing; a check reads the objects of one kind",
                 ),
                 (
                     {"metricSource": {"url": "prom:9090"}},
@@ -171,13 +171,13 @@ def test_takes(path: str, value: Any) -> None:
         pytest.param(
             "spec.preDeployChecks",
             {"name": "n", "featureID": "Resources", "script": "x"},
-            "kind is missing; a check looks at the objects of one kind",
+            "kind is missing; a check reads the objects of one kind",
             id="check of nothing",
         ),
         pytest.param(
             "spec.validateHealths",
             {"name": "n", "featureID": "Resources", "kind": "Pod"},
-            "version is missing; a check looks at the objects of one kind",
+            "version is missing; a check reads the objects of one kind",
             id="check of no version",
         ),
         pytest.param(

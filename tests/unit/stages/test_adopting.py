@@ -22,7 +22,7 @@ EAST = "fleet/east"
 KEY = ObjectKey(CONFIG, "default", "web").identity
 HELM = {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"}
 REFUSED = (
-    "cannot apply ConfigMap 'default/web': it is there already, made by Helm release 'shop/web'"
+    "cannot apply ConfigMap 'default/web': it already exists, created by Helm release 'shop/web'"
     " (field manager 'helm') and not by a profile; to take it over, annotate it in ConfigMap"
     ' default/own with bellhop.dev/adopt: "true", or set force on that ref'
 )

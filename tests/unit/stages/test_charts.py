@@ -507,7 +507,7 @@ def test_a_strange_release_is_taken_over_only_where_asked(fleet: Fleet) -> None:
     fleet.apply(charts())
     fleet.pump()
     assert outcome(fleet)[1].startswith(
-        "cannot deploy the release 'apps/web': it is there already, of other 0.1.0, and no profile"
+        "cannot deploy the release 'apps/web': it already exists, from other 0.1.0, and no profile"
         " made it; to take it over, set options.installOptions.takeOwnership in helmCharts[0]"
     )
     assert fleet.charts.releases["fleet/east", "apps", "web"] == theirs

@@ -695,14 +695,14 @@ def test_refuses_what_is_no_event(listening: Fleet, media: str, body: bytes, sen
     ("change", "sentence"),
     [
         pytest.param({"specversion": "0.3"}, "its specversion is '0.3', and 1.0 is read", id="old"),
-        pytest.param({"id": 7}, "its id is no text", id="a number as id"),
+        pytest.param({"id": 7}, "its id must be a string", id="a number as id"),
         pytest.param({"source": "x" * 1025}, "its source has 1025 characters", id="long"),
         pytest.param({"subject": "a\nb"}, "its subject has a control character", id="two lines"),
         pytest.param({"time": "yesterday"}, "its time is none of RFC 3339", id="no time"),
         pytest.param({"time": "2026-01-01T00:00:00"}, "its time is none of RFC 3339", id="no zone"),
         pytest.param({"time": "2026-02-31T00:00:00Z"}, "its time is none of", id="no such day"),
         pytest.param({"Extra": "x"}, "'Extra' is no attribute's name", id="a capital"),
-        pytest.param({"extra": {}}, "its extra is no text", id="an object"),
+        pytest.param({"extra": {}}, "its extra must be a string", id="an object"),
         pytest.param({"data_base64": "eA=="}, "it has both data and data_base64", id="both"),
     ],
 )

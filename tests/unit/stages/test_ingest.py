@@ -145,7 +145,7 @@ def batch(*names: str) -> list[dict[str, Any]]:
         pytest.param({}, "neither an 'object' nor 'gone', and no 'event'", id="an empty item"),
         pytest.param(7, "neither an 'object' nor 'gone', and no 'event'", id="a number"),
         pytest.param({"object": {"metadata": {}}}, "it has no kind or name", id="without a name"),
-        pytest.param({"object": 7}, "it is no mapping", id="no object"),
+        pytest.param({"object": 7}, "it must be a map", id="no object"),
         pytest.param({"gone": 7}, "it has no key, uid and version", id="no end"),
         pytest.param({"event": {"id": "1"}}, "it has no specversion", id="no event"),
         pytest.param(

@@ -136,7 +136,10 @@ def test_it_waits_while_one_before_it_fails(fleet: Fleet, east: FakeKube) -> Non
     waits = outcome(fleet, "apps")
     assert (waits.phase, waits.reason, waits.failures) == ("Provisioning", "Waiting", 0)
     assert waits.retry_at is None
-    assert "it comes after ClusterProfile 'base', which is not done there" in waits.message
+    assert (
+        "waiting for ClusterProfile 'base' (dependsOn) to finish its current revision"
+        in waits.message
+    )
     assert names(east) == []
 
     end()

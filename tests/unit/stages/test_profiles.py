@@ -251,7 +251,7 @@ def test_is_kept_while_it_selects_no_cluster_and_forgotten_when_deleted(fleet: F
         pytest.param("hush-hush: [", "this is not YAML", id="no YAML"),
         pytest.param(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {labels: hush-hush, name: a}",
-            "'metadata.labels' of the object is no mapping",
+            "'metadata.labels' of the object must be a map",
             id="labels that are none",
         ),
     ],

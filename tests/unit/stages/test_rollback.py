@@ -138,7 +138,7 @@ def test_what_is_not_kept_cannot_be_brought(fleet: Fleet, number: int) -> None:
     fleet.register("east", env="production")
     brings(fleet, "1")
     if number != 1:
-        said_so = "none before the present is kept"
+        said_so = "there is no earlier revision"
     else:
         for each in "2345":
             brings(fleet, each)

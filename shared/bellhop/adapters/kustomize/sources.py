@@ -252,7 +252,7 @@ def _texts(mapping: Mapping[str, Any], name: str) -> Iterator[_Entry]:
     found = _field(mapping, name)
     for number, text in enumerate(found if isinstance(found, list) else ()):
         if not isinstance(text, str) or not text:
-            raise InvalidError(f"{name}[{number}] is no text")
+            raise InvalidError(f"{name}[{number}] must be a string")
         yield _Entry(f"{name}[{number}]", text)
 
 

@@ -21,7 +21,7 @@ WRONG = 1
 """The exit code where anything is wrong."""
 
 _COLOURS = {"well": "green", "wrong": "red", "open": "yellow"}
-_MARKS = {"well": "well ", "wrong": "WRONG", "open": "open "}
+_MARKS = {"well": "OK", "wrong": "FAIL", "open": "WARN"}
 _WIDTH = 11
 
 
@@ -68,6 +68,8 @@ def _rows(found: Sequence[tuple[str, Sequence[Sign]]]) -> Iterator[dict[str, str
             yield {
                 "cluster": key,
                 "piece": sign.piece,
+                "status": _MARKS[sign.verdict],
+                # The key of earlier versions, for one more release.
                 "verdict": sign.verdict,
                 "sentence": sign.sentence,
                 "cure": sign.cure,
@@ -77,7 +79,7 @@ def _rows(found: Sequence[tuple[str, Sequence[Sign]]]) -> Iterator[dict[str, str
 def _tell(title: str, signs: Sequence[Sign]) -> None:
     compose(styled(title, "cyan", bold=True))
     for sign in signs:
-        mark = styled(_MARKS[sign.verdict], _COLOURS[sign.verdict])
+        mark = styled(f"{_MARKS[sign.verdict]:<4}", _COLOURS[sign.verdict])
         compose(f"  {mark}  {sign.piece:<{_WIDTH}}  {visible(sign.sentence)}")
         if sign.cure and sign.verdict != "well":
-            compose(f"         {'':<{_WIDTH}}  -> {visible(sign.cure)}")
+            compose(f"        {'':<{_WIDTH}}  -> {visible(sign.cure)}")

@@ -53,7 +53,7 @@ _COLUMNS = (
     shell_complete=complete_file,
     help="Objects or CloudEvents to evaluate; may be repeated.",
 )
-@click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders, too.")
+@click.option("-R", "--recursive", is_flag=True, help="Process folders recursively.")
 @click.option(
     "--show-secrets",
     is_flag=True,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     "-w",
     "--watch",
     is_flag=True,
-    help="Continue with new and changed objects, until Ctrl-C, which ends it with exit code 0.",
+    help="Watch for changes. Ctrl-C ends it with exit code 0.",
 )
 @click.option(
     "--show-secrets",

@@ -88,7 +88,7 @@ def sveltos(
     then use `bellhop register cluster -f` and `bellhop apply -f`. Profiles and triggers get the
     syncMode DryRun, so that Sveltos and Bellhop do not both deploy.
 
-    The exit code is 1 if an object is refused, and 2 if there is nothing of Sveltos. The other
+    The exit code is 1 if an object is refused, and 2 if no Sveltos object is found. The other
     objects are written all the same.
     """
     from bellhop.cli.sveltos.conversion import convert

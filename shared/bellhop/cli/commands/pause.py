@@ -37,8 +37,8 @@ def command(words: tuple[str, ...], selection: Selection) -> None:
     rolerequests or triggers; profiles that a trigger generated are left out.
 
     While a profile is paused, nothing of it is applied, restored or withdrawn; while a trigger is
-    paused, events create and end nothing. While a cluster is paused, nothing is applied, restored
-    or withdrawn in it, and its events create and end nothing. The pause is an annotation: applying
-    a file without it ends the pause.
+    paused, its events are ignored. While a cluster is paused, nothing is applied, restored or
+    withdrawn in it, and its events are ignored. The pause is an annotation: applying a file without
+    it ends the pause.
     """
     mark(words, selection, "paused", "true")

@@ -94,15 +94,17 @@ def command(
     """
     from bellhop.fleet.titled import Titled
 
-    here = session.installation()
-    if selection and words:
-        if namespace or cluster or unchecked:
-            raise click.UsageError("use -l and --all with only a kind")
-        targets = _select(here, words, selection)
-    elif selection.selector:
+    if selection.selector and not words:
         raise click.UsageError("name a kind beside -l")
+    if selection and words and (namespace or cluster or unchecked):
+        raise click.UsageError("use -l and --all with only a kind")
+    select = selection and words
+    word, cluster = ("", cluster) if select else _read(words, namespace, cluster)
+    here = session.installation()
+    if select:
+        targets = _select(here, words, selection)
     else:
-        targets = [_named(here, words, namespace, cluster, unchecked=unchecked)]
+        targets = [_named(here, word, namespace, cluster, unchecked=unchecked)]
     asked = _redeploy_each(here, targets, unchecked=unchecked)
     titled = Titled(here)
     say(f"Asked for {count(len(asked), 'deployment')}.")
@@ -144,11 +146,10 @@ def _redeploy_each(
 
 
 def _named(
-    here: Installation, words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: bool
+    here: Installation, word: str, namespace: str, cluster: str, *, unchecked: bool
 ) -> Target:
     from bellhop.fleet.titled import meant
 
-    word, cluster = _read(words, namespace, cluster)
     profile, trigger = profile_or_trigger(here, word) if word else ("", "")
     if unchecked and (trigger or not profile):
         raise click.UsageError("--unchecked goes with one profile")

@@ -276,8 +276,8 @@ def _specified(
         inbound = Inbound(sender["ingest-url"], sender.get("ingest-ca", ""))
     if wishes.sends and not inbound.url:
         raise MissingError(
-            f"cannot register cluster '{'/'.join(place)}': nobody knows yet where it is to send"
-            f" its events; {here.worker.start} first, or give --ingest-url"
+            f"cannot register cluster '{'/'.join(place)}': no ingest URL is known yet;"
+            f" {here.worker.start} first, or give --ingest-url"
         )
     spec = Registration(
         *place,

@@ -221,7 +221,7 @@ def dryrun(
 @output_option
 @state_option
 def usage(*, kind: str, namespace: str, name: str, verbose: bool, form: str, headers: bool) -> None:
-    """Show profiles, ConfigMaps and Secrets with deployed objects, and the clusters of these."""
+    """Show which clusters use each profile, ConfigMap and Secret."""
     from bellhop.cli.addons import usage as found
 
     rows = found(installation(), kind, namespace, name)
@@ -245,7 +245,7 @@ def usage(*, kind: str, namespace: str, name: str, verbose: bool, form: str, hea
     default="",
     metavar="[NAMESPACE/]NAME",
     shell_complete=complete_cluster,
-    help="One cluster.",
+    help="Only this cluster.",
 )
 @click.option(
     "--full", is_flag=True, help="Print the objects themselves, without values of Secrets."
@@ -340,7 +340,7 @@ def failures(form: str, *, headers: bool) -> None:
 @output_option
 @state_option
 def helm_updates(*, namespace: str, cluster: str, verbose: bool, form: str, headers: bool) -> None:
-    """Show the deployed Helm charts of which their repositories have newer versions.
+    """Show Helm releases with a newer chart version in their repository.
 
     The repositories are called from this machine, with the profile's credentials for them, in
     parallel and for 30 seconds at most. If one does not answer, or refuses, its message says so.

@@ -63,10 +63,10 @@ def command(
     *,
     every: bool,
 ) -> None:
-    """Wait until objects are as they are to be, and print a line for each once it is.
+    """Wait for a condition on objects, and print a line for each that meets it.
 
-    The exit code is 0 once all are so, 1 if an object does not exist, and 75 after the timeout;
-    then an error says of each object what it lacks.
+    The exit code is 0 once all meet it, 1 if an object does not exist, and 75 after the timeout,
+    which reports what each object is waiting for.
     """
     from bellhop.cli.waiting import Wait, wait
 

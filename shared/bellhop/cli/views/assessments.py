@@ -105,7 +105,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
         told += 1
         found = list(_assessed(here, check))
         story.begin("HealthCheck", check.name)
-        story.fact("Asks for", ", ".join(str(each.gvk) for each in check.source.selectors))
+        story.fact("Selects", ", ".join(str(each.gvk) for each in check.source.selectors))
         story.grid(
             "Clusters",
             (

@@ -91,7 +91,7 @@ def _tell(here: Installation, declared: Classifier, found: classes.Class, story:
     asked = declared.spec.kubernetes_version_constraints
     story.fact("Kubernetes", ", ".join(f"{each.comparison} {each.version}" for each in asked))
     kinds = [str(each.gvk) for source in declared.sources for each in source.selectors]
-    story.fact("Asks for", ", ".join(kinds))
+    story.fact("Selects", ", ".join(kinds))
     story.grid(
         "Clusters",
         (

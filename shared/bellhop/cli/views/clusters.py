@@ -61,7 +61,12 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
             "version": cluster.kubernetes,
             "connectionStatus": health.state,
             **({"failureMessage": health.message} if health.message else {}),
-            **({"lastSweepTime": health.swept_at} if health.swept_at else {}),
+            # The second key is the former name, for one more release.
+            **(
+                {"lastResyncTime": health.swept_at, "lastSweepTime": health.swept_at}
+                if health.swept_at
+                else {}
+            ),
             "observed": health.seen,
             "missed": health.missed,
             **({"countedSince": health.counted_since} if health.tallies else {}),
@@ -120,7 +125,7 @@ def _tell(
     if overview.beats(cluster):
         story.fact("Last heartbeat", age(heard.at if heard else None, now))
     since = f" since {stamp(health.counted_since)}" if health.tallies else ""
-    story.fact("Found by resyncs", f"{health.missed} of {health.seen} looks at objects{since}")
+    story.fact("Found by resyncs", f"{health.missed} of {health.seen} reads{since}")
     story.fact("Events", _rings(cluster))
     story.grid(
         "Sources in force",
@@ -146,7 +151,7 @@ def _tell(
         ),
     )
     story.grid(
-        "Holds",
+        "Objects",
         (
             (overview.object_name(key), titled.with_kind(inventory.profile), origin(held))
             for inventory in here.records.inventories.of(cluster.key)

@@ -115,8 +115,8 @@ def describe(here: Installation, query: Query, story: Story) -> int:
         found = _conditions(here, check)
         story.begin("ClusterHealthCheck", check.name)
         story.fact("Selects", str(check.cluster_selector))
-        story.fact("Asks", ", ".join(_asked(here, each) for each in check.spec.liveness_checks))
-        story.fact("Tells", ", ".join(f"{x.name} ({x.type})" for x in check.notifications))
+        story.fact("Checks", ", ".join(_asked(here, each) for each in check.spec.liveness_checks))
+        story.fact("Notifies", ", ".join(f"{x.name} ({x.type})" for x in check.notifications))
         story.grid(
             "Clusters",
             (
@@ -133,7 +133,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
             nothing="no cluster is selected",
         )
         story.grid(
-            "Not notified",
+            "Unsent",
             (
                 (cluster, notice.name, notice.error or _next(at, now))
                 for cluster, each in found.items()

@@ -35,7 +35,7 @@ def check(operations: Sequence[Any]) -> None:
     """
     for number, each in enumerate(operations):
         if not isinstance(each, dict):
-            raise InvalidError(f"operation {number} is no mapping")
+            raise InvalidError(f"operation {number} must be a map")
         needs = _NEEDS.get(str(each.get("op")))
         if needs is None:
             raise InvalidError(

@@ -81,7 +81,7 @@ def _merge_list(there: Any, patch: Sequence[Any], shape: Shape, path: str) -> An
         raise TooLargeError(f"{path} is too long to be merged; replace it, or have fewer entries")
     if shape.is_set:
         if not all(isinstance(each, str) for each in patch):
-            raise InvalidError(f"{path} has an entry that is no text")
+            raise InvalidError(f"{path} must have only strings")
         return [*dict.fromkeys(patch), *(each for each in entries if each not in patch)]
     if not shape.keys:
         return [_fresh(each, Shape(), path) for each in patch]
@@ -139,7 +139,7 @@ def _key(entry: Any, shape: Shape) -> tuple[Any, ...] | None:
 def _directive_of_entry(entry: Any, shape: Shape, path: str) -> str:
     """Return the directive of an entry, of which all but a `replace` need the merge key."""
     if not isinstance(entry, dict):
-        raise InvalidError(f"{path} has an entry that is no mapping")
+        raise InvalidError(f"{path} must have only maps")
     directive = _directive(entry, path)
     if directive != "replace" and entry.get(shape.keys[0]) is None:
         raise InvalidError(

@@ -35,7 +35,7 @@ from bellhop.model.record import Match
 
 STEPS = ("cluster", "object", "source", "trigger", "profile", "destination")
 _JUDGING_SECONDS = 5.0
-_DONE = "nothing; what matches is applied where it is to be"
+_DONE = "nothing to do: everything is deployed"
 
 
 class _Verdict(NamedTuple):

@@ -37,7 +37,7 @@ _JUDGED = 50
 """Objects that are judged again to say why none matches."""
 
 _REASONS = 5
-_DONE = "nothing; what matches is applied where it is to be"
+_DONE = "nothing to do: everything is deployed"
 
 
 def explain_trigger(here: Installation, name: str, serves: Serves) -> Explanation:

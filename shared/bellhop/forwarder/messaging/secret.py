@@ -203,7 +203,7 @@ def _mapping(given: Any, where: str) -> Mapping[str, Any]:
 def _list(given: Mapping[str, Any], name: str, where: str) -> list[Any]:
     found = given.get(name) or []
     if not isinstance(found, list):
-        raise _wrong(f"its {where}.{name} is no list")
+        raise _wrong(f"its {where}.{name} must be a list")
     return found
 
 
@@ -217,7 +217,7 @@ def _texts(given: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
 def _text(given: Mapping[str, Any], name: str, where: str) -> str:
     found = given.get(name) or ""
     if not isinstance(found, str):
-        raise _wrong(f"its {where}.{name} is no text")
+        raise _wrong(f"its {where}.{name} must be a string")
     return found
 
 

@@ -128,7 +128,7 @@ def _not_released(wanted: Desired, there: Mapping[str, Any]) -> str:
 
 def _refusal(wanted: Desired, maker: str) -> str:
     return (
-        f"cannot apply {_named(wanted)}: it is there already, made by {maker} and"
+        f"cannot apply {_named(wanted)}: it already exists, created by {maker} and"
         f' not by a profile; to take it over, annotate it in {wanted.ref} with {ADOPT}: "true",'
         " or set force on that ref"
     )

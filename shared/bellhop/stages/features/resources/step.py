@@ -294,9 +294,7 @@ def _wait_for_its_end(doing: str, there: Manifest | None) -> None:
         StaleError: what is there is being deleted.
     """
     if there is not None and (there.get("metadata") or {}).get("deletionTimestamp"):
-        raise StaleError(
-            f"{doing}: the one that is there is being deleted; it is made once it is gone"
-        )
+        raise StaleError(f"{doing}: the existing object is terminating and will be re-created")
 
 
 def is_replaced(each: Desired, error: InvalidError) -> bool:
