@@ -287,7 +287,7 @@ def test_a_namespace_that_ends_is_waited_for(fleet: Fleet, kube: KubeClient) -> 
     fleet.pump()
     fleet.apply(brought)
     fleet.pump()
-    assert "is being deleted" in told(fleet)
+    assert "is terminating" in told(fleet)
 
     assert kube.merge(NAMESPACE, "", "shop", {"metadata": {"finalizers": None}})
     until(fleet, lambda: kube.get(CONFIG, "shop", "a") is not None)

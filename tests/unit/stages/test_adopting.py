@@ -357,7 +357,7 @@ def test_what_is_being_deleted_is_waited_for(fleet: Fleet, east: FakeKube) -> No
     fleet.apply(join(profile(), holder("own", ours("true"))))
     fleet.pump()
     assert outcome(fleet)[0] == "Temporary"
-    assert "is being deleted" in outcome(fleet)[1]
+    assert "is terminating" in outcome(fleet)[1]
     assert there(east) == before
 
     east.drop(CONFIG, "default", "web")

@@ -479,7 +479,7 @@ def test_a_profile_that_only_tries_to_have_an_object_has_no_chart_deployed_again
     for _ in range(3):
         fleet.pump()
         fleet.clock.advance(timedelta(minutes=30))
-    assert "it is there already" in outcome(fleet, "b")[1]
+    assert "it already exists" in outcome(fleet, "b")[1]
     assert len(fleet.charts.deployed) == 1
 
     force = "policyRefs: [{kind: ConfigMap, name: b, namespace: default, force: true}]"

@@ -46,7 +46,7 @@ class Preflight:
         if found.ours or asked or self._settings.adopt == "always":
             return found
         raise ConflictError(
-            f"cannot deploy the release '{key.namespace}/{key.name}': it is there already, of"
+            f"cannot deploy the release '{key.namespace}/{key.name}': it already exists, from"
             f" {found.chart} {found.version}, and no profile made it; to take it over, set"
             f" options.installOptions.takeOwnership in {wanted.ref}"
         )
