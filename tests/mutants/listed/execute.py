@@ -261,8 +261,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/executor.py",
-        "and not work.unplanned:\n            # A profile",
-        "or self:\n            # A profile",
+        "if not work.failed and not work.lacking:\n            # A profile",
+        "if self:\n            # A profile",
         "A profile that could not be applied as a whole takes something away.",
     ),
     Mutant(

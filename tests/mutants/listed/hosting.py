@@ -124,7 +124,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/executor.py",
-        "        if not work.failed and not work.lacking and not work.unplanned:\n",
+        "        if not work.failed and not work.lacking:\n",
         "        if not work.failed:\n",
         "What is Local goes where what comes in its place was refused.",
     ),

@@ -217,7 +217,7 @@ def test_refuses_declarations_as_contents(bellhop: Bellhop, here: Installation) 
     )
     assert not list(here.records.manifests.names("ConfigMap"))
     assert bellhop("apply", "-f", "-", stdin=templated).exit_code == 0
-    assert bellhop("apply", "-f", "-", stdin=other).exit_code == 0
+    assert bellhop("apply", "-f", "-", stdin=other).exit_code == 2
 
 
 def test_refuses_what_is_to_word_notices_and_is_no_template(bellhop: Bellhop) -> None:

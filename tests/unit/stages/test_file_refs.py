@@ -261,6 +261,7 @@ def test_a_source_that_goes_removes_nothing(fleet: Fleet, east: FakeKube, mgmt: 
         assert outcome(fleet).phase == "Failed"
         assert list(data(east)) == ["a"]
     fetch(fleet, {"a.yaml": config("b")})
+    again(fleet)
     assert list(data(east)) == ["b"]
 
 

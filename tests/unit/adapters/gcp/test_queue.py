@@ -626,7 +626,7 @@ def test_a_push_is_worked_on_and_does_not_come_again(inbox: Make, services: Coun
     with Endpoint(answer) as endpoint:
         pushing(services, endpoint)
         queue.publish([Message({"n": 1}, "one object", "ns/east")])
-        assert eventually(lambda: bool(seen))
+        assert eventually("the push is worked on", lambda: bool(seen))
         time.sleep(1.5)
 
     assert [each.message for each in seen] == [Message({"n": 1}, "one object", "ns/east")]
@@ -649,7 +649,7 @@ def test_what_nobody_answers_for_is_buried_by_pub_sub_and_found(
     with Endpoint(answer) as endpoint:
         pushing(services, endpoint)
         queue.publish([Message({"n": 1}, "g", "ns/east")])
-        assert eventually(lambda: bool(queue.drain() or queue.list()))
+        assert eventually("it is a dead letter", lambda: bool(queue.drain() or queue.list()))
 
     [letter] = queue.list()
     assert len(pushes) == 5
@@ -679,7 +679,7 @@ def test_who_is_too_slow_meets_another(inbox: Make, services: Counted) -> None:
     with Endpoint(answer) as endpoint:
         pushing(services, endpoint, deadline=1)
         inbox().publish([Message({"n": 1}, "g")])
-        overlapped = eventually(lambda: most >= 2)
+        overlapped = eventually("two work on it", lambda: most >= 2)
         over.set()
 
     assert overlapped
@@ -719,7 +719,7 @@ def test_an_emulator_that_went_away_comes_back_empty(
         assert queue.pushed(push(number="8"), lambda _: GivenUp("no luck")) == GivenUp("no luck")
         emulator.start()
         # gRPC answers with its last refusal until it connects again.
-        assert eventually(lambda: answers(services))
+        assert eventually("the emulator answers", lambda: answers(services))
         with pytest.raises(TemporaryError, match="apply Terraform again"):
             queue.publish([Message({"n": 2}, "g")])
         make(services, NAME)

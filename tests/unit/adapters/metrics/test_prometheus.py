@@ -148,7 +148,10 @@ def test_takes_no_answer_without_end() -> None:
 def test_says_that_nobody_answers() -> None:
     """A server that is not there is named, without the query."""
     url = f"http://127.0.0.1:{free_port()}{PATH}"
-    with pytest.raises(UnreachableError, match=f"cannot download '{url}': NewConnectionError"):
+    with pytest.raises(
+        UnreachableError,
+        match=f"cannot download '{url}': the connection is refused or has no route",
+    ):
         Prometheus(HERE).query(url, {"it": "up"}, ANONYMOUS, 10)
 
 
@@ -188,7 +191,7 @@ def test_trusts_the_authority_that_it_is_given(tmp_path: Path) -> None:
     with FakePrometheus(tls=tls) as server:
         server.values["up"] = "1"
         assert ask(server, "up", Credentials(authority=authority)) == 1
-        with pytest.raises(UnreachableError, match="SSLError"):
+        with pytest.raises(UnreachableError, match="TLS failed: its certificate is not trusted"):
             ask(server, "up")
 
 

@@ -149,7 +149,7 @@ class Executor:
             if self._stops(work):
                 break
             self._do(work, partial(self._apply, kube, work), wanted)
-        if not work.failed and not work.lacking and not work.unplanned:
+        if not work.failed and not work.lacking:
             # A profile that could not be applied as a whole takes nothing away.
             self._transfer.give(work, [each for each in plan.removes if each.held.uid])
             for unwanted in plan.back:
