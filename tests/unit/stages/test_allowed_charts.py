@@ -11,6 +11,7 @@ from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 
 CONFIG = GVK("", "v1", "ConfigMap")
+DEFINITION = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 GADGET = GVK("example.org", "v1", "Gadget")
 RELEASE = "Release.helm.sh in apps; ConfigMap in apps"
 
@@ -157,3 +158,21 @@ def test_a_definition_that_is_not_allowed_is_refused_before_helm_is_called(
     fleet.pump()
     assert failure(fleet) == ("", "")
     assert len(east.objects(CONFIG)) == 1
+
+
+def test_a_definition_that_an_upgrade_applies_is_refused_too(fleet: Fleet, east: FakeKube) -> None:
+    """By upgradeCRDs it is applied although skipCRDs keeps Helm from installing it."""
+    fleet.apply(profile(RELEASE))
+    fleet.pump()
+    fleet.charts.crds = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.example.org}
+spec: {group: example.org, scope: Cluster, names: {kind: Gadget}}
+"""
+    options = "{skipCRDs: true, upgradeOptions: {upgradeCRDs: true}}"
+    fleet.apply(profile(RELEASE) + f"    options: {options}\n")
+    fleet.pump()
+
+    assert east.objects(DEFINITION) == []
+    assert failure(fleet)[0] == "Denied"

@@ -2,7 +2,7 @@
 
 Helm alone knows what a chart writes, and another call may write something else: random values, or
 what `lookup` reads. So each call of Helm checks its own objects, hooks included. It installs the
-files of `crds` before it renders anything: these are checked here.
+files of `crds` before it renders anything, and an upgrade may apply them: these are checked here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def limited(wanted: Wanted, profile: Profile, kube: Kube, helm: Helm) -> Wanted:
     Raises:
         NotAllowedError: it may not have a definition that its chart brings by itself.
     """
-    brought = () if wanted.options.skip_crds else tuple(documents(helm.charts.definitions(wanted)))
+    options = wanted.options
+    brings = not options.skip_crds or (options.upgrade_crds and wanted.there)
+    brought = tuple(documents(helm.charts.definitions(wanted))) if brings else ()
     defined = kinds_defined(brought)
 
     def is_namespaced(group: str, kind: str) -> bool:
