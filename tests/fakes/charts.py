@@ -68,6 +68,7 @@ class FakeCharts:
         self.accounts: list[str] = []
         self.failures: dict[str, BellhopError] = {}
         self.refused_renders: dict[str, BellhopError] = {}
+        self.refused_rehearsals: dict[str, BellhopError] = {}
         self.rendered: list[Wanted] = []
         self.meanwhile: list[Callable[[], object]] = []
         self.removals: list[Removal] = []
@@ -112,6 +113,8 @@ class FakeCharts:
 
     def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
         del kubeconfig
+        if refusal := self.refused_rehearsals.get(wanted.name):
+            raise refusal
         return yaml.safe_dump(_object(wanted))
 
     def remove(self, kubeconfig: bytes, namespace: str, name: str, how: Removal = AS_USUAL) -> bool:

@@ -895,6 +895,20 @@ def test_what_is_said_of_values_of_a_secret_is_withheld(fleet: Fleet) -> None:
     assert outcome(fleet)[1].startswith("cannot deploy the release 'apps/web': it is refused;")
 
 
+@pytest.mark.usefixtures("east")
+def test_what_a_rehearsal_says_of_values_of_a_secret_is_withheld(fleet: Fleet) -> None:
+    """What is installed again is rehearsed first: Helm quotes the values there as well."""
+    more = "valuesFrom: [{kind: Secret, namespace: default, name: more}]"
+    fleet.charts.failures["web"] = TemporaryError("failed pre-install")
+    fleet.apply(join(SECRET, charts(of=chart(more))))
+    fleet.pump()
+    fleet.charts.refused_rehearsals["web"] = InvalidError("hush-hush is refused")
+    fleet.clock.advance(timedelta(minutes=30))
+    fleet.pump()
+    assert "hush" not in outcome(fleet)[1]
+    assert outcome(fleet)[1].startswith("cannot deploy the release 'apps/web': it is refused;")
+
+
 @pytest.mark.parametrize("error", [TemporaryError("wait"), ConflictError("an object is theirs")])
 def test_what_had_begun_is_deployed_again(
     fleet: Fleet, east: FakeKube, error: TemporaryError | ConflictError

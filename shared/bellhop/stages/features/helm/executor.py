@@ -294,10 +294,11 @@ class Releases:
             self._refuse_slow(work, helm, archive, wanted)
             self._refuse_late(work)
             begun = True
-            self._preflight.clear(work, helm, kubeconfig, wanted, found)
+            quiet = partial(unquoted, f"cannot deploy {_named(key)}", secret=step.wanted.secret)
+            with quiet():
+                self._preflight.clear(work, helm, kubeconfig, wanted, found)
             changed = self._preflight.define(work, helm, wanted)
-            doing = f"cannot deploy {_named(key)}"
-            with settling(changed=changed), unquoted(doing, secret=step.wanted.secret):
+            with settling(changed=changed), quiet():
                 release = helm.charts.deploy(
                     kubeconfig, wanted, partial(leaves, self._records, work)
                 )
