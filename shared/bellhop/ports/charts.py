@@ -76,6 +76,7 @@ class Wanted(Struct, frozen=True):
     """A release as it is to be: a chart's archive, and documents of values, later ones first.
 
     By `there` it is known to exist, and `options` count; else `install`, where these are others.
+    The newest `revision` of before is 0 if there is none.
     By `again` its installation has failed: it is installed over what that left, hooks included.
     All objects of it get the `patches`, which are rendered, and then `labels` and `annotations`.
     With `allow`, nothing is deployed if one of them is not allowed, hooks included.
@@ -89,6 +90,7 @@ class Wanted(Struct, frozen=True):
     install: Options | None = None
     there: bool = False
     again: bool = False
+    revision: int = 0
     patches: Sequence[PatchText] = ()
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}

@@ -146,10 +146,13 @@ class HelmCharts:
     def _read_back(self, kubeconfig: bytes, wanted: Wanted) -> Release | None:
         """Return a release that was deployed, though what Helm printed of it was too much to read.
 
-        Helm prints the whole chart with it, after it has recorded the release and run its hooks.
+        Helm prints the whole chart with it, after it has recorded the release and run its hooks. A
+        Helm that was ended before that has recorded no new revision.
         """
         found = self.release(kubeconfig, wanted.namespace, wanted.name)
         if found is None or found.status != DEPLOYED or not found.ours:
+            return None
+        if found.revision <= wanted.revision:
             return None
         return replace(found, manifest=self.manifest(kubeconfig, wanted.namespace, wanted.name))
 

@@ -55,3 +55,10 @@ def test_output_that_is_too_large_hides_no_failure(tmp_path: Path) -> None:
     """A release that was not deployed fails, whatever was printed."""
     with pytest.raises(TooLargeError, match="more than 1 MiB"):
         helm(tmp_path, "failed").deploy(_KUBECONFIG, Wanted("big", "web", tmp_path / "big.tgz"))
+
+
+def test_the_revision_of_before_is_no_proof_of_a_deployment(tmp_path: Path) -> None:
+    """A Helm that was ended while it rendered has recorded nothing: the newest one is the old."""
+    wanted = Wanted("big", "web", tmp_path / "big.tgz", there=True, revision=3)
+    with pytest.raises(TooLargeError, match="more than 1 MiB"):
+        helm(tmp_path, "deployed").deploy(_KUBECONFIG, wanted)

@@ -291,6 +291,7 @@ class Releases:
             found = self._preflight.find(helm, kubeconfig, step.wanted)
             there, again = found is not None, bool(found and found.failures)
             archive, wanted = self._wanted(work, helm, step.wanted, there=there, again=again)
+            wanted = replace(wanted, revision=found.revision if found else 0)
             self._refuse_slow(work, helm, archive, wanted)
             self._refuse_late(work)
             begun = True
