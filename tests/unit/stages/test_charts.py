@@ -1024,3 +1024,22 @@ def test_a_profile_that_is_deleted_while_helm_waits_is_removed_at_once(fleet: Fl
     assert fleet.charts.releases == {}
     assert held(fleet) == set()
     assert outcome(fleet) == ("", "")
+
+
+def test_objects_without_a_record_of_helm_are_removed_by_a_later_try(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Helm knows nothing of them any more, so the inventory must not forget them before."""
+    fleet.apply(charts(of=TWO))
+    fleet.pump()
+    del fleet.charts.releases["fleet/east", "apps", "web"]
+    east.fail_with(TemporaryError("not now"), "remove")
+    fleet.apply(charts(of=chart(name="second")))
+    fleet.pump()
+    assert "not now" in outcome(fleet)[1]
+
+    east.fail_with(None)
+    fleet.clock.advance(timedelta(minutes=30))
+    fleet.pump()
+    assert set(data(east)) == {"second-config"}
+    assert outcome(fleet) == ("Provisioned", "")

@@ -393,15 +393,14 @@ class Releases:
                 self._heirs.refuse_early(work, key, found.value)
             except WaitingError as error:
                 return Upshot(key, work.before.get(key, step.held), refused=error)
-        parts = self._parts.of(work, key)
-        # Whoever gets the release is to find its objects free.
-        self._parts.drop(work, key)
-        if isinstance(step, Remove) and _is_known(step.held):
-            self._transfer.give(work, [step])
-        owner = self._claims.owner(cluster, key)
         try:
-            if isinstance(step, Remove) and not taken_from(name, owner):
-                was = self._remove(work, step, parts)
+            # Whoever gets the release is to find its objects free.
+            with self._parts.dropped(work, key) as parts:
+                if isinstance(step, Remove) and _is_known(step.held):
+                    self._transfer.give(work, [step])
+                owner = self._claims.owner(cluster, key)
+                if isinstance(step, Remove) and not taken_from(name, owner):
+                    was = self._remove(work, step, parts)
         except PermanentError as error:
             return Upshot(key, work.held.get(key), refused=error)
         if not self._claims.give_up(cluster, key, name, owner):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from bellhop.engine.charts.placing import Desired
 from bellhop.engine.drifting import manager_of, our_fields
 from bellhop.engine.excluding import own_fields_but, paths
 from bellhop.engine.field_owners import is_overwritten
-from bellhop.errors import ConflictError, MissingError
+from bellhop.errors import BellhopError, ConflictError, MissingError
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Held
 from bellhop.ports.access import Access
@@ -89,11 +89,20 @@ class Parts:
                 with suppress(ConflictError):
                     self._claims.take(work.cluster.key, name, work.profile)
 
-    def of(self, work: Work, key: Identity) -> tuple[ObjectKey, ...]:
-        """Return the objects of a release, in the order in which Helm wrote them."""
+    @contextmanager
+    def dropped(self, work: Work, key: Identity) -> Iterator[tuple[ObjectKey, ...]]:
+        """Own the objects of a release no longer; yield them in the order in which Helm wrote them.
+
+        If what follows fails they are held as unsure, so that the next try knows them.
+        """
         place = place_of(key)
-        held = work.held.items()
-        return tuple(name.at(each.version) for name, each in held if each.part_of == place)
+        parts = {name: each for name, each in work.held.items() if each.part_of == place}
+        try:
+            self.drop(work, key)
+            yield tuple(name.at(each.version) for name, each in parts.items())
+        except BellhopError:
+            work.held |= {name: replace(each, digest="") for name, each in parts.items()}
+            raise
 
     def remove(self, work: Work, key: Identity, objects: Sequence[ObjectKey]) -> bool:
         """Delete objects of a release of which Helm has no record; say whether any was there."""
