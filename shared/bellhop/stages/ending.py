@@ -171,6 +171,19 @@ class Endings:
         if pause and pause <= _SOON:
             raise TemporaryError(str(error), delay=pause)
 
+    def leaves(self, work: Work) -> bool:
+        """Say whether the last try failed, and nothing but the next one at its time can help.
+
+        Where the queue keeps the message of a try no timer is set for it.
+        """
+        old = work.outcome.value if work.outcome else None
+        if old is None or _is_changed(work, old):
+            return False
+        if old.retry_at is None:
+            return old.phase == "FailedNonRetriable"
+        waits = self._records.clock.now() < old.retry_at
+        return old.phase == "Failed" and waits and old.retry_at - old.at > _SOON
+
     def _counted(self, work: Work, error: BellhopError) -> int:
         """Count the failures in a row that count against the profile's most.
 

@@ -31,6 +31,8 @@ from bellhop.errors import (
 )
 from bellhop.logs import Log
 from bellhop.messages import CHARTS, Apply, Publisher
+from bellhop.model.chart import release_key
+from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Inventory, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.metrics import Metrics
@@ -171,6 +173,8 @@ class Execute:
                 )
                 if self._stays_given_up(work):
                     return True
+                if _is_of_failed_release(work, inventory) and self._endings.leaves(work):
+                    return True
                 self._try(work)
                 if any(feature.reads_otherwise(work) for feature in self._features):
                     return False
@@ -304,6 +308,21 @@ class Execute:
 def _tell_changed(work: Work, note: Note) -> None:
     note.what = "applied" if work.wanted else "removed"
     note.detail = ", ".join(work.changed)
+
+
+def _is_of_failed_release(work: Work, inventory: Inventory) -> bool:
+    """Say whether an event tells of a release that the next try deploys again anyway.
+
+    Helm's own writes send such events, also those of a try that fails. What a process was killed
+    at is no such release.
+    """
+    touched = work.message.touched
+    part = work.held.get(Identity.parse(touched)) if touched else None
+    if part is None or not part.part_of or work.message.contested or inventory.worker:
+        return False
+    namespace, _, name = part.part_of.partition("/")
+    release = work.held.get(release_key(namespace, name))
+    return release is not None and not release.digest
 
 
 def _inputs(

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from bellhop.errors import BellhopError, InvalidError, TemporaryError
 from bellhop.messages import Apply
 from bellhop.model.record import Watch
 from bellhop.stages.watch import Watching
@@ -87,3 +88,33 @@ def test_a_watch_of_a_former_version_is_taken_for_one_of_charts() -> None:
     """It does not say which of its kinds objects of releases have."""
     assert Watch(EAST, "p", "", "", (CONFIG,)).of_charts == (CONFIG,)
     assert Watch(EAST, "p", "", "", (CONFIG,), charts=()).of_charts == ()
+
+
+@pytest.mark.parametrize(
+    "failure", [TemporaryError("failed post-upgrade"), InvalidError("refused")], ids=["now", "ever"]
+)
+def test_events_of_an_upgrade_that_fails_begin_no_other_one(
+    fleet: Fleet, east: FakeKube, failure: BellhopError
+) -> None:
+    """Helm writes objects in each upgrade, and again in the rollback: that would never end."""
+    fleet.apply(charts(more=WATCHED))
+    fleet.pump()
+    fleet.charts.failures["web"] = failure
+
+    def arrive() -> None:
+        if len(fleet.charts.deployed) < 40:
+            fleet.publisher.publish([TOUCHED])
+            fleet.charts.meanwhile.append(arrive)
+
+    fleet.charts.meanwhile.append(arrive)
+    fleet.apply(charts(of=chart(values="replicas: two"), more=WATCHED))
+    fleet.pump()
+    for _ in range(4):
+        fleet.clock.advance(timedelta(minutes=10))
+        fleet.pump()
+    assert 2 < len(fleet.charts.deployed) < 8
+
+    fleet.charts.failures.clear()
+    fleet.clock.advance(timedelta(minutes=30))
+    fleet.pump()
+    assert data(east)["web-config"]["replicas"] == "two"
