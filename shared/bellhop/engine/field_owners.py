@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,8 @@ _MARKS = {
 
 Trees = Sequence[Mapping[str, Any]]
 """Fields as an API server notes them: trees of `f:`, `k:` and `v:`."""
+
+_Keys = tuple[str, ...]
 
 
 def is_overwritten(
@@ -68,23 +71,56 @@ def _steps(
     if isinstance(value, Mapping):
         for key, below in value.items():
             step = str(key).replace("~", "~0").replace("/", "~1")
-            yield step, below, {f"f:{key}"}.intersection
+            yield step, below, partial(_field_in, f"f:{key}")
     elif isinstance(value, list):
+        read: dict[int, _Entries] = {}
         for number, entry in enumerate(value):
-            yield str(number), entry, partial(_names_in, entry)
+            yield str(number), entry, partial(_entry_in, entry, read)
 
 
-def _names_in(entry: Any, tree: Mapping[str, Any]) -> list[str]:
-    return [name for name in tree if _names(name, entry)]
+def _field_in(name: str, tree: Mapping[str, Any]) -> tuple[str, ...]:
+    return (name,) if name in tree else ()
 
 
-def _names(name: str, entry: Any) -> bool:
-    """Say whether a name in a tree is that of an entry of a list, to which servers add defaults."""
-    kind, _, text = name.partition(":")
-    try:
-        told = json.loads(text) if kind in {"k", "v"} else None
-    except ValueError:
-        return False
-    if kind == "k" and isinstance(entry, Mapping) and isinstance(told, Mapping):
-        return all(entry.get(key, value) == value for key, value in told.items())
-    return kind == "v" and bool(told == entry)
+def _entry_in(entry: Any, read: dict[int, _Entries], tree: Mapping[str, Any]) -> list[str]:
+    if id(tree) not in read:
+        read[id(tree)] = _Entries(tree)
+    return read[id(tree)].names(entry)
+
+
+class _Entries:
+    """The names of a list's entries in a tree, which is read once: a list may be long."""
+
+    def __init__(self, tree: Iterable[str]) -> None:
+        self._keyed: dict[_Keys, list[tuple[Mapping[str, Any], str]]] = {}
+        self._values: dict[str, list[str]] = {}
+        self._found: dict[tuple[_Keys, _Keys], dict[str, list[str]]] = {}
+        for name in tree:
+            kind, _, text = name.partition(":")
+            with suppress(ValueError):
+                told = json.loads(text) if kind in {"k", "v"} else None
+                if kind == "k" and isinstance(told, dict):
+                    self._keyed.setdefault(tuple(told), []).append((told, name))
+                elif kind == "v":
+                    self._values.setdefault(json.dumps(told), []).append(name)
+
+    def names(self, entry: Any) -> list[str]:
+        """Return the names of an entry of a manifest, to which servers add defaults of keys."""
+        if not isinstance(entry, Mapping):
+            return self._values.get(json.dumps(entry, default=str), [])
+        return [name for keys in self._keyed for name in self._with(keys, entry)]
+
+    def _with(self, keys: _Keys, entry: Mapping[str, Any]) -> list[str]:
+        there = tuple(key for key in keys if key in entry)
+        if not there:
+            return []
+        found = self._found.get((keys, there))
+        if found is None:
+            found = self._found[keys, there] = {}
+            for told, name in self._keyed[keys]:
+                found.setdefault(_text(told, there), []).append(name)
+        return found.get(_text(entry, there), [])
+
+
+def _text(entry: Mapping[str, Any], keys: _Keys) -> str:
+    return json.dumps([entry[key] for key in keys], default=str)

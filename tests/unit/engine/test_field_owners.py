@@ -110,3 +110,14 @@ def test_excluded_paths_are_others_to_write() -> None:
 
     assert is_overwritten(RENDERED, now)
     assert not is_overwritten(RENDERED, now, ["/spec/replicas", "/metadata/annotations/a~1b"])
+
+
+def test_a_list_of_many_entries_is_read_in_time_that_grows_with_its_length() -> None:
+    """The time-out of a test ends what compares each entry with each name."""
+    many = range(10_000)
+    keys: dict[str, Any] = {f'k:{{"name":"V{each}"}}': {"f:name": {}} for each in many}
+    data: dict[str, Any] = {f"f:V{each}": {} for each in many}
+    now = there(entry({"f:metadata": LABELS, "f:env": keys, "f:data": data}))
+    env = [{"name": f"V{each}"} for each in many]
+
+    assert not is_overwritten({"env": env, "data": {f"V{each}": "x" for each in many}}, now)
