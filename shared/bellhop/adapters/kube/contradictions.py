@@ -32,6 +32,8 @@ _DUPLICATE = "FieldValueDuplicate"
 _REASONS = {_DUPLICATE, "FieldValueForbidden", "FieldValueInvalid"}
 _UNION = "may not specify more than 1"
 _ENTRY, _FIELD = "k:", "f:"
+_ANY = 0
+"""The step into an entry of a list, whatever its number."""
 
 Steps = Sequence[str | int]
 Path = tuple[str, ...]
@@ -50,7 +52,8 @@ def resolve(server: Server, answer: Any, body: Manifest) -> Any:
     Any other answer is returned as it is. Only the version of the object that was read is changed.
     """
     for _ in range(_ROUNDS):
-        causes = list(_causes(answer)) if isinstance(answer, Refusal) else []
+        # All entries of a list are compared for one of them.
+        causes = list(dict.fromkeys(_causes(answer))) if isinstance(answer, Refusal) else []
         live: Any = server.read() if causes else None
         if not is_writable(live) or not _is_same(live["metadata"], body["metadata"]):
             break
@@ -80,7 +83,7 @@ def _causes(refusal: Refusal) -> Iterator[_Cause]:
         found = list(_STEP.finditer(field))
         reason, message = each.get("reason"), str(each.get("message"))
         if reason in _REASONS and field and "".join(step[0] for step in found) == field:
-            steps = [step[1] or int(step[2]) for step in found]
+            steps = tuple(step[1] or _ANY for step in found)
             yield _Cause(steps, reason == _DUPLICATE, _UNION in message)
 
 
