@@ -19,6 +19,7 @@ from bellhop.errors import BellhopError
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
     from bellhop.model.record import Cluster
+    from bellhop.model.removal import HeldRemoval
     from bellhop.records.removals import Rule
 
 _EXAMPLE = "bellhop label cluster prod/eu-1 env=prod canary-"
@@ -57,18 +58,27 @@ def cluster(changed: ChangedClusters, *, overwrite: bool, dry_run: str | None) -
         _rehearse(here, keys, found, overwrite=overwrite)
         return
     if len(keys) > 1:
-        here.declare.hold_also(_excessive(here, keys, found))
-    for_each(keys, lambda key: _label(here, key, found, overwrite=overwrite))
+        here.declare.hold_also(_excessive(here, keys, found, overwrite=overwrite))
+    _label(here, keys, found, overwrite=overwrite)
 
 
 def _label(
-    here: Installation, key: str, changes: Mapping[str, str | None], *, overwrite: bool
+    here: Installation, keys: Sequence[str], changes: Mapping[str, str | None], *, overwrite: bool
 ) -> None:
+    """Label each cluster, then report once what is held of all of them."""
     from bellhop.cli.holding import say_held
 
-    labelled = here.declare.label(key, changes, overwrite=overwrite)
-    say(f"cluster/{labelled.key} labelled {pairs(labelled.labels)}")
-    say_held(here.declare.held)
+    held: dict[Rule, HeldRemoval] = {}
+
+    def label(key: str) -> None:
+        labelled = here.declare.label(key, changes, overwrite=overwrite)
+        held.update({each.rule: each for each in here.declare.held})
+        say(f"cluster/{labelled.key} labelled {pairs(labelled.labels)}")
+
+    try:
+        for_each(keys, label)
+    finally:
+        say_held(list(held.values()))
 
 
 def _rehearse(
@@ -94,12 +104,12 @@ def _rehearse(
 
 
 def _excessive(
-    here: Installation, keys: Sequence[str], changes: Mapping[str, str | None]
+    here: Installation, keys: Sequence[str], changes: Mapping[str, str | None], *, overwrite: bool
 ) -> set[Rule]:
     """Return the triggers and profiles that lose too much by the labels of all clusters."""
     new: list[Cluster] = []
     for key in keys:
         # Labelling it reports the reason.
         with suppress(BellhopError):
-            new.append(here.declare.relabelled(key, changes))
+            new.append(here.declare.relabelled(key, changes, overwrite=overwrite))
     return {each.rule for each in here.declare.foresee_clusters(new).held}
