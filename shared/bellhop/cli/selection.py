@@ -41,16 +41,18 @@ def selection_options(command: F) -> F:
     """Add -l and --all, which a command gets as its parameter `selection`."""
 
     @wraps(command)
-    def call(*, selector: str, every: bool, **others: Any) -> Any:
-        if selector and every:
+    def call(*, selector: str | None, every: bool, **others: Any) -> Any:
+        if selector is not None and every:
             raise click.UsageError("say -l or --all, not both")
-        return command(selection=Selection(selector, every), **others)
+        # A variable of a script that is not set must not select everything.
+        if selector is not None and not selector.strip():
+            raise click.UsageError("name labels after -l, or use --all")
+        return command(selection=Selection(selector or "", every), **others)
 
     named = click.option(
         "-l",
         "--selector",
         metavar="SELECTOR",
-        default="",
         help="All objects with these labels, as in env=prod,tier in (a,b),!edge.",
     )
     everything = click.option("--all", "every", is_flag=True, help="All objects of the kind.")

@@ -145,6 +145,11 @@ def test_a_value_is_replaced_only_if_that_is_asked_for(
     [
         (("resync", "-l", "env=none"), 1, "there is no cluster with the labels 'env=none'"),
         (("resync", "-l", "env=prod", "--all"), 2, "say -l or --all, not both"),
+        (("resync", "-l", ""), 2, "name labels after -l, or use --all"),
+        (("redeploy", "-l", " "), 2, "name labels after -l, or use --all"),
+        (("deregister", "cluster", "-l", " "), 2, "name labels after -l, or use --all"),
+        (("label", "cluster", "-l", "", "a=b", "c=d"), 2, "name labels after -l"),
+        (("delete", "clusterprofiles", "-l", ",", "--dry-run"), 2, "error: "),
         (("resync", "default/a", "--all"), 2, "name a cluster, or use -l or --all, not both"),
         (("pause", "--all"), 2, "name a kind beside -l or --all: clusters, clusterprofiles"),
         (("pause", "secrets", "--all"), 2, "name a kind beside -l or --all"),
