@@ -9,7 +9,7 @@ import click
 
 from bellhop.cli.kinds import KindName, kind_named
 from bellhop.cli.reading import documents, files
-from bellhop.cli.selection import Selection, select_objects
+from bellhop.cli.selection import Selection, select_applied
 from bellhop.errors import InvalidError
 from bellhop.model.kinds import KINDS, key_of
 
@@ -79,10 +79,9 @@ def selected(
     """
     known = kind_named(kind)
     _refuse_not_stored(known)
-    for row in select_objects(here, kind, selection, namespace):
-        if not row.get("trigger"):
-            place = str(row["namespace"]) if known.namespaced else ""
-            yield known.stored, place, str(row["name"])
+    for row in select_applied(here, kind, selection, namespace):
+        place = str(row["namespace"]) if known.namespaced else ""
+        yield known.stored, place, str(row["name"])
 
 
 def _refuse_not_stored(known: KindName) -> None:

@@ -15,8 +15,8 @@ from bellhop.cli.output import say
 from bellhop.cli.selection import (
     Selection,
     for_each,
+    select_applied,
     select_clusters,
-    select_objects,
     selected_kind,
 )
 
@@ -65,10 +65,10 @@ def _mark_selected(
         keys = select_clusters(here, selection)
         for_each(keys, lambda key: _mark_cluster(here, key, done, paused=value is not None))
         return
-    for row in select_objects(here, kind, selection):
+    for row in select_applied(here, kind, selection):
         stored = kind_named(kind).stored
         namespace = row["namespace"] if kind_named(kind).namespaced else ""
-        for each in stored if not row.get("trigger") else ():
+        for each in stored:
             key = DeclarationKey(each, namespace, row["name"])
             if here.records.manifests.has(*key):
                 is_new = mark(here, key, value) != "unchanged"

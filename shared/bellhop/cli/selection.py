@@ -124,6 +124,22 @@ def select_objects(
     return rows
 
 
+def select_applied(
+    here: Installation, kind: str, selection: Selection, namespace: str = ""
+) -> Sequence[Row]:
+    """Return the rows of the selected objects that users applied, without generated profiles.
+
+    Raises:
+        InvalidError: there is no such kind, or the selector cannot be read.
+        MissingError: there is no such object.
+    """
+    rows = select_objects(here, kind, selection, namespace)
+    applied = [row for row in rows if not row.get("trigger")]
+    if not applied:
+        raise MissingError(f"triggers generated all {len(rows)} that are selected; name a trigger")
+    return applied
+
+
 def selected_kind(words: Sequence[str], possible: Mapping[str, str]) -> str:
     """Return the kind that a word beside -l or --all names, in the singular.
 

@@ -194,3 +194,16 @@ def test_deletes_what_is_selected(bellhop: Bellhop, here: Installation) -> None:
     assert bellhop("delete", "cm", "--all", "-n", "default").stdout == "configmap/two deleted\n"
     assert "cannot delete clusters" in bellhop("delete", "clusters", "--all").stderr
     assert bellhop("delete", "cm", "one", "--all").exit_code == 2
+
+
+def test_a_selection_of_nothing_is_an_error(bellhop: Bellhop, here: Installation) -> None:
+    """Generated profiles are no objects of users; --ignore-not-found accepts an empty selection."""
+    fleet.populate(here)
+
+    for verb in ("delete", "pause"):
+        result = bellhop(verb, "clusterprofiles", "--all")
+        assert result.exit_code == 1
+        assert "triggers generated all 1 that are selected" in result.stderr
+    assert bellhop("delete", "profiles", "-l", "a=b").exit_code == 1
+    for words in (("clusterprofiles", "--all"), ("profiles", "-l", "a=b")):
+        assert bellhop("delete", *words, "--ignore-not-found").exit_code == 0

@@ -18,6 +18,7 @@ from bellhop.cli.session import installation
 from bellhop.errors import MissingError
 
 if TYPE_CHECKING:
+    from bellhop.cli.deleting import Find, Named
     from bellhop.fleet.installation import Installation
 
 
@@ -112,7 +113,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     here = installation()
     found: dict[tuple[str, str, str], str] = {}
     missing = []
-    for stored, place, name in find(here):
+    for stored, place, name in _find(here, find, ignore_not_found=ignore_not_found):
         there = [each for each in stored if here.records.manifests.has(each, place, name)]
         for each in there:
             found[each, place, name] = shown_name(each, _version(here, each, place, name), name)
@@ -129,6 +130,15 @@ def command(  # noqa: PLR0913 - one parameter an option
         _say_or_remove(here, withdraw=withdraw)
     if missing and not ignore_not_found:
         raise MissingError(f"cannot delete {', '.join(missing)}: there is none")
+
+
+def _find(here: Installation, find: Find, *, ignore_not_found: bool) -> Sequence[Named]:
+    try:
+        return find(here)
+    except MissingError:
+        if not ignore_not_found:
+            raise
+        return ()
 
 
 def _say_or_remove(here: Installation, *, withdraw: bool) -> None:
