@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from bellhop.model.addon import ChartRef
 from bellhop.model.base import Many, Model, mistake
@@ -14,6 +14,7 @@ from bellhop.model.names import Duration, LabelsOrTemplates, Text, is_template, 
 from bellhop.model.policy_ref import PolicyRef
 from bellhop.model.record import Handling
 from bellhop.model.ref import SecretRef, ValueFrom
+from bellhop.model.served import WRITTEN_NOW
 
 _SCHEMES = ("http://", "https://", "oci://")
 _LONGEST = 24 * 3600
@@ -39,8 +40,11 @@ def _argument(text: str) -> str:
     return text
 
 
-def _values(text: str) -> str:
-    if not is_template(text) and "{%" not in text and (problem := values_problem(text)):
+def _values(text: str, info: ValidationInfo) -> str:
+    # What is stored is read: one profile must not keep all others from being read.
+    written_now = (info.context or {}).get(WRITTEN_NOW)
+    rendered_first = is_template(text) or "{%" in text
+    if written_now and not rendered_first and (problem := values_problem(text)):
         raise mistake(problem)
     return text
 

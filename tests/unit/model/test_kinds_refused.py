@@ -709,3 +709,16 @@ def test_values_of_a_chart_are_a_mapping(values: str, problem: str) -> None:
     with pytest.raises(InvalidDocuments) as refused:
         parse_all(documents)
     assert f"spec.helmCharts[0].values: {problem}" in str(refused.value)
+
+
+def test_a_stored_chart_with_other_values_is_read() -> None:
+    """An earlier version accepted it: its own profile fails, and no other."""
+    chart = {"repositoryURL": "https://a", "chartName": "a", "releaseName": "a"}
+    manifest = {
+        "apiVersion": "config.projectsveltos.io/v1beta1",
+        "kind": "ClusterProfile",
+        "metadata": {"name": "a"},
+        "spec": {"helmCharts": [{**chart, "releaseNamespace": "a", "values": "[one, two]"}]},
+    }
+
+    assert of(manifest).name == "a"
