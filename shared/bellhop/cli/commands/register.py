@@ -64,7 +64,7 @@ def command() -> None:
     shell_complete=complete_file,
     help="Address and credentials; - for standard input. If it logs you in, by an exec"
     " plugin or OIDC, an account for Bellhop is created, whose token is stored"
-    " instead. Proxies and impersonation are refused.",
+    " instead. Impersonation, and proxies other than HTTP, are refused.",
 )
 @click.option(
     "--kubeconfig-context",
