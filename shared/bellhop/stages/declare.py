@@ -419,7 +419,7 @@ class Declare:
             first, *others = keys
             more = f" and {len(others)} more were" if others else " was"
             cause, after = f"{first}{more} {verb}", _changed(before, changed)
-            self.held = self._removals.hold(before, after, keys, cause)
+            self.held = self._removals.hold(before, after, keys, cause, self._also)
         return self.held
 
     def relabelled(
@@ -439,7 +439,7 @@ class Declare:
         return new
 
     def hold_also(self, rules: Iterable[Rule]) -> None:
-        """Hold what changes of clusters remove of some rules: all of one command take too much."""
+        """Hold what later changes remove of some rules: all of one command take too much."""
         self._also = frozenset(rules)
 
     def foresee_clusters(self, clusters: Iterable[Cluster]) -> RemovalPlan:

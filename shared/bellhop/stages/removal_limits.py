@@ -21,6 +21,7 @@ from typing import NamedTuple
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.guarding import Guard
 from bellhop.model.kinds import EventTrigger
+from bellhop.model.record import Outcome
 from bellhop.records import Records
 from bellhop.records.removals import Rule
 
@@ -126,15 +127,19 @@ class RemovalLimits:
             losing = {rule: each for rule, each in leaving.items() if cluster in each.clusters}
             if count < _MASS or losing.keys() <= found:
                 continue
-            of = self._deployed(cluster, max(self._guard.least, self._guard.needed(count)))
+            of = self._deployed(step, cluster, max(self._guard.least, self._guard.needed(count)))
             if self._is_large(count, of) or (count >= of and _is_emptied(step, cluster, losing)):
                 found |= losing.keys()
         return found
 
-    def _deployed(self, cluster: str, most: int) -> int:
-        """Count the add-ons that are deployed in a cluster, `most` of them."""
+    def _deployed(self, step: Step, cluster: str, most: int) -> int:
+        """Count the add-ons that are deployed in a cluster, and not on their way out, up to `most`.
+
+        An earlier change may have withdrawn some that are still there: they do not count.
+        """
         there = self._records.outcomes.of(cluster)
-        return sum(1 for _ in islice((x for x in there if x.phase not in _NOT_DEPLOYED), most))
+        staying = (x for x in there if x.phase not in _NOT_DEPLOYED and _stays(step.before, x))
+        return sum(1 for _ in islice(staying, most))
 
 
 def together(found: Iterable[Rule], leaving: Counts) -> set[Rule]:
@@ -145,6 +150,16 @@ def together(found: Iterable[Rule], leaving: Counts) -> set[Rule]:
         clusters = {cluster for rule in found for cluster in leaving[rule].clusters}
         found |= {x for x, each in leaving.items() if not clusters.isdisjoint(each.clusters)}
     return found
+
+
+def _stays(before: Catalog | None, outcome: Outcome) -> bool:
+    """Say whether the declarations before a change may still want an add-on in its cluster."""
+    if before is None:
+        return True
+    if outcome.trigger:
+        return outcome.trigger in before.triggers
+    own = before.profiles.get(outcome.profile)
+    return own is not None and (own.paused or before.selects(own, outcome.cluster))
 
 
 def _is_emptied(step: Step, cluster: str, losing: Counts) -> bool:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Cluster, Profile
@@ -203,3 +204,50 @@ def test_a_label_of_many_clusters_is_one_change(
     assert held.rule == ("", "own")
     assert done.stderr.count("loses 30 of 30 add-ons") == 1
     assert done.stderr.count("they are held") == 1
+
+
+def test_what_is_applied_and_pruned_is_one_change(
+    bellhop: Bellhop, deployed: Installation, tmp_path: Path
+) -> None:
+    """A third of one profile is too much beside all of another, as the dry run says."""
+    for key in CLUSTERS[:20]:
+        deployed.declare.label(key, {"keep": "this"})
+    own = deployed.records.profiles.head("", "", "own")
+    assert own
+    deployed.records.profiles.put(replace(own.value, name="other"))
+    other = tmp_path / "other.yaml"
+    other.write_text(profile("clusterSelector: {matchLabels: {env: production}}", name="other"))
+    written(tmp_path)
+    apply = ("apply", "-f", str(tmp_path), "--applyset", "fleet", "--prune")
+    assert bellhop(*apply).exit_code == 0
+    other.unlink()
+    written(tmp_path, "keep: this")
+
+    dry = bellhop(*apply, "--dry-run")
+    assert "'own' loses 10 of 30" in dry.stderr
+    assert "removed at once" not in dry.stderr
+    done = bellhop(*apply)
+
+    assert (done.exit_code, "'own' loses 10 of 30" in done.stderr) == (0, True)
+    held = sorted(each.value.rule for each in deployed.records.removals.all())
+    assert held == [("", "other"), ("", "own")]
+
+
+def test_a_cycle_is_refused_before_anything_is_pruned(
+    bellhop: Bellhop, deployed: Installation, tmp_path: Path
+) -> None:
+    """With the sentence of an `apply` without `--prune`."""
+    apply = ("apply", "-f", str(tmp_path), "--applyset", "fleet", "--prune")
+    (tmp_path / "other.yaml").write_text(profile("clusterSelector: {}", name="other"))
+    written(tmp_path)
+    assert bellhop(*apply).exit_code == 0
+    (tmp_path / "other.yaml").unlink()
+    (tmp_path / "profile.yaml").write_text(
+        profile("clusterSelector: {}", more="dependsOn: [two]")
+        + "---\n"
+        + profile("clusterSelector: {}", more="dependsOn: [own]", name="two")
+    )
+
+    result = bellhop(*apply)
+    assert result.exit_code == 2, result.stderr
+    assert deployed.records.manifests.has("ClusterProfile", "", "other")

@@ -274,3 +274,16 @@ def test_a_dry_run_names_what_goes_at_once(fleet: Fleet) -> None:
 
     assert plan.held == []
     assert [(each.rule, each.clusters) for each in plan.at_once] == [(("", "a"), (EAST,))]
+
+
+def test_what_leaves_already_does_not_count_as_staying(fleet: Fleet) -> None:
+    """A profile that was just deleted is still there when a typo takes all others."""
+    east = fleet.register("east", env="production")
+    fleet.apply(own("a", "b"), own("c", selected=PINNED))
+    fleet.pump()
+
+    fleet.declare.delete([("ClusterProfile", "", "c")])
+    mistype(fleet)
+
+    assert named(east) == ["a", "b"]
+    fleet.close()

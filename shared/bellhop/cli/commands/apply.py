@@ -89,6 +89,9 @@ def command(  # noqa: PLR0913 - one parameter an option
         return
     with members.leased() if members else nullcontext():
         left = members.left(found) if members else []
+        if members and prune and left:
+            # What is applied and what is pruned is one change.
+            here.declare.hold_also(each.rule for each in here.declare.foresee(found, left).held)
         results = _stored(here, documents, found, printer)
         if members and prune:
             _prune(here, members, left, printer)
