@@ -154,8 +154,12 @@ class Removals:
             return
         rules = held.keys() | {each.rule for each in mine}
         counts = self._counted(before, after, keys, held, only=rules)
+        clusters = {f"{namespace}/{name}" for kind, namespace, name in keys if kind == "Cluster"}
+        deregistered = not clusters <= after.clusters.keys()
         for rule, kept in held.items():
-            if rule in counts and not counts[rule].addons:
+            # What a deregistered cluster has is no longer held, whichever rule it is of.
+            is_free = deregistered and not self.remaining(after, kept.value).addons
+            if is_free or (rule in counts and not counts[rule].addons):
                 with suppress(StaleError):
                     # Another change holds more of it.
                     self._records.removals.delete(rule, expect=kept.token)

@@ -287,3 +287,20 @@ def test_what_leaves_already_does_not_count_as_staying(fleet: Fleet) -> None:
 
     assert named(east) == ["a", "b"]
     fleet.close()
+
+
+def test_nothing_is_held_of_a_cluster_that_is_deregistered(fleet: Fleet) -> None:
+    """Later removals of the profiles are not held because of it."""
+    fleet.register("east", env="production")
+    west = fleet.register("west", env="production")
+    fleet.apply(own("a", "b"))
+    fleet.pump()
+    mistype(fleet)
+    assert held(fleet) == [("", "a"), ("", "b")]
+
+    fleet.declare.deregister(EAST)
+    fleet.pump()
+
+    assert held(fleet) == []
+    assert named(west) == ["a", "b"]
+    fleet.close()
