@@ -248,6 +248,7 @@ class Declare:
                 # again, also where we die before.
                 self._follow(keys, None, pending)
             else:
+                self._removals.settle(None, self._catalogs.known(), keys)
                 self._records.pending.delete(pending)
             raise
         self._records.catalog.change("clusters")

@@ -229,16 +229,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/declare.py",
-        (
-            "                self._follow(keys, None, pending)\n"
-            "            else:\n"
-            "                self._records.pending.delete(pending)\n"
-        ),
-        (
-            "                self._records.pending.delete(pending)\n"
-            "            else:\n"
-            "                self._records.pending.delete(pending)\n"
-        ),
+        ("                self._follow(keys, None, pending)\n            else:\n"),
+        ("                self._records.pending.delete(pending)\n            else:\n"),
         "Of two who register one new name the later forgets what was brought for the first.",
     ),
 ]

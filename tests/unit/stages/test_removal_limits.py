@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.errors import StaleError
 from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK
 from bellhop.settings import Settings
@@ -303,4 +304,20 @@ def test_nothing_is_held_of_a_cluster_that_is_deregistered(fleet: Fleet) -> None
 
     assert held(fleet) == []
     assert named(west) == ["a", "b"]
+    fleet.close()
+
+
+def test_nothing_is_held_because_of_a_registration_that_came_too_late(fleet: Fleet) -> None:
+    """Another one wrote the cluster first: the labels are as before, and so is what may go."""
+    east = fleet.register("east", env="production")
+    fleet.apply(own("a", "b"))
+    fleet.pump()
+    cluster = fleet.declare.relabelled(EAST, {"env": "prodution"})
+
+    with pytest.raises(StaleError):
+        fleet.declare.register(cluster, expect="an earlier version")
+    fleet.pump()
+
+    assert held(fleet) == []
+    assert named(east) == ["a", "b"]
     fleet.close()
