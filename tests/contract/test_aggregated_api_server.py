@@ -144,7 +144,7 @@ def test_a_profile_brings_adopts_and_leaves_what_it_keeps(
     fleet.pump()
     outcome = fleet.records.outcomes.get(EAST, "own")
     assert outcome
-    assert "made by field manager 'courier' and not by" in outcome.value.message
+    assert "created by field manager 'courier' and not by" in outcome.value.message
     assert (server.there("new") or {})["spec"] == "ours"
     assert (server.there("theirs") or {})["spec"] == "theirs"
 

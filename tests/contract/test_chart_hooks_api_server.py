@@ -63,8 +63,14 @@ class Jobs:
 
     def _end(self, job: dict[str, Any]) -> None:
         now = job["metadata"]["creationTimestamp"]
-        done = {"type": self.condition, "status": "True", "lastTransitionTime": now}
-        status = {"conditions": [done], "succeeded": int(self.condition == "Complete")}
+        before = {"Failed": "FailureTarget", "Complete": "SuccessCriteriaMet"}[self.condition]
+        done = [
+            {"type": each, "status": "True", "lastTransitionTime": now}
+            for each in (before, self.condition)
+        ]
+        status: dict[str, Any] = {"conditions": done, "startTime": now}
+        if self.condition == "Complete":
+            status |= {"succeeded": 1, "completionTime": now}
         with suppress(MissingError):
             self._kube.merge_status({**job, "status": status}, uid=job["metadata"]["uid"])
             self.ended.append(self.condition)
