@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile
 from math import ceil
@@ -26,13 +26,19 @@ from bellhop.adapters.helm.failures import (
     is_unapplied,
     refuse_killed,
 )
+from bellhop.adapters.helm.flags import (
+    LABEL,
+    OURS,
+    common_flags,
+    files_of,
+    upgrade_flags,
+    value_flags,
+)
 from bellhop.adapters.helm.plugin import (
     CHANGES,
     ENVIRONMENT,
-    NAME,
     OBJECTION,
     PLUGIN,
-    changes_of,
     objection,
 )
 from bellhop.egress.dialer import Dialer
@@ -43,15 +49,12 @@ from bellhop.errors import (
     TemporaryError,
     TooLargeError,
 )
-from bellhop.model.chart import AS_USUAL, Options, Removal
+from bellhop.model.chart import AS_USUAL, Removal
 from bellhop.model.reach import HERE, Reach
 from bellhop.ports.charts import DEPLOYED, Release, Wanted
 from bellhop.programs.box import USUAL, Ended, Limits, OvertimeError, never, run
 from bellhop.programs.home import private_home
 from bellhop.programs.program import HELM
-
-_LABEL, _OURS = "bellhop.dev/deployed-by", "bellhop"
-"""The label of Helm's own record of a release by which we know what we deployed."""
 
 _KUBECONFIG = "{kubeconfig}"
 _SUPERSEDED = "superseded"
@@ -103,7 +106,7 @@ class HelmCharts:
             status,
             str(told["chart"]),
             str(told["version"]),
-            ours=(told.get("labels") or {}).get(_LABEL) == _OURS,
+            ours=(told.get("labels") or {}).get(LABEL) == OURS,
             failures=self._failures(kubeconfig, namespace, name) if status == _FAILED else 0,
         )
 
@@ -192,16 +195,16 @@ class HelmCharts:
         cancelled: Callable[[], bool] = never,
     ) -> str:
         options = wanted.options if there or wanted.install is None else wanted.install
-        upgrade = ["upgrade", "--install", *_upgrade_flags(options)]
+        upgrade = ["upgrade", "--install", *upgrade_flags(options)]
         action = ["install", "--replace"] if wanted.again else upgrade
         arguments = [*action, wanted.name, str(wanted.archive), "--hide-notes"]
-        arguments += [*_given(wanted), *_flags(options), *more]
+        arguments += [*value_flags(wanted), *common_flags(options), *more]
         ask = partial(
             self._ask,
             kubeconfig,
             wanted.namespace,
             doing=doing,
-            files=_files(wanted),
+            files=files_of(wanted),
             limits=self._lasting(options.timeout_seconds, cancelled),
         )
         if options.force:
@@ -255,12 +258,12 @@ class HelmCharts:
         """Render a chart without a cluster."""
         options = wanted.options
         arguments = ["template", wanted.name, str(wanted.archive), "--namespace", wanted.namespace]
-        arguments += _given(wanted)
+        arguments += value_flags(wanted)
         arguments += [f"--kube-version={kubernetes}"] if kubernetes else []
         arguments += [] if options.skip_crds else ["--include-crds"]
         arguments += ["--skip-schema-validation"] if options.skip_schema_validation else []
         doing = f"render the chart of '{wanted.namespace}/{wanted.name}'"
-        ended = self._run(arguments, _files(wanted), self._rendering, doing)
+        ended = self._run(arguments, files_of(wanted), self._rendering, doing)
         if ended.code:
             raise _failure(ended, doing)
         return ended.output.decode()
@@ -365,26 +368,11 @@ def _deployed(wanted: Wanted, told: dict[str, Any]) -> Release:
     )
 
 
-def _files(wanted: Wanted) -> dict[str, bytes]:
-    """Return what Helm and its plugin read: the values, and what is changed of the objects."""
-    files = {f"values-{number}": text.encode() for number, text in enumerate(wanted.values)}
-    if not wanted.changes:
-        return files
-    return {**files, CHANGES: changes_of(wanted), OBJECTION: b""}
-
-
 def _failure(ended: Ended, doing: str) -> BellhopError:
     """Return what Helm says, or what our plugin has against a patch, as an error."""
     if wrote := ended.wrote.get(OBJECTION):
         return objection(doing, wrote)
     return failure(ended.errors, doing)
-
-
-def _given(wanted: Wanted) -> Iterator[str]:
-    for number, _ in enumerate(wanted.values):
-        yield from ("--values", f"{{values-{number}}}")
-    if wanted.changes:
-        yield f"--post-renderer={NAME}"
 
 
 def _place(wanted: Wanted) -> str:
@@ -402,41 +390,3 @@ def _split(told: str) -> tuple[str, str, str]:
         if letter == "-" and told[at + 1 : at + 2].isdigit():
             return told[:at], "-", told[at + 1 :]
     return told, "", ""
-
-
-def _upgrade_flags(options: Options) -> Iterator[str]:
-    """Yield the flags that only an upgrade has.
-
-    Helm takes an upgrade without values for one that keeps those of the release.
-    """
-    keeps = options.reuse_values or options.reset_then_reuse_values
-    chosen = {
-        "--cleanup-on-fail": options.cleanup_on_fail,
-        "--reuse-values": options.reuse_values,
-        "--reset-values": options.reset_values or not keeps,
-        "--reset-then-reuse-values": options.reset_then_reuse_values,
-    }
-    yield from (flag for flag, is_asked in chosen.items() if is_asked)
-    yield f"--history-max={options.max_history}"
-
-
-def _flags(options: Options) -> Iterator[str]:
-    """Yield the flags of an installation and of an upgrade."""
-    chosen = {
-        "--create-namespace": options.create_namespace,
-        "--skip-crds": options.skip_crds,
-        "--skip-schema-validation": options.skip_schema_validation,
-        "--disable-openapi-validation": options.disable_openapi_validation,
-        "--no-hooks": options.disable_hooks,
-        "--take-ownership": options.take_ownership,
-        "--wait=watcher": options.wait,
-        "--wait-for-jobs": options.wait_for_jobs,
-        "--rollback-on-failure": options.atomic,
-        "--force-replace": options.force,
-    }
-    yield from (flag for flag, is_asked in chosen.items() if is_asked)
-    yield f"--timeout={options.timeout_seconds}s"
-    labels = {**options.labels, _LABEL: _OURS}
-    yield "--labels=" + ",".join(f"{key}={value}" for key, value in labels.items())
-    if options.description:
-        yield f"--description={options.description}"

@@ -9,33 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar
 
 from msgspec.structs import replace
 
 from bellhop.engine.charts.placing import Desired
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
-    BellhopError,
     ConflictError,
     MissingError,
     PermanentError,
     TemporaryError,
-    TooLargeError,
     UnmetError,
     WaitingError,
 )
 from bellhop.gotemplate import Limits
 from bellhop.messages import CHARTS, Publisher
-from bellhop.model.chart import HeldRelease, Options, Removal
+from bellhop.model.chart import HeldRelease
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Change, Held, Profile
 from bellhop.ports.access import Access
-from bellhop.ports.charts import Archive, Helm, Release, Wanted
-from bellhop.ports.kube import Kube
+from bellhop.ports.charts import Archive, Helm, Release
 from bellhop.ports.tools import Tools
 from bellhop.records.catalogs import Catalogs
-from bellhop.remembered import Remembered
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken, taken_from
 from bellhop.stages.comparing import uncompared
@@ -43,9 +38,9 @@ from bellhop.stages.drift import Drift
 from bellhop.stages.features.helm.archives import Archives
 from bellhop.stages.features.helm.cluster_charts import helm_in
 from bellhop.stages.features.helm.definitions import settling
-from bellhop.stages.features.helm.excluded import excluded_of, keeping
+from bellhop.stages.features.helm.excluded import excluded_of
 from bellhop.stages.features.helm.heirs import Heirs
-from bellhop.stages.features.helm.limit import limited
+from bellhop.stages.features.helm.inputs import ReleaseInputs, open_cluster
 from bellhop.stages.features.helm.parts import Parts
 from bellhop.stages.features.helm.planning import (
     Claim,
@@ -53,7 +48,6 @@ from bellhop.stages.features.helm.planning import (
     Leave,
     Plan,
     Remove,
-    place_of,
     plan,
 )
 from bellhop.stages.features.helm.preflight import Preflight, leaves
@@ -67,15 +61,7 @@ from bellhop.stages.reading import Resources
 from bellhop.stages.titles import Titles
 from bellhop.stages.work import Upshot, Work, ends, is_passed_over
 
-T = TypeVar("T", Options, Removal)
-
 _NOW = timedelta(0)
-
-_RENDERED_SECONDS = 3600.0
-"""How long it is remembered that a chart of a profile was rendered."""
-
-_PART = 0.5
-"""Of the time for which a worker may be silent Helm may wait so much for one release."""
 
 
 class Releases:
@@ -102,7 +88,7 @@ class Releases:
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         titles = Titles(records, publisher)
         files = FilesReader(records, access, titles, tools.files, limits)
-        self._archives = Archives(files)
+        self._inputs = ReleaseInputs(access, settings, Archives(files))
         resources = Resources(records, access, titles, limits, files)
         self._wants = Wants(resources, limits)
         self._parts = Parts(records.clock, access, self._claims)
@@ -111,8 +97,6 @@ class Releases:
         self._preview = Preview(self._claims, self._preflight)
         self._drift = Drift(access, records.clock)
         self._recheck = Recheck(access, self._claims, tools.helm)
-        self._rendered: Remembered[None] = Remembered(_RENDERED_SECONDS)
-        self._patience = int(settings.visibility.total_seconds() * _PART)
 
     def concerns(self, profile: Profile, held: Mapping[Identity, Held]) -> bool:
         """Say whether a profile has any chart, or had one in a cluster."""
@@ -175,13 +159,13 @@ class Releases:
         changes: list[Change] = []
         for step in steps:
             if isinstance(step, Deploy):
-                found = self._wanted(work, helm, step.wanted, there=_is_known(step.held))
+                found = self._inputs.find(work, helm, step.wanted, there=_is_known(step.held))
                 changes += self._preview.deploy(helm, work, kubeconfig, step, found)
             else:
                 changes += self._preview.leave(helm, work, kubeconfig, step)
         if not work.live:
             return [*changes, *map(uncompared, stay)]
-        kube = self._open(work)
+        kube = open_cluster(self._access, work)
         for key in stay:
             changes += self._preview.stay(helm, kube, work, kubeconfig, key)
         return changes
@@ -207,55 +191,6 @@ class Releases:
         return self._access.kubeconfig(
             cluster.key, version=cluster.credentials, account=work.profile.account
         )
-
-    def _open(self, work: Work) -> Kube:
-        """Return the cluster's API, with the rights of whose profile it is."""
-        cluster = work.cluster
-        return self._access.open(
-            cluster.key, version=cluster.credentials, account=work.profile.account
-        )
-
-    def _wanted(
-        self, work: Work, helm: Helm, each: Desired, *, there: bool, again: bool = False
-    ) -> tuple[Archive, Wanted]:
-        """Find a chart, and say what Helm is to make of it.
-
-        Raises:
-            PermanentError: it is not there, or may not be read.
-            TemporaryError: nobody tells now.
-        """
-        each.check_values()
-        archive = self._archives.find(helm, each)
-        wanted = Wanted(
-            each.key.name,
-            each.key.namespace,
-            archive.path,
-            each.values,
-            self._bounded(each.chart.upgrade),
-            self._bounded(each.chart.install),
-            there=there and not again,
-            again=again,
-            patches=each.patches,
-            labels=each.how.labels,
-            annotations=each.how.annotations,
-        )
-        if work.profile.allow:
-            wanted = limited(wanted, work.profile, self._open(work), helm)
-        return archive, self._keeping(work, each, wanted)
-
-    def _keeping(self, work: Work, each: Desired, wanted: Wanted) -> Wanted:
-        """Keep what others have decided of a release's objects."""
-        excluded = each.how.excluded
-        if not excluded or not wanted.there:
-            return wanted
-        kube, place = self._open(work), place_of(each.key)
-        parts = [key.at(held.version) for key, held in work.held.items() if held.part_of == place]
-        patches = keeping(excluded, filter(None, (kube.get(*key) for key in parts)))
-        return replace(wanted, patches=(*wanted.patches, *patches))
-
-    def _bounded(self, how: T) -> T:
-        waits = 2 if isinstance(how, Options) and how.run_tests else 1
-        return replace(how, timeout_seconds=min(how.timeout_seconds, self._patience // waits))
 
     def _take(self, work: Work, step: Deploy | Claim | Remove) -> Upshot:
         """Take one step; where the profile goes on, a release that fails for now is passed over."""
@@ -290,9 +225,9 @@ class Releases:
             taken = self._claims.take(cluster, key, profile, free=step.held is None)
             found = self._preflight.find(helm, kubeconfig, step.wanted)
             there, again = found is not None, bool(found and found.failures)
-            archive, wanted = self._wanted(work, helm, step.wanted, there=there, again=again)
+            archive, wanted = self._inputs.find(work, helm, step.wanted, there=there, again=again)
             wanted = replace(wanted, revision=found.revision if found else 0)
-            self._refuse_slow(work, helm, archive, wanted)
+            self._inputs.refuse_slow(work, helm, archive, wanted)
             self._refuse_late(work)
             begun = True
             quiet = partial(unquoted, f"cannot deploy {_named(key)}", secret=step.wanted.secret)
@@ -310,17 +245,6 @@ class Releases:
         held = self._held(step.wanted, archive, release, profile.tier)
         self._parts.note(work, release.manifest, step.wanted)
         return Upshot(key, held, changed=True)
-
-    def _refuse_slow(self, work: Work, helm: Helm, archive: Archive, wanted: Wanted) -> None:
-        """Render a chart without a cluster before Helm begins, once for each version of a profile.
-
-        Templates that loop would keep a worker until Helm's time is over.
-
-        Raises:
-            TooLargeError: they take longer, or write more, than they may.
-        """
-        name = f"{work.profile.name} {work.profile.digest} {archive.digest}"
-        self._rendered.get(name, lambda: _render(helm, wanted))
 
     def _refuse_late(self, work: Work) -> None:
         """Begin nothing where another worker may be at it by now, however long finding out took.
@@ -371,7 +295,9 @@ class Releases:
             helm, kubeconfig = self._tools(work), self._kubeconfig(work)
             self._claims.take(work.cluster.key, key, work.profile)
             removal = step.wanted.chart.removal
-            was = helm.charts.remove(kubeconfig, key.namespace, key.name, self._bounded(removal))
+            was = helm.charts.remove(
+                kubeconfig, key.namespace, key.name, self._inputs.bounded(removal)
+            )
         except PermanentError as error:
             return Upshot(key, work.held.get(key), refused=error)
         self._parts.drop(work, key)
@@ -422,17 +348,9 @@ class Releases:
             return self._parts.remove(work, key, parts)
         if not found.ours:
             return False
-        return helm.charts.remove(kubeconfig, key.namespace, key.name, self._bounded(removal))
-
-
-def _render(helm: Helm, wanted: Wanted) -> None:
-    try:
-        helm.charts.render(replace(wanted, patches=(), labels={}, annotations={}))
-    except TooLargeError:
-        raise
-    except BellhopError:
-        # Helm decides in the cluster, which has a version and objects of its own.
-        return
+        return helm.charts.remove(
+            kubeconfig, key.namespace, key.name, self._inputs.bounded(removal)
+        )
 
 
 def _is_known(held: Held | None) -> bool:

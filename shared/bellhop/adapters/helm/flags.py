@@ -1,0 +1,66 @@
+"""Spells what a profile wants of a release as Helm's flags, and as the files that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bellhop.adapters.helm.plugin import CHANGES, NAME, OBJECTION, changes_of
+from bellhop.model.chart import Options
+from bellhop.ports.charts import Wanted
+
+LABEL, OURS = "bellhop.dev/deployed-by", "bellhop"
+"""The label of Helm's own record of a release by which we know what we deployed."""
+
+
+def files_of(wanted: Wanted) -> dict[str, bytes]:
+    """Return what Helm and its plugin read: the values, and what is changed of the objects."""
+    files = {f"values-{number}": text.encode() for number, text in enumerate(wanted.values)}
+    if not wanted.changes:
+        return files
+    return {**files, CHANGES: changes_of(wanted), OBJECTION: b""}
+
+
+def value_flags(wanted: Wanted) -> Iterator[str]:
+    """Yield the flags that name those files."""
+    for number, _ in enumerate(wanted.values):
+        yield from ("--values", f"{{values-{number}}}")
+    if wanted.changes:
+        yield f"--post-renderer={NAME}"
+
+
+def common_flags(options: Options) -> Iterator[str]:
+    """Yield the flags of an installation and of an upgrade."""
+    chosen = {
+        "--create-namespace": options.create_namespace,
+        "--skip-crds": options.skip_crds,
+        "--skip-schema-validation": options.skip_schema_validation,
+        "--disable-openapi-validation": options.disable_openapi_validation,
+        "--no-hooks": options.disable_hooks,
+        "--take-ownership": options.take_ownership,
+        "--wait=watcher": options.wait,
+        "--wait-for-jobs": options.wait_for_jobs,
+        "--rollback-on-failure": options.atomic,
+        "--force-replace": options.force,
+    }
+    yield from (flag for flag, is_asked in chosen.items() if is_asked)
+    yield f"--timeout={options.timeout_seconds}s"
+    labels = {**options.labels, LABEL: OURS}
+    yield "--labels=" + ",".join(f"{key}={value}" for key, value in labels.items())
+    if options.description:
+        yield f"--description={options.description}"
+
+
+def upgrade_flags(options: Options) -> Iterator[str]:
+    """Yield the flags that only an upgrade has.
+
+    Helm takes an upgrade without values for one that keeps those of the release.
+    """
+    keeps = options.reuse_values or options.reset_then_reuse_values
+    chosen = {
+        "--cleanup-on-fail": options.cleanup_on_fail,
+        "--reuse-values": options.reuse_values,
+        "--reset-values": options.reset_values or not keeps,
+        "--reset-then-reuse-values": options.reset_then_reuse_values,
+    }
+    yield from (flag for flag, is_asked in chosen.items() if is_asked)
+    yield f"--history-max={options.max_history}"

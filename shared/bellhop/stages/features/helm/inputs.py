@@ -1,0 +1,109 @@
+"""Finds what Helm deploys a release from: the chart, its values, and how long it may take."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from bellhop.engine.charts.placing import Desired
+from bellhop.errors import BellhopError, TooLargeError
+from bellhop.model.chart import Options, Removal
+from bellhop.ports.access import Access
+from bellhop.ports.charts import Archive, Helm, Wanted
+from bellhop.ports.kube import Kube
+from bellhop.remembered import Remembered
+from bellhop.settings import Settings
+from bellhop.stages.features.helm.archives import Archives
+from bellhop.stages.features.helm.excluded import keeping
+from bellhop.stages.features.helm.limit import limited
+from bellhop.stages.features.helm.planning import place_of
+from bellhop.stages.work import Work
+
+T = TypeVar("T", Options, Removal)
+
+_RENDERED_SECONDS = 3600.0
+"""How long it is remembered that a chart of a profile was rendered."""
+
+_PART = 0.5
+"""Of the time for which a worker may be silent Helm may wait so much for one release."""
+
+
+class ReleaseInputs:
+    """Reads charts, and limits what Helm may do with them."""
+
+    def __init__(self, access: Access, settings: Settings, archives: Archives) -> None:
+        self._access = access
+        self._archives = archives
+        self._rendered: Remembered[None] = Remembered(_RENDERED_SECONDS)
+        self._patience = int(settings.visibility.total_seconds() * _PART)
+
+    def find(
+        self, work: Work, helm: Helm, each: Desired, *, there: bool, again: bool = False
+    ) -> tuple[Archive, Wanted]:
+        """Find a chart, and return it with what Helm is to make of it.
+
+        Raises:
+            PermanentError: it is not there, or may not be read.
+            TemporaryError: nobody tells now.
+        """
+        each.check_values()
+        archive = self._archives.find(helm, each)
+        wanted = Wanted(
+            each.key.name,
+            each.key.namespace,
+            archive.path,
+            each.values,
+            self.bounded(each.chart.upgrade),
+            self.bounded(each.chart.install),
+            there=there and not again,
+            again=again,
+            patches=each.patches,
+            labels=each.how.labels,
+            annotations=each.how.annotations,
+        )
+        if work.profile.allow:
+            wanted = limited(wanted, work.profile, open_cluster(self._access, work), helm)
+        return archive, self._keep(work, each, wanted)
+
+    def _keep(self, work: Work, each: Desired, wanted: Wanted) -> Wanted:
+        """Keep what others have decided of a release's objects."""
+        excluded = each.how.excluded
+        if not excluded or not wanted.there:
+            return wanted
+        kube, place = open_cluster(self._access, work), place_of(each.key)
+        parts = [key.at(held.version) for key, held in work.held.items() if held.part_of == place]
+        patches = keeping(excluded, filter(None, (kube.get(*key) for key in parts)))
+        return replace(wanted, patches=(*wanted.patches, *patches))
+
+    def bounded(self, how: T) -> T:
+        """Return options whose time-out ends before the worker's lease does."""
+        waits = 2 if isinstance(how, Options) and how.run_tests else 1
+        return replace(how, timeout_seconds=min(how.timeout_seconds, self._patience // waits))
+
+    def refuse_slow(self, work: Work, helm: Helm, archive: Archive, wanted: Wanted) -> None:
+        """Render a chart without a cluster before Helm begins, once for each version of a profile.
+
+        Templates that loop would keep a worker until Helm's time is over.
+
+        Raises:
+            TooLargeError: they take longer, or write more, than they may.
+        """
+        name = f"{work.profile.name} {work.profile.digest} {archive.digest}"
+        self._rendered.get(name, lambda: _render(helm, wanted))
+
+
+def open_cluster(access: Access, work: Work) -> Kube:
+    """Return the API of a profile's cluster, with the rights of whose profile it is."""
+    cluster = work.cluster
+    return access.open(cluster.key, version=cluster.credentials, account=work.profile.account)
+
+
+def _render(helm: Helm, wanted: Wanted) -> None:
+    try:
+        helm.charts.render(replace(wanted, patches=(), labels={}, annotations={}))
+    except TooLargeError:
+        raise
+    except BellhopError:
+        # Helm decides in the cluster, which has a version and objects of its own.
+        return
