@@ -31,6 +31,7 @@ from infra.lab.cluster import Cluster
 from tests.docs.test_preview_page import served
 from tests.docs.typed import type_page
 from tests.fakes.chat import Chat, Post, chat, mail_server
+from tests.fakes.incidents import GENIE_KEY, Incidents, incident_managers
 
 __all__ = ["served"]
 
@@ -44,11 +45,12 @@ _PATIENCE_SECONDS = 60.0
 
 @dataclass
 class Places:
-    """Who is told: a chat for all that speak HTTP, a mailbox, and a cluster's Events."""
+    """Who is told: a chat, incident managers, a mailbox, and a cluster's Events."""
 
     chat: Chat
     post: Post
     kube: KubeClient
+    managers: Incidents
 
     def heard(self, place: str) -> list[str]:
         """Return all that a place was told, as the page shows it."""
@@ -60,10 +62,22 @@ class Places:
                 return [json.dumps(each, indent=2) for each in bodies]
             case "mail":
                 return [_mail(text) for _, text in self.post.mails]
+            case "incidents":
+                return self._titles()
             case "event":
                 found = self.kube.list(EVENT, namespace="default")
                 return [each["message"] for each in found if each["reason"] == "ClusterHealthCheck"]
         return [each["text"] for each in bodies]
+
+    def _titles(self) -> list[str]:
+        """Return the titles of open incidents, each only if all three managers have it."""
+        events = self.managers.opened.values()
+        found = [
+            [each["payload"]["summary"] for each in events if "payload" in each],
+            [each["message"] for each in events if "message" in each],
+            [each["annotations"]["summary"] for each in events if "annotations" in each],
+        ]
+        return sorted(set.intersection(*map(set, found)))
 
 
 def _card(body: dict[str, Any]) -> str:
@@ -87,10 +101,13 @@ def places(destination_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Ite
     ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady"}
     uid = kube.apply(node)["metadata"]["uid"]
     kube.merge_status({**node, "status": {"conditions": [ready]}}, uid=uid)
-    with chat() as found, mail_server() as post:
+    with chat() as found, mail_server() as post, incident_managers() as managers:
         post.password = "of-your-mailbox"
         monkeypatch.setitem(ENDPOINTS, "Slack", f"{found.url}/slack")  # type: ignore[arg-type]
-        yield Places(found, post, kube)
+        events = f"{managers.url}/v2/enqueue"
+        monkeypatch.setitem(ENDPOINTS, "PagerDuty", events)  # type: ignore[arg-type]
+        monkeypatch.setitem(ENDPOINTS, "Opsgenie", managers.url)  # type: ignore[arg-type]
+        yield Places(found, post, kube, managers)
     kube.close()
 
 
@@ -100,6 +117,8 @@ def of_this_machine(page: str, places: Places) -> str:
     return (
         page.replace("https://teams.example/of-your-workflow", f"{url}/teams")
         .replace("https://ops.example/notices", f"{url}/program")
+        .replace("https://alertmanager.example", f"{places.managers.url}/am")
+        .replace("OPSGENIE_API_KEY: of-your-integration", f"OPSGENIE_API_KEY: {GENIE_KEY}")
         .replace("SMTP_HOST: smtp.example", "SMTP_HOST: 127.0.0.1")
         .replace('SMTP_PORT: "587"', f'SMTP_PORT: "{port}"')
     )
@@ -130,6 +149,12 @@ def follow(text: str, folder: Path, places: Places) -> None:
         look(lambda place=place, shown=shown: is_told(places, place, shown))  # type: ignore[misc]
 
 
+def has_none_open(places: Places) -> None:
+    """See that each incident was closed when the cluster recovered."""
+    assert places.managers.received
+    assert places.managers.opened == {}
+
+
 def shell(lines: str, folder: Path) -> None:
     """Type what the page writes for the shell."""
     for line in lines.splitlines():
@@ -154,6 +179,7 @@ def test_each_place_is_told_what_the_page_shows(served: Path, places: Places) ->
         shell(lines, served)
         follow(text, served, places)
 
+    look(lambda: has_none_open(places))
     assert {token for path, token, _ in places.chat.taken if path == "/program"} == {
         "Bearer of-your-program"
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -128,19 +128,25 @@ def condition(
 
 
 def owed(
-    found: Condition, policies: Mapping[str, NotificationPolicy]
+    found: Condition,
+    policies: Mapping[str, NotificationPolicy],
+    repeated: Collection[str] = (),
 ) -> list[tuple[datetime, Notice]]:
     """Return the notices of which what was told last is not so any more, and when each is due.
 
     One whose policy has patience is due once the cluster is not well for so long: what ends before
-    was never told, and nor is its end.
+    was never told, and nor is its end. While a cluster is unhealthy, those that are `repeated` are
+    due again after two pauses: Alertmanager ends an alert five minutes after it was sent last.
     """
-    waiting = [each for each in found.notices if each.told != found.healthy]
+    again = () if found.healthy else repeated
+    waiting = [x for x in found.notices if x.told != found.healthy or x.name in again]
     return [(_due_at(found, each, policies.get(each.name)), each) for each in waiting]
 
 
 def _due_at(found: Condition, notice: Notice, policy: NotificationPolicy | None) -> datetime:
     told_at = found.since + policy.patience if policy and not found.healthy else found.since
+    if notice.until and notice.told == found.healthy:
+        return notice.until + PAUSE
     return max(told_at, notice.until) if notice.until else told_at
 
 
@@ -156,9 +162,13 @@ def sent(notice: Notice, *, healthy: bool, until: datetime) -> Notice:
     return replace(notice, told=healthy, until=later, failures=0, error="")
 
 
-def failed(notice: Notice, error: str) -> Notice:
-    """Return a notice that could not be sent, for this reason."""
-    return replace(notice, failures=notice.failures + 1, error=error[:_LONGEST_ERROR])
+def failed(notice: Notice, error: str, *, repeats: bool = False) -> Notice:
+    """Return a notice that could not be sent, for this reason.
+
+    What one that `repeats` has told ends by itself.
+    """
+    told = notice.told or repeats
+    return replace(notice, told=told, failures=notice.failures + 1, error=error[:_LONGEST_ERROR])
 
 
 def with_notice(found: Condition, notice: Notice) -> Condition:

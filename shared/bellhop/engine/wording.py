@@ -122,9 +122,13 @@ def event(check: ClusterHealthCheck, cluster: str, found: Condition, text: str) 
 
 
 def facts(check: ClusterHealthCheck, cluster: Cluster, found: Condition) -> dict[str, Any]:
-    """Return how a cluster is for programs; what is told twice has one id."""
+    """Return how a cluster is for programs; what is told twice has one id.
+
+    That a cluster is unhealthy and that it is healthy again is one incident.
+    """
     return {
         "id": _identity(check, cluster.key, found),
+        "incident": digest([check.name, cluster.key])[:16],
         "cluster": cluster.key,
         "clusterHealthCheck": check.name,
         "healthy": found.healthy,

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
@@ -160,7 +160,7 @@ class Noticing:
         told_of, clock = catalog.clusters[cluster], self._here.records.clock
         asked = {each.name: each for each in check.notifications}
         begun = clock.now()
-        for due_at, notice in liveness.owed(found.value, check.policies):
+        for due_at, notice in liveness.owed(found.value, check.policies, check.repeated):
             if due_at > begun:
                 continue
             claimed = liveness.claimed(notice, clock.now())
@@ -177,7 +177,8 @@ class Noticing:
                 with suppress(StaleError):
                     # Somebody else writes how it is now, and owes what is not so any more.
                     self._noted(other, check, kept, done)
-        return [due_at for due_at, _ in liveness.owed(found.value, check.policies)]
+        left = liveness.owed(found.value, check.policies, check.repeated)
+        return [due_at for due_at, _ in left]
 
     def _beside(
         self,
@@ -225,9 +226,11 @@ class Noticing:
             self._log.warning(
                 "Cannot send a notice", cluster=cluster.key, notice=notice.name, error=str(error)
             )
-            return liveness.failed(notice, str(error))
+            return liveness.failed(notice, str(error), repeats=asked.repeats)
         self._log.info("Sent a notice", cluster=cluster.key, notice=notice.name, check=check.name)
-        until = self._here.records.clock.now() + asked.policy.interval
+        repeats = asked.repeats and not found.healthy
+        interval = timedelta(0) if repeats else asked.policy.interval
+        until = self._here.records.clock.now() + interval
         return liveness.sent(notice, healthy=found.healthy, until=until)
 
     def _where(self, cluster: Cluster) -> Kube:

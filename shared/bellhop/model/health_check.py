@@ -41,7 +41,17 @@ _LONGEST = timedelta(days=30)
 """Who is to hear of a cluster is to hear of it some day."""
 
 NoticeType = Literal[
-    "KubernetesEvent", "Slack", "Webex", "Discord", "Teams", "Telegram", "SMTP", "Webhook"
+    "KubernetesEvent",
+    "Slack",
+    "Webex",
+    "Discord",
+    "Teams",
+    "Telegram",
+    "SMTP",
+    "Webhook",
+    "PagerDuty",
+    "Opsgenie",
+    "Alertmanager",
 ]
 
 
@@ -111,6 +121,14 @@ class Notification(Model):
     notification_ref: _Reference | None = None
     policy: NotificationPolicy = NotificationPolicy()
 
+    @property
+    def repeats(self) -> bool:
+        """Return whether it is sent again while a cluster stays unhealthy.
+
+        Alertmanager ends an alert that is not sent again, and forgets all when it restarts.
+        """
+        return self.type == "Alertmanager"
+
     @model_validator(mode="after")
     def _names_a_secret(self) -> "Notification":
         ref: ObjectReference | None = self.notification_ref
@@ -161,6 +179,11 @@ class ClusterHealthCheck(Declaration):
     def policies(self) -> Mapping[str, NotificationPolicy]:
         """How much each notification is to tell, by its name."""
         return {each.name: each.policy for each in self.notifications}
+
+    @property
+    def repeated(self) -> frozenset[str]:
+        """Return the names of the notifications that are sent again and again."""
+        return frozenset(each.name for each in self.notifications if each.repeats)
 
     @property
     def health_checks(self) -> Iterator[str]:

@@ -25,7 +25,7 @@ MUTANTS = [
     ),
     Mutant(
         "engine/liveness.py",
-        "waiting = [each for each in found.notices if each.told != found.healthy]",
+        "waiting = [x for x in found.notices if x.told != found.healthy or x.name in again]",
         "waiting = list(found.notices)",
         "The same is told again and again.",
     ),
@@ -55,9 +55,15 @@ MUTANTS = [
     ),
     Mutant(
         "fleet/noticing.py",
-        "until = self._here.records.clock.now() + asked.policy.interval",
+        "until = self._here.records.clock.now() + interval",
         "until = self._here.records.clock.now()",
         "Who asked to hear of a cluster seldom hears of it each minute.",
+    ),
+    Mutant(
+        "engine/liveness.py",
+        "told = notice.told or repeats",
+        "told = notice.told",
+        "A refused repetition to Alertmanager is not reported, and the alert ends there.",
     ),
     Mutant(
         "engine/wording.py",

@@ -110,6 +110,22 @@ def test_a_policy_puts_off_what_is_told() -> None:
     assert [each for each, _ in owed(at_once, policies)] == [at + timedelta(hours=1)]
 
 
+def test_a_notice_is_repeated_only_while_a_cluster_is_unhealthy() -> None:
+    """Alertmanager ends an alert that is not sent again, and so what it was told."""
+    ill = condition(None, State(healthy=False, message="why"), ["pager", "chat"], START, {})
+    for each in ill.notices:
+        ill = with_notice(ill, sent(each, healthy=False, until=START + PAUSE))
+    [(at, notice)] = owed(ill, {}, ["pager"])
+    assert (at, notice.name) == (START + 2 * PAUSE, "pager")
+    assert failed(notice, "no").told is False
+    assert failed(notice, "no", repeats=True).told is True
+
+    well = condition(ill, State(healthy=True, message="all"), ["pager"], START, {})
+    assert [each for each, _ in owed(well, {}, ["pager"])] == [START + PAUSE]
+    told = with_notice(well, sent(notice, healthy=True, until=at))
+    assert owed(told, {}, ["pager"]) == []
+
+
 def test_a_condition_keeps_since_when_it_is_so() -> None:
     """Whatever else it says by now; of a notice that is no more nothing is kept."""
     first = condition(None, State(healthy=False, message="a"), ["x", "y"], START, {})

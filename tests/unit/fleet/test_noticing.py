@@ -32,6 +32,7 @@ from bellhop.stages.inbox import Inbox
 from tests.fakes.chat import Chat, chat
 from tests.fakes.clock import START
 from tests.fakes.fleet import Fleet
+from tests.fakes.incidents import incident_managers
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile
 
@@ -162,6 +163,45 @@ def test_one_cause_in_several_clusters_is_told_once(fleet: Fleet, here: Chat) ->
     [well] = here.texts[2:]
     assert "healthy again" in well
     assert "It is so in 4 clusters: " in well
+
+
+def test_alertmanager_is_told_again_until_the_cluster_recovers(fleet: Fleet) -> None:
+    """An alert that it loses is there again; a refusal is reported, and the end ends it."""
+    with incident_managers() as managers:
+        east = fleet.register("east", env="production")
+        deny(east)
+        secret = SECRET.replace("SLACK_TOKEN: xoxb-hidden", f"ALERTMANAGER_URL: {managers.url}/am")
+        fleet.apply(CHECK.replace("type: Slack", "type: Alertmanager"), secret, OWN)
+        fleet.pump()
+        swept(fleet)
+        [alert] = managers.opened.values()
+        assert alert["labels"]["cluster"] == "fleet/east"
+
+        managers.opened.clear()
+        fleet.clock.advance(2 * PAUSE)
+        fleet.pump()
+        assert len(managers.opened) == 1
+
+        fleet.apply(secret.replace("/am", "/gone"))
+        fleet.clock.advance(2 * PAUSE)
+        fleet.pump()
+        [told] = [each for each in failures(fleet.installation()) if each.what == "notice"]
+        assert "it answers 404" in told.sentence
+
+        fleet.apply(secret)
+        fleet.clock.advance(4 * PAUSE)
+        fleet.pump()
+        east.fail_with(None)
+        fleet.apply(holder("own", config("own", "v: good")))
+        fleet.publisher.publish([Sweep("fleet/east")])
+        fleet.pump()
+        assert found(fleet).healthy
+        fleet.clock.advance(2 * PAUSE)
+        fleet.pump()
+        assert managers.opened == {}
+        count = len(managers.received)
+        swept(fleet)
+        assert len(managers.received) == count
 
 
 def test_tells_nothing_of_a_cluster_that_was_always_well(fleet: Fleet, here: Chat) -> None:

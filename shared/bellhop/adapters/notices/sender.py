@@ -1,6 +1,7 @@
 """One notice to one place, by the keys that Sveltos gives its Secrets.
 
-A webhook, which Sveltos has not, is told as a program: by facts, in JSON.
+A webhook, which Sveltos has not, is told as a program: by facts, in JSON. So are the incident
+managers, each in its own format.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from bellhop.adapters.notices.incidents import FORMATS
 from bellhop.adapters.notices.posting import WHOLE_SECONDS, post
 from bellhop.errors import DeniedError, InvalidError
 from bellhop.model.reach import ABROAD, Reach
@@ -19,8 +21,10 @@ ENDPOINTS: Mapping[str, str] = {
     "Webex": "https://webexapis.com/v1/messages",
     "Discord": "https://discord.com/api/v10/channels",
     "Telegram": "https://api.telegram.org",
+    "PagerDuty": "https://events.pagerduty.com/v2/enqueue",
+    "Opsgenie": "https://api.opsgenie.com",
 }
-"""Where chats are that have one place for everybody."""
+"""The services that have one address for everybody."""
 
 
 class Sender:
@@ -63,8 +67,12 @@ class Sender:
             TemporaryError: the other side does not answer, or not now.
         """
         stripped = {key: value.strip() for key, value in secret.items()}
+        known = {**(facts or {}), "subject": subject, "text": text}
         if kind == "Webhook":
-            self._webhook(stripped, {**(facts or {}), "subject": subject, "text": text})
+            self._webhook(stripped, known)
+        elif kind in FORMATS:
+            request = FORMATS[kind](stripped, known, self._endpoints.get(kind, ""))
+            self._post(request.url, request.body, request.headers)
         else:
             self._ways[kind](stripped, subject, text)
 
@@ -128,7 +136,7 @@ class Sender:
         )
         send(mail, subject, text, self._reach, self._seconds)
 
-    def _post(self, url: str, told: Mapping[str, Any], headers: dict[str, str]) -> bytes:
+    def _post(self, url: str, told: Any, headers: dict[str, str]) -> bytes:
         if any(not each.isprintable() or not each.isascii() for each in headers.values()):
             raise InvalidError("cannot send a notice: its token has characters that no token has")
         return post(url, json.dumps(told).encode(), headers, self._reach, self._seconds)
