@@ -59,6 +59,8 @@ WELL = {
     'bellhop_latency_seconds_bucket{le="300"}': "0+10x120",
     'bellhop_latency_seconds_bucket{le="+Inf"}': "0+10x120",
     'process_cpu_seconds_total{job="bellhop"}': "0+6x120",
+    "bellhop_credentials_expiry_timestamp_seconds": "864000x120",
+    "bellhop_backup_timestamp_seconds": "0+60x120",
     'bellhop_collector_success{part="disk"}': "1x120",
 }
 """What `serve` exports for two hours in which nothing is wrong."""
@@ -141,6 +143,16 @@ FIRING = {
         26,
         "bellhop serve uses 95% of a core, and one is all that it can use",
         {"job": "bellhop"},
+    ),
+    "BellhopCredentialsExpire": Firing(
+        {"bellhop_credentials_expiry_timestamp_seconds": "600000x120"},
+        10,
+        "Credentials of a cluster expire in 6d 22h 30m 0s",
+    ),
+    "BellhopBackupOld": Firing(
+        {"bellhop_backup_timestamp_seconds": "-172800x120"},
+        61,
+        "The last backup is 2d 1h 1m 0s old",
     ),
     "BellhopMetricsIncomplete": Firing(
         {'bellhop_collector_success{part="disk"}': "0x120"},
@@ -263,7 +275,9 @@ def test_a_prometheus_scrapes_serve_and_reads_the_rules(prometheus: str) -> None
             rule for group in _asked(pool, prometheus, "rules")["groups"] for rule in group["rules"]
         ]
 
-    assert [(rule["health"], rule.get("lastError", "")) for rule in rules] == [("ok", "")] * 16
+    assert [(rule["health"], rule.get("lastError", "")) for rule in rules] == [("ok", "")] * len(
+        DECLARED
+    )
     assert [rule["name"] for rule in rules if rule["state"] == "firing"] == []
 
 

@@ -22,6 +22,7 @@ from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
 from bellhop.cli.main import cli
+from bellhop.embedded.fleet_metrics import clusters_by_name, profiles_by_name
 from bellhop.embedded.state import open_state
 from bellhop.messages import Resolve
 from bellhop.ports.queue import GivenUp
@@ -44,6 +45,8 @@ EXPRESSIONS = [
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
 BUILT_IN = {"up"}
 CLUSTER = "prod/hidden"
+ROW = re.compile(r"^\| `(bellhop_\w+)` \| (\w+) \| (.*?) ?\| (.*) \|$", re.MULTILINE)
+NAMES = "### Name clusters and profiles"
 
 
 class Served(NamedTuple):
@@ -128,9 +131,7 @@ def test_no_label_has_a_name(served: Served) -> None:
 
 def test_the_table_has_each_metric_as_it_is_exported(served: Served) -> None:
     """Name, type and meaning; labels of those that have a value yet."""
-    rows = re.findall(
-        r"^\| `(bellhop_\w+)` \| (\w+) \| (.*?) ?\| (.*) \|$", PAGE.read_text(), re.MULTILINE
-    )
+    rows = ROW.findall(PAGE.read_text().partition(NAMES)[0])
     documented = {name: (kind, text) for name, kind, _, text in rows}
     found = families(served.page)
     ours = {name: each for name, each in found.items() if name.startswith("bellhop_")}
@@ -140,6 +141,23 @@ def test_the_table_has_each_metric_as_it_is_exported(served: Served) -> None:
     for name, each in ours.items():
         for sample in each.samples:
             assert sample.labels.keys() - {"le"} == labels[name]
+
+
+def test_the_table_of_names_has_each_metric_as_it_is_exported(tmp_path: Path) -> None:
+    """Those that are served on request only, with the labels that they may have."""
+    opened = open_state(tmp_path / "state", Settings())
+    here = opened.installation
+    exported: dict[str, Any] = {
+        each.name: each for each in (*clusters_by_name(here), *profiles_by_name(here))
+    }
+    opened.close()
+    rows = ROW.findall(PAGE.read_text().partition(NAMES)[2])
+
+    assert {name: (kind, text) for name, kind, _, text in rows} == {
+        name: (each.type, each.documentation) for name, each in exported.items()
+    }
+    for name, _, cell, _ in rows:
+        assert re.findall(r"`(\w+)`", cell) == list(getattr(exported[name], "_labelnames", ()))
 
 
 @pytest.mark.parametrize("expression", sorted(set(EXPRESSIONS)))

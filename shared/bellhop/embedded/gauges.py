@@ -14,16 +14,18 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from bellhop import __version__
-from bellhop.embedded.state import Embedded, room
+from bellhop.embedded.fleet_metrics import clusters_by_name, profiles_by_name
+from bellhop.embedded.state import BACKUP, Embedded, room
 from bellhop.fleet.overview import health, standing
 from bellhop.logs import Log
 
@@ -78,7 +80,13 @@ class _Part:
 class Gauges(Collector):
     """Reads the parts of an installation; scrapes wait for each so many seconds of `patience`."""
 
-    def __init__(self, embedded: Embedded, log: Log, patience: float = _PATIENCE) -> None:
+    def __init__(
+        self,
+        embedded: Embedded,
+        log: Log,
+        patience: float = _PATIENCE,
+        labels: Collection[str] = (),
+    ) -> None:
         self._here = embedded.installation
         self._queues = embedded.queues
         self._state = embedded.state
@@ -90,6 +98,10 @@ class Gauges(Collector):
             _Part("held", self._read_held, log),
             _Part("disk", self._read_disk, log),
         ]
+        if "cluster" in labels:
+            self._parts.append(_Part("cluster_names", lambda: clusters_by_name(self._here), log))
+        if "profile" in labels:
+            self._parts.append(_Part("profile_names", lambda: profiles_by_name(self._here), log))
         self._pool = ThreadPoolExecutor(len(self._parts), thread_name_prefix="metrics")
 
     def close(self) -> None:
@@ -114,14 +126,22 @@ class Gauges(Collector):
     # The parts ----------------------------------------------------------------------------------
 
     def _read_clusters(self) -> Sequence[Metric]:
-        here = self._here
-        states = Counter(
-            standing(here, each, health(here, each.key))[0] for each in here.records.clusters.all()
-        )
+        here, states, ends = self._here, Counter[str](), list[float]()
+        for each in here.records.clusters.all():
+            found = health(here, each.key)
+            states[standing(here, each, found)[0]] += 1
+            if found.ends_at:
+                ends.append(found.ends_at.timestamp())
         clusters = _labelled("clusters", "Registered clusters, by state.", "state")
         for state in (*STATES, *(states.keys() - set(STATES))):
             clusters.add_metric([state], states[state])
-        return [clusters]
+        credentials = GaugeMetricFamily(
+            "bellhop_credentials_expiry_timestamp_seconds",
+            "When the first credentials of a cluster expire; absent if none does.",
+        )
+        if ends:
+            credentials.add_metric([], min(ends))
+        return [clusters, credentials]
 
     def _read_queues(self) -> Sequence[Metric]:
         now = self._here.records.clock.now()
@@ -177,9 +197,22 @@ class Gauges(Collector):
             files.add_metric([name], sum(path.stat().st_size for path in paths))
         return [
             files,
+            _gauge(
+                "backup_timestamp_seconds",
+                "When `bellhop backup` last wrote a backup; 0 if it never did.",
+                _written_at(self._state / BACKUP),
+            ),
             _gauge("disk_free_bytes", "Free space where the state folder is.", disk.free),
             _gauge("disk_size_bytes", "Size of the disk where the state folder is.", disk.size),
         ]
+
+
+def _written_at(path: Path) -> float:
+    """Return when a file was written, 0 for none."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

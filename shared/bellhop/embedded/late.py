@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bellhop.embedded.metrics import Exporter
+    from bellhop.embedded.observer import Scraping
     from bellhop.embedded.state import Embedded
     from bellhop.logs import Log
     from bellhop.messages import Publisher
@@ -122,8 +123,8 @@ def access(vault: Secrets) -> Access:
     return KubeAccess(vault, reach=HERE)
 
 
-def exporter(embedded: Embedded, address: tuple[str, int], log: Log) -> Exporter:
-    """Serve the metrics of an installation at an address."""
+def exporter(embedded: Embedded, scraping: Scraping, log: Log) -> Exporter:
+    """Serve the metrics of an installation."""
     from bellhop.embedded.metrics import Exporter
 
-    return Exporter(embedded, address, log)
+    return Exporter(embedded, scraping, log)

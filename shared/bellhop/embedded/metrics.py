@@ -1,7 +1,7 @@
 """What `serve` does, counted and measured for Prometheus, under the names that clouds have for it.
 
-It is loaded only where `--metrics` asks for it. No label has the name of a cluster or an object:
-their number has no bound, and a scrape needs no login.
+It is loaded only where `--metrics` asks for it. No label has the name of a cluster or an object,
+unless `--metrics-labels` asks for it: a scrape needs no login. Their number is bounded then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from prometheus_client.process_collector import ProcessCollector
 from bellhop.adapters.local.status_server import StatusServer
 from bellhop.cloud.told import SENTENCES, counted
 from bellhop.embedded.gauges import Gauges
-from bellhop.embedded.observer import Observer
+from bellhop.embedded.observer import Observer, Scraping
 from bellhop.embedded.state import Embedded
 from bellhop.logs import Log
 from bellhop.model.record import Entry
@@ -111,7 +111,7 @@ class Exporter:
         InvalidError: the address cannot be listened on.
     """
 
-    def __init__(self, embedded: Embedded, address: tuple[str, int], log: Log) -> None:
+    def __init__(self, embedded: Embedded, scraping: Scraping, log: Log) -> None:
         # They would double the series, and say when this process began, which it says itself.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
@@ -120,9 +120,11 @@ class Exporter:
         for queue in embedded.queues:
             self.metrics.expect(queue)
         embedded.installation.records.ledger.observe(self.metrics.noted)
-        self._gauges = Gauges(embedded, log)
+        self._gauges = Gauges(embedded, log, labels=scraping.labels)
         self._registry.register(self._gauges)
-        self._server = StatusServer(address, {"/metrics": self._page}, "metrics")
+        self._server = StatusServer(
+            (scraping.host, scraping.port), {"/metrics": self._page}, "metrics"
+        )
         log.info("Metrics are served", port=self._server.port)
 
     @property

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import NamedTuple
+
 from bellhop.model.record import Entry
 from bellhop.ports.queue import Result
+
+
+class Scraping(NamedTuple):
+    """Where metrics are served, and the names that their labels may have: cluster, profile."""
+
+    host: str
+    port: int
+    labels: Collection[str] = ()
 
 
 class Observer:

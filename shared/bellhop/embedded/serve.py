@@ -21,7 +21,7 @@ from bellhop.embedded import late
 from bellhop.embedded.front import Front
 from bellhop.embedded.identity import ListenerIdentity
 from bellhop.embedded.notes import Notes
-from bellhop.embedded.observer import Observer
+from bellhop.embedded.observer import Observer, Scraping
 from bellhop.embedded.resync import resync_unbuffered
 from bellhop.embedded.signals import stop_on_signals, wait_for
 from bellhop.embedded.state import Embedded, make_folder, only_one, open_state, room
@@ -42,9 +42,6 @@ def _keep_silent(_url: str) -> None:
     """Announce nothing."""
 
 
-Address = tuple[str, int]
-"""A host and a port."""
-
 _SWITCH_SECONDS = 0.0005
 """A tenth of Python's own: an event waits for the interpreter at each of its statements of SQLite,
 and each time for as long where another thread computes."""
@@ -56,13 +53,13 @@ def serve(
     host: str,
     port: int,
     advertise: str = "",
-    metrics: Address | None = None,
+    metrics: Scraping | None = None,
     announce: Callable[[str], None] = _keep_silent,
 ) -> None:
     """Serve from a state folder until SIGINT or SIGTERM; call `announce` with the URL when ready.
 
     `advertise` is the URL by which clusters reach us, where it is not the listener's own.
-    At `metrics`, a host and a port, Prometheus may scrape over plain HTTP.
+    At `metrics` Prometheus may scrape over plain HTTP.
 
     Raises:
         BusyError: another process serves from this folder.
@@ -101,7 +98,7 @@ def running(
     host: str,
     port: int,
     advertise: str = "",
-    metrics: Address | None = None,
+    metrics: Scraping | None = None,
 ) -> Iterator[str]:
     """Run the embedded mode; yield the URL that clusters are to use.
 

@@ -49,6 +49,10 @@ from bellhop.settings import Settings
 
 KEY_BYTES = 32
 
+BACKUP = "last-backup"
+"""An empty file in the state folder, whose time is that of the last backup."""
+
+
 _QUICK = frozenset({"evaluate", "review", "deploy"})
 """Inboxes whose work waits for no cluster, and for no script that takes long."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.embedded.state import BACKUP
 from bellhop.fleet.installation import Installation
 from tests.fakes.manifests import source
 from tests.unit.cli.conftest import Bellhop
@@ -62,6 +63,16 @@ def test_asks_for_the_passphrase_unseen(bellhop: Bellhop, tmp_path: Path) -> Non
 
     assert (sealed.exit_code, opened.exit_code) == (0, 0)
     assert PASSPHRASE not in sealed.output + opened.output
+
+
+@pytest.mark.usefixtures("declared")
+def test_a_backup_leaves_its_time(bellhop: Bellhop, tmp_path: Path, secret: Path) -> None:
+    """Metrics show it; a backup that fails leaves none."""
+    told, mark = ("--passphrase-file", str(secret)), tmp_path / "state" / BACKUP
+    assert bellhop("backup", str(tmp_path / "no" / "x"), *told).exit_code == 2
+    assert not mark.exists()
+    assert bellhop("backup", str(tmp_path / "archive"), *told).exit_code == 0
+    assert mark.exists()
 
 
 @pytest.mark.usefixtures("declared")

@@ -668,3 +668,25 @@ def test_what_a_cluster_holds_of_charts_is_described(bellhop: Bellhop, here: Ins
         assert "chart web 1.0.0 of https://charts.example.com/stable" in told
         assert "part of release apps/web" in told
         assert "hush" not in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("--metrics", "127.0.0.1:0", "--metrics-labels", "cluster,object"),
+            "cannot serve metrics with the label 'object': use cluster, profile or both",
+        ),
+        (
+            ("--metrics-labels", "cluster"),
+            "cannot use --metrics-labels without an address: add --metrics",
+        ),
+    ],
+)
+def test_labels_of_metrics_are_checked(
+    bellhop: Bellhop, arguments: tuple[str, ...], said: str
+) -> None:
+    """A name that is not bounded is refused, and so are labels of nothing."""
+    result = bellhop("serve", "--listen", "127.0.0.1:0", *arguments)
+
+    assert (result.exit_code, said in result.stderr) == (2, True)

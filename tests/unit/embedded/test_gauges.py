@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from bellhop.embedded import gauges
 from bellhop.embedded.gauges import Gauges
-from bellhop.embedded.state import Embedded, open_state
+from bellhop.embedded.state import BACKUP, Embedded, open_state
 from bellhop.logs import Log
 from bellhop.messages import Resolve
 from bellhop.model.gvk import GVK, ObjectKey
@@ -209,3 +210,27 @@ def test_a_part_that_takes_long_is_shared_by_scrapes(embedded: Embedded) -> None
 
     assert values == [0, 0, 0]
     assert reads == [1]
+
+
+def test_the_first_credentials_that_expire_are_shown(embedded: Embedded) -> None:
+    """Without a cluster whose credentials expire there is no such value."""
+    assert scrape(embedded)("credentials_expiry_timestamp_seconds") is None
+    records = embedded.installation.records
+    now = records.clock.now()
+    for name, days in (("a", 9), ("b", 3)):
+        records.clusters.put(Cluster("prod", name, {}, "v1.31.0", "digest", now))
+        ends = now + timedelta(days=days)
+        records.health.put(f"prod/{name}", Health("Healthy", swept_at=now, ends_at=ends))
+
+    value = scrape(embedded)("credentials_expiry_timestamp_seconds")
+    assert value == (now + timedelta(days=3)).timestamp()
+
+
+def test_the_last_backup_is_shown(embedded: Embedded) -> None:
+    """An installation that has none shows 0, so that an alert can tell of it."""
+    assert scrape(embedded)("backup_timestamp_seconds") == 0
+    path = embedded.state / BACKUP
+    path.touch()
+    os.utime(path, (1000, 1000))
+
+    assert scrape(embedded)("backup_timestamp_seconds") == 1000

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from bellhop.cloud.told import COUNTED
 from bellhop.embedded.front import Front
 from bellhop.embedded.metrics import HELP, Exporter, Metrics
+from bellhop.embedded.observer import Scraping
 from bellhop.embedded.state import Embedded, open_state
 from bellhop.embedded.workers import Workers
 from bellhop.errors import InvalidError
@@ -164,10 +165,10 @@ def test_workers_count_what_became_of_messages(tmp_path: Path, registry: Collect
 def test_an_address_in_use_is_refused(embedded: Embedded) -> None:
     """The error names the address and what it was for."""
     log = Log(io.StringIO())
-    exporter = Exporter(embedded, ("127.0.0.1", 0), log)
+    exporter = Exporter(embedded, Scraping("127.0.0.1", 0), log)
     try:
         with pytest.raises(InvalidError, match=f"'127.0.0.1:{exporter.port}' cannot .* metrics"):
-            Exporter(embedded, ("127.0.0.1", exporter.port), log)
+            Exporter(embedded, Scraping("127.0.0.1", exporter.port), log)
     finally:
         exporter.stop()
 
@@ -175,7 +176,7 @@ def test_an_address_in_use_is_refused(embedded: Embedded) -> None:
 def test_a_scrape_reads_what_waits(embedded: Embedded) -> None:
     """Only `/metrics` is served, and it has the messages that wait."""
     embedded.installation.publisher.publish([Resolve("a"), Resolve("b")])
-    exporter = Exporter(embedded, ("127.0.0.1", 0), Log(io.StringIO()))
+    exporter = Exporter(embedded, Scraping("127.0.0.1", 0), Log(io.StringIO()))
     url = f"http://127.0.0.1:{exporter.port}"
     with urllib3.PoolManager(retries=False) as pool:
         # A part that is late on a busy machine is in the next scrape.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO
 
@@ -73,6 +73,11 @@ def command(file: Path, *, leave: bool, passphrase_file: Path | None) -> None:
                 snapshot=here.snapshot,
                 tell=lambda number: progress.count(number, "records are saved"),
             )
+    if embedded:
+        from bellhop.embedded.state import BACKUP
+
+        with suppress(OSError):  # The backup is complete; only its age would not be seen.
+            (chosen().state / BACKUP).touch()
     for name in saved.lost:
         say(f"warning: left out the record '{name}': its payload is lost", err=True)
     say(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +13,13 @@ from bellhop.cli.output import say
 from bellhop.cli.session import state_folder
 from bellhop.errors import InvalidError
 
+if TYPE_CHECKING:
+    from bellhop.embedded.observer import Scraping
+
 _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - to tell them, not to bind them
 _HIGHEST_PORT = 65535
 _SCRAPED = "127.0.0.1:9464"
+_LABELS = frozenset({"cluster", "profile"})
 _OFTEN = (700, 10, 10)
 """Python's own pace of looking for garbage: this command runs for months."""
 
@@ -26,6 +31,7 @@ _OFTEN = (700, 10, 10)
         "bellhop serve",
         "bellhop serve --listen 0.0.0.0:8443 --advertise https://10.0.0.5:8443",
         "bellhop serve --metrics 127.0.0.1:9464",
+        "bellhop serve --metrics 127.0.0.1:9464 --metrics-labels cluster,profile",
     ),
 )
 @click.option(
@@ -48,8 +54,15 @@ _OFTEN = (700, 10, 10)
     help="Where Prometheus may scrape /metrics, over plain HTTP and without a login; nowhere by"
     " default.",
 )
+@click.option(
+    "--metrics-labels",
+    default="",
+    metavar="NAMES",
+    help="Also serve metrics that name each cluster, each profile, or both: cluster,profile. At"
+    " most 1000 of each.",
+)
 @state_option
-def command(listen: str, advertise: str, metrics: str) -> None:
+def command(listen: str, advertise: str, metrics: str, metrics_labels: str) -> None:
     """Run every stage, over a state folder, until it is stopped.
 
     On Ctrl-C and SIGTERM it finishes the work in flight. Logs go to standard output as JSON; one
@@ -64,12 +77,7 @@ def command(listen: str, advertise: str, metrics: str) -> None:
         )
     if advertise and not advertise.startswith("https://"):
         raise InvalidError(f"cannot advertise '{advertise}': the listener only speaks https")
-    scraped = _address(metrics, _SCRAPED) if metrics else None
-    if scraped and not scraped[0]:
-        raise InvalidError(
-            f"cannot serve metrics on '{metrics}': name the address, as in {_SCRAPED}; 0.0.0.0 lets"
-            " everybody read them who reaches this machine"
-        )
+    scraping = _scraping(metrics, metrics_labels)
     from bellhop.embedded.serve import serve
 
     gc.set_threshold(*_OFTEN)
@@ -78,7 +86,31 @@ def command(listen: str, advertise: str, metrics: str) -> None:
     def announce(url: str) -> None:
         say(f"Bellhop is ready at {url}; its state is in '{state}'.", err=True)
 
-    serve(state, host=host, port=port, advertise=advertise, metrics=scraped, announce=announce)
+    serve(state, host=host, port=port, advertise=advertise, metrics=scraping, announce=announce)
+
+
+def _scraping(metrics: str, labels: str) -> Scraping | None:
+    """Return where and how metrics are served; None for nowhere."""
+    names = [each.strip() for each in labels.split(",") if each.strip()]
+    if unknown := sorted(set(names) - _LABELS):
+        raise InvalidError(
+            f"cannot serve metrics with the label '{unknown[0]}': use cluster, profile or both"
+        )
+    if not metrics:
+        if names:
+            raise InvalidError(
+                f"cannot use --metrics-labels without an address: add --metrics {_SCRAPED}"
+            )
+        return None
+    host, port = _address(metrics, _SCRAPED)
+    if not host:
+        raise InvalidError(
+            f"cannot serve metrics on '{metrics}': name the address, as in {_SCRAPED}; 0.0.0.0 lets"
+            " everybody read them who reaches this machine"
+        )
+    from bellhop.embedded.observer import Scraping
+
+    return Scraping(host, port, frozenset(names))
 
 
 def _address(listen: str, example: str) -> tuple[str, int]:
