@@ -59,6 +59,12 @@ class Metrics(Observer):
             buckets=_STEP_BOUNDS,
             registry=registry,
         )
+        self._failures = Counter(
+            "bellhop_failures",
+            "Steps that failed, by step and reason.",
+            ["step", "reason"],
+            registry=registry,
+        )
         self._latency = Histogram(
             "bellhop_latency_seconds",
             "Time from a change in a cluster until a profile was applied for it.",
@@ -84,6 +90,9 @@ class Metrics(Observer):
             self._counts[found[0]].inc(found[1])
         if entry.took_ms and entry.what in SENTENCES:
             self._steps.labels(entry.what).observe(entry.took_ms / 1000)
+        if entry.what == "failed":
+            step, reason = entry.context.get("step", ""), entry.context.get("reason", "")
+            self._failures.labels(step, reason).inc()
         since = entry.context.get("since_ring_ms")
         if entry.what == "applied" and since is not None:
             # The cluster's clock may be ahead of ours.

@@ -208,7 +208,7 @@ class Aggregate:
             (given,) = self._given(source, old.cluster, inputs, deep)
             made = aggregating.aggregate(source, given, self._limits)
         except ScriptError as error:
-            note.what, note.detail = "failed", str(error)
+            note.fail("aggregate", error)
             return self._failed(old, error)
         new = replace(
             old,
@@ -239,7 +239,7 @@ class Aggregate:
             given = self._given(source, old.cluster, inputs, deep)
             made = assessing.assess(source, given, self._limits, known=old.by_key)
         except ScriptError as error:
-            note.what, note.detail = "failed", str(error)
+            note.fail("check_health", error)
             told = old.told and old.error == str(error)
             return replace(self._failed(old, error), told=told)
         if made.again:

@@ -292,10 +292,11 @@ class Evaluate:
                         return True
                     continue
                 if changed and (match.error or not kept or _tells(match, kept.value)):
-                    note.what = "failed" if match.error else _WHAT[match.matching]
-                    note.detail = match.error or match.message
                     triggers = catalog.triggers_on(observation.cluster, source.name)
                     note.context = {"source": source.name, "triggers": list(triggers)}
+                    note.what, note.detail = _WHAT[match.matching], match.message
+                    if match.error:
+                        note.fail("evaluate", match.error)
                 return changed
         raise StaleError(
             f"cannot write the match of '{observation.key}': other writers keep winning"

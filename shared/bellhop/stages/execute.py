@@ -239,9 +239,10 @@ class Execute:
             except BellhopError as error:
                 if isinstance(error, UnmetError) and work.changed:
                     _tell_changed(work, note)
+                elif isinstance(error, UnmetError):
+                    note.what, note.detail = "waits", str(error)
                 else:
-                    waits = isinstance(error, UnmetError)
-                    note.what, note.detail = "waits" if waits else "failed", str(error)
+                    note.fail("apply", error)
                 self._endings.fail(work, error)
                 return
             if work.changed:

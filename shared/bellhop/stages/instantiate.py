@@ -225,8 +225,8 @@ class Instantiation:
     def _refuse(self, message: Instantiate, problem: PermanentError) -> None:
         """Leave all as it is where nobody can say which source a trigger means."""
         with noting(self._records, message, message.cluster, message.object) as note:
-            note.what, note.detail = "failed", str(problem)
             note.context = {"trigger": message.trigger}
+            note.fail("render", problem)
             raise problem
 
     def _fan_out(

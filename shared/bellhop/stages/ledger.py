@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from bellhop.errors import BellhopError, InvalidError
 from bellhop.model.record import Entry
 from bellhop.records import Records
 
@@ -50,6 +51,12 @@ class Note:
     detail: str = ""
     before: float = 0.0
     context: dict[str, Any] = field(default_factory=dict)
+
+    def fail(self, step: str, error: BellhopError | str) -> None:
+        """Note that a step failed; a sentence alone is of an input that cannot be used."""
+        reason = InvalidError.code if isinstance(error, str) else error.code
+        self.what, self.detail = "failed", str(error)
+        self.context = {**self.context, "step": step, "reason": reason}
 
 
 @contextmanager

@@ -111,9 +111,11 @@ class Writer:
         except StaleError:
             return False
         if old is None or (old.digest, old.error) != (new.digest, new.error):
-            note.what = note.what or ("failed" if new.error else "rendered")
-            note.detail = note.detail or new.error or _count(new.contents)
             note.context = {**note.context, "digest": "" if new.error else new.digest}
+            if new.error and not note.what:
+                note.fail("render", new.error)
+            note.what = note.what or "rendered"
+            note.detail = note.detail or new.error or _count(new.contents)
         self._publisher.publish(_applications(new, message))
         if old is None or not old.told or old.generated != new.generated:
             self._tell_readers(new, new.titles)

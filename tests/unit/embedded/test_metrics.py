@@ -21,7 +21,7 @@ from bellhop.embedded.metrics import HELP, Exporter, Metrics
 from bellhop.embedded.observer import Scraping
 from bellhop.embedded.state import Embedded, open_state
 from bellhop.embedded.workers import Workers
-from bellhop.errors import InvalidError
+from bellhop.errors import DeniedError, InvalidError
 from bellhop.logs import Log
 from bellhop.messages import Resolve
 from bellhop.model.gvk import GVK, Resource
@@ -29,6 +29,7 @@ from bellhop.ports.queue import Again, Done, GivenUp
 from bellhop.settings import Settings
 from bellhop.stages.inbox import WAITS
 from tests.fakes.fleet import Fleet, service, with_address
+from tests.fakes.manifests import config, holder, join, profile, source, trigger
 from tests.unit.embedded.test_workers import wait_for
 
 WAITING = b'bellhop_messages_waiting{queue="deploy"} 2.0\n'
@@ -89,6 +90,28 @@ def test_an_event_is_counted_and_timed(fleet: Fleet, registry: CollectorRegistry
     assert value("step_seconds_count", step="applied") == 1
     assert value("step_seconds_sum", step="applied") > 0
     assert value("latency_seconds_count") == 1
+
+
+def test_failures_are_counted_by_step_and_reason(fleet: Fleet, registry: CollectorRegistry) -> None:
+    """A refusal of the cluster and a script that fails are told apart; the sum has both."""
+    east = fleet.register("east", env="production")
+    east.fail_with(DeniedError("may not apply"), "apply")
+    fleet.apply(join(profile(), holder("own", config("own"))))
+    script = """, evaluate: "function evaluate() error('broken') end\""""
+    fleet.apply(source(more=script), trigger())
+    fleet.pump()
+    east.fail_with(None)
+    fleet.write("east", with_address(service("web")))
+    fleet.pump()
+
+    failures = {
+        tuple(each.labels.values()): each.value
+        for family in registry.collect()
+        for each in family.samples
+        if each.name == "bellhop_failures_total"
+    }
+    assert failures.keys() == {("apply", "Denied"), ("evaluate", "Invalid")}
+    assert sum(failures.values()) == registry.get_sample_value("bellhop_failed_total")
 
 
 def test_answers_are_counted_by_status(tmp_path: Path, registry: CollectorRegistry) -> None:
