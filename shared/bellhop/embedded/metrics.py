@@ -34,10 +34,28 @@ HELP: Mapping[str, str] = {
 }
 """The counters that clouds have, too, by their names there."""
 
+NAMES: Mapping[str, str] = {
+    "Events": "events",
+    "Matched": "match_changes",
+    "Applied": "profile_deployments",
+    "Failed": "failed_steps",
+    "Misses": "missed_events",
+    "Held": "deletion_guard_holds",
+    "Waits": "profile_waits",
+}
+"""Their names here. The names of the clouds are still exported, for one release."""
+
 RESULTS: Mapping[type[Result], str] = {
     Done: "done",
     Again: "retried",
     GivenUp: "dead_lettered",
+}
+
+_LATENCY: Mapping[str, str] = {
+    "bellhop_deployment_latency_seconds": (
+        "Time from a change in a cluster until a profile was applied for it."
+    ),
+    "bellhop_latency_seconds": "Old name of bellhop_deployment_latency_seconds.",
 }
 
 _STEP_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -49,9 +67,14 @@ class Metrics(Observer):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._counts = {
-            name: Counter(f"bellhop_{name.lower()}", text, registry=registry)
+            name: [Counter(f"bellhop_{NAMES[name]}", text, registry=registry)]
             for name, text in HELP.items()
         }
+        for name, new in NAMES.items():
+            if name.lower() != new:
+                said = f"Old name of bellhop_{new}_total."
+                old = Counter(f"bellhop_{name.lower()}", said, registry=registry)
+                self._counts[name].append(old)
         self._steps = Histogram(
             "bellhop_step_seconds",
             "How long a step took, by what it was.",
@@ -65,12 +88,10 @@ class Metrics(Observer):
             ["step", "reason"],
             registry=registry,
         )
-        self._latency = Histogram(
-            "bellhop_latency_seconds",
-            "Time from a change in a cluster until a profile was applied for it.",
-            buckets=_LATENCY_BOUNDS,
-            registry=registry,
-        )
+        self._latency = [
+            Histogram(name, text, buckets=_LATENCY_BOUNDS, registry=registry)
+            for name, text in _LATENCY.items()
+        ]
         self._requests = Counter(
             "bellhop_requests",
             "Requests of senders that were answered, by HTTP status.",
@@ -87,7 +108,8 @@ class Metrics(Observer):
     def noted(self, entry: Entry) -> None:
         """Count and time a line of the event log."""
         if found := counted(entry):
-            self._counts[found[0]].inc(found[1])
+            for each in self._counts[found[0]]:
+                each.inc(found[1])
         if entry.took_ms and entry.what in SENTENCES:
             self._steps.labels(entry.what).observe(entry.took_ms / 1000)
         if entry.what == "failed":
@@ -96,7 +118,8 @@ class Metrics(Observer):
         since = entry.context.get("since_ring_ms")
         if entry.what == "applied" and since is not None:
             # The cluster's clock may be ahead of ours.
-            self._latency.observe(max(0.0, since / 1000))
+            for histogram in self._latency:
+                histogram.observe(max(0.0, since / 1000))
 
     def answered(self, status: int) -> None:
         """Count an answer to a sender."""

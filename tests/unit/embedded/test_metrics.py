@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from bellhop.cloud.told import COUNTED
 from bellhop.embedded.front import Front
-from bellhop.embedded.metrics import HELP, Exporter, Metrics
+from bellhop.embedded.metrics import HELP, NAMES, Exporter, Metrics
 from bellhop.embedded.observer import Scraping
 from bellhop.embedded.state import Embedded, open_state
 from bellhop.embedded.workers import Workers
@@ -65,8 +65,8 @@ def test_is_loaded_only_where_it_is_asked_for() -> None:
 
 
 def test_counters_are_those_of_the_clouds() -> None:
-    """A metric that clouds get is not forgotten here."""
-    assert HELP.keys() == set(COUNTED.values())
+    """A metric that clouds get is not forgotten here, and has a name of its own."""
+    assert HELP.keys() == NAMES.keys() == set(COUNTED.values())
 
 
 def test_an_event_is_counted_and_timed(fleet: Fleet, registry: CollectorRegistry) -> None:
@@ -81,15 +81,12 @@ def test_an_event_is_counted_and_timed(fleet: Fleet, registry: CollectorRegistry
     def value(name: str, **labels: str) -> Any:
         return registry.get_sample_value(f"bellhop_{name}", labels)
 
-    assert {name: value(f"{name}_total") for name in ("events", "matched", "applied")} == {
-        "events": 1,
-        "matched": 1,
-        "applied": 1,
-    }
-    assert value("failed_total") == 0
+    counters = ("events", "match_changes", "matched", "profile_deployments", "applied")
+    assert {name: value(f"{name}_total") for name in counters} == dict.fromkeys(counters, 1)
+    assert value("failed_steps_total") == value("failed_total") == 0
     assert value("step_seconds_count", step="applied") == 1
     assert value("step_seconds_sum", step="applied") > 0
-    assert value("latency_seconds_count") == 1
+    assert value("deployment_latency_seconds_count") == value("latency_seconds_count") == 1
 
 
 def test_failures_are_counted_by_step_and_reason(fleet: Fleet, registry: CollectorRegistry) -> None:
@@ -111,7 +108,7 @@ def test_failures_are_counted_by_step_and_reason(fleet: Fleet, registry: Collect
         if each.name == "bellhop_failures_total"
     }
     assert failures.keys() == {("apply", "Denied"), ("evaluate", "Invalid")}
-    assert sum(failures.values()) == registry.get_sample_value("bellhop_failed_total")
+    assert sum(failures.values()) == registry.get_sample_value("bellhop_failed_steps_total")
 
 
 def test_answers_are_counted_by_status(tmp_path: Path, registry: CollectorRegistry) -> None:
