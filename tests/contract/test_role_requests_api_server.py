@@ -192,6 +192,8 @@ def test_rights_leave_after_what_was_written_by_them(
         fleet.declare.delete([("RoleRequest", "", "anns"), ("ClusterProfile", "", "own")])
     else:
         fleet.declare.label(EAST, {"env": "test"})
+        # They are all that the cluster has.
+        fleet.release()
     fleet.stages["deploy"].handle(Resolve(first))
     fleet.stages["deploy"].handle(Apply("", "", first, EAST))
     fleet.pump()
