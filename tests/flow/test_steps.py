@@ -65,7 +65,7 @@ def test_profiles_come_and_go_in_their_order(flow: Flow, tmp_path: Path) -> None
     later = profile("steps-apps", config("steps-apps"), "dependsOn: [steps-base]")
     bad = config("steps-base").replace("'1'", "[1]")
     apply(flow, tmp_path, later, profile("steps-base", bad))
-    eventually("it waits", lambda: "steps-base', which is not done there" in flow.failures())
+    eventually("it waits", lambda: "'steps-base' (dependsOn) to finish" in flow.failures())
     assert found(flow, "steps-apps") == ["", ""]
 
     apply(flow, tmp_path, profile("steps-base", config("steps-base")))

@@ -29,6 +29,7 @@ from infra.lab.cluster import Cluster
 from infra.lab.frameworks import Answer, Function, Functions
 from infra.lab.google_storage import Storage
 from infra.package.programs import PLACES
+from tests import waiting
 from tests.functions.lab import FEEDS
 from tests.functions.owner import Owner
 from tests.functions.writes import Writes
@@ -59,7 +60,7 @@ NAME = "lab"
 DEADLINE = 10
 """Seconds that Pub/Sub waits for an answer."""
 
-PATIENCE = 60.0
+PATIENCE = 60.0 * waiting.PATIENCE
 
 
 class Project:
@@ -320,7 +321,7 @@ class Flow:
     def settle(self, until: Callable[[], object]) -> None:
         """Wait until something is so, and then until nobody asks for anything more."""
         self.stand.wait(until)
-        eventually("self.writes.quiet()", self.writes.quiet, patience=PATIENCE)
+        eventually("no function writes", self.writes.quiet, patience=60.0)
 
     def remove(self, key: ObjectKey = WEB) -> None:
         """Delete an object, by default the Service, and ring for it."""

@@ -18,10 +18,11 @@ from bellhop.model.reach import HERE
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto, pass_time
+from tests import waiting
 from tests.fakes.fleet import service
 from tests.functions.lab import RULES, Account, Context, Lambda, User, event
 
-PATIENCE = 90.0
+PATIENCE = 90.0 * waiting.PATIENCE
 
 
 class Stand:

@@ -80,7 +80,7 @@ def test_sends_a_change_of_status(rig: Rig) -> None:
         "spec": {"type": "LoadBalancer", "ports": ports},
     }
     rig.api.do("POST", SERVICES, service)
-    status = {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}}
+    status = {"loadBalancer": {"ingress": [{"hostname": "lb.example"}]}}
     rig.api.do("PATCH", f"{SERVICES}/web/status", {"status": status})
     rig.settle()
 
