@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -23,9 +23,11 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.adapters.local.server import Server
 from bellhop.engine import wiring
+from bellhop.errors import BellhopError
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
+from infra.lab.binaries import find
 from infra.lab.cluster import Cluster
 from infra.lab.port import free_port
 from infra.lab.processes import Nursery, Process
@@ -48,6 +50,17 @@ DEPLOYMENT = Resource(
     namespaced=True,
     subresources=("scale", "status"),
 )
+
+
+def _scaler_versions() -> tuple[str, ...]:
+    """Return the versions in which the API server of the tests serves autoscalers."""
+    with suppress(BellhopError):
+        if find().version >= (1, 26):
+            return ("v1", "v2")
+    return ("v1", "v2beta1", "v2beta2")
+
+
+SCALER_VERSIONS = _scaler_versions()
 SCALERS = tuple(
     Resource(
         GVK("autoscaling", version, "HorizontalPodAutoscaler"),
@@ -55,7 +68,7 @@ SCALERS = tuple(
         namespaced=True,
         subresources=("status",),
     )
-    for version in ("v1", "v2beta2")
+    for version in (SCALER_VERSIONS[0], SCALER_VERSIONS[-1])
 )
 EXAMPLE = (CONFIG_MAP, SERVICE, DEPLOYMENT, NAMESPACE)
 """What the manifests in infra/base/examples show."""

@@ -11,7 +11,7 @@ import pytest
 
 from bellhop.model.gvk import GVK, ObjectKey
 from infra.lab.cluster import Cluster
-from tests.infra.forwarder_rig import MAPS, SERVICES, Rig, config_map, rigged
+from tests.infra.forwarder_rig import MAPS, SCALER_VERSIONS, SERVICES, Rig, config_map, rigged
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.oldest
@@ -193,7 +193,7 @@ def test_tells_the_end_after_a_quick_end(rig: Rig) -> None:
     assert rig.inbox.named("brief")[-1]["gone"]["uid"] == uid
 
 
-@pytest.mark.parametrize("written", ["v1", "v2beta1", "v2beta2"])
+@pytest.mark.parametrize("written", SCALER_VERSIONS)
 def test_sends_every_version_that_counts(rig: Rig, written: str) -> None:
     """Whatever version of a kind is written, made and deleted, all that count are told."""
     path = f"/apis/autoscaling/{written}/namespaces/default/horizontalpodautoscalers"
@@ -211,7 +211,7 @@ def test_sends_every_version_that_counts(rig: Rig, written: str) -> None:
     rig.settle()
     gone = [item["gone"] for item in rig.inbox.named("h") if "gone" in item]
 
-    versions = {"autoscaling/v1", "autoscaling/v2beta2"}
+    versions = {"autoscaling/v1", f"autoscaling/{SCALER_VERSIONS[-1]}"}
     assert {each["apiVersion"] for each in made} == versions
     assert {each["metadata"]["uid"] for each in made} == {uid}
     assert {ObjectKey.parse(each["key"]).gvk.api_version for each in gone} == versions
