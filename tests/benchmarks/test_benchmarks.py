@@ -13,7 +13,6 @@ from infra.lab.control_plane import ControlPlane
 from tests.benchmarks.figures import benchmarks, percentile, spread, wants_clusters
 
 
-@pytest.mark.clocked
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted({*benchmarks()} - {"requests"}))
 def test_runs(

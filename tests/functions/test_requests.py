@@ -57,7 +57,6 @@ def test_each_metric_of_an_alarm_is_counted() -> None:
     assert sum(AWS.alarms.values()) == 2 * queues + 2 * functions + 4
 
 
-@pytest.mark.clocked
 def test_what_was_counted_is_what_is_asked_of_aws(moto: Moto, source_cluster: Cluster) -> None:
     """Whoever makes events dearer, or cheaper, counts again.
 
@@ -68,7 +67,6 @@ def test_what_was_counted_is_what_is_asked_of_aws(moto: Moto, source_cluster: Cl
         _compare(play, "aws", source_cluster)
 
 
-@pytest.mark.clocked
 def test_what_was_counted_is_what_is_asked_of_google(
     pubsub_place: str, storage: Storage, source_cluster: Cluster
 ) -> None:
