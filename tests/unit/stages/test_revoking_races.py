@@ -33,7 +33,7 @@ from tests.unit.stages.test_role_request_races import settle
 
 pytestmark = pytest.mark.rest
 
-_CALLS = 400
+_CALLS = 800
 """More than any of these histories has."""
 
 
