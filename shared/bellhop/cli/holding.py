@@ -1,4 +1,4 @@
-"""What commands that change declarations say of the add-ons that they remove, or that are held."""
+"""Warnings of commands that remove add-ons, or whose removals are held."""
 
 from __future__ import annotations
 

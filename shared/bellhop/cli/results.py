@@ -1,4 +1,4 @@
-"""What became of each object of a command: a line for people at once, or a list for programs."""
+"""Results of a command by object: a line for people at once, or a list for programs."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _SHORT = {"trigger": "eventtrigger", "triggers": "eventtrigger"}
 
 
 class Selection(Struct, frozen=True):
-    """What -l and --all select; with neither, objects are named."""
+    """The objects that -l and --all select; with neither, objects are named."""
 
     selector: str = ""
     every: bool = False

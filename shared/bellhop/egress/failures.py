@@ -1,4 +1,4 @@
-"""What happened where nobody answered, in words: who reads them knows no class of a library."""
+"""Failures of connections in words: readers of a message know no class of a library."""
 
 from __future__ import annotations
 

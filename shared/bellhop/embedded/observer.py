@@ -10,7 +10,7 @@ from bellhop.ports.queue import Result
 
 
 class Scraping(NamedTuple):
-    """Where metrics are served, and the names that their labels may have: cluster, profile."""
+    """The address of the metrics, and the labels that they may have: cluster, profile."""
 
     host: str
     port: int

@@ -27,7 +27,7 @@ _MARKS = {
         "annotations": {"meta.helm.sh/release-name": "-", "meta.helm.sh/release-namespace": "-"},
     }
 }
-"""What Helm adds to each object of a release; only the names matter here."""
+"""Metadata that Helm adds to each object of a release; only the names matter here."""
 
 Trees = Sequence[Mapping[str, Any]]
 """Fields as an API server notes them: trees of `f:`, `k:` and `v:`."""

@@ -1,7 +1,7 @@
 """Profiles that `dependsOn` deploys to clusters which they do not select, as in Sveltos.
 
-Nobody who writes `dependsOn` reads the other profile's selector, so the number is told at `apply`.
-A profile without any selector is there to be deployed with its dependents: nothing is told of it.
+Authors of `dependsOn` seldom read the other profile's selector, so `apply` warns with the number.
+A profile without any selector is there to be deployed with its dependents: it gets no warning.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bellhop.engine.order import reached
 from bellhop.model.kinds import ClusterProfile, Declaration
 
 _MOST = 10
-"""Sentences that are told."""
+"""Warnings of one command."""
 
 _CLUSTERS = 3
 """Clusters that a sentence names."""

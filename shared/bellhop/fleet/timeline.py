@@ -145,7 +145,7 @@ def _event(entry: Entry) -> tuple[str, str]:
 
 
 _EVENTS = {"rang": "changed", "gone": "deleted"}
-"""What users call an entry, where records have another word."""
+"""Names that users know for entries, where records have another word."""
 
 
 def row(entry: Entry) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class OvertimeError(TemporaryError):
 
 
 class CancelledError(StaleError):
-    """What a program was doing is no longer wanted."""
+    """A call was cancelled while its program ran."""
 
 
 def run(

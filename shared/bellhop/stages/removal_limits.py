@@ -36,7 +36,7 @@ _NOT_DEPLOYED = ("DryRun", "Removing", "Removed")
 
 @dataclass
 class RemovalCount:
-    """What a change would remove of one rule: from which clusters, and because of which sources.
+    """The add-ons of one rule that a change would remove, by cluster, and the sources behind it.
 
     `of` counts the add-ons of the profiles that were read: all of a rule, or those made in one
     cluster. `sources` has the same two numbers by the cluster in which profiles were made.

@@ -44,7 +44,7 @@ _WINDOWS = 6
 
 
 class RemovalPlan(NamedTuple):
-    """What a change would remove, by trigger or profile: held until it is released, or at once."""
+    """The add-ons that a change would remove, by trigger or profile: held, or at once."""
 
     held: list[HeldRemoval]
     at_once: list[HeldRemoval]

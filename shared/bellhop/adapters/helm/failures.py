@@ -32,10 +32,10 @@ _UNAPPLIED = re.compile(
 """What API servers before 1.21 say to a server-side apply of what they take otherwise."""
 
 _MEMORY = re.compile(r"runtime: (out of memory|cannot allocate)|failed to reserve memory")
-"""What Go's runtime says as it ends a program that gets no more memory."""
+"""The words with which Go's runtime ends a program that gets no more memory."""
 
 _PATH = re.compile(r"/proc/self/fd/\d+")
-"""Where Helm reads the values: nobody else can."""
+"""The path at which only Helm reads the values."""
 
 _KINDS: tuple[tuple[re.Pattern[str], type[BellhopError]], ...] = (
     # What a chart or a webhook says first: its words may be those of an API server, and are not.

@@ -37,7 +37,7 @@ _ANY = 0
 
 Steps = Sequence[str | int]
 Path = tuple[str, ...]
-"""Where a field is in `fieldsV1`."""
+"""The path of a field in `fieldsV1`."""
 
 
 class _Cause(NamedTuple):

@@ -24,7 +24,7 @@ Path = list[str]
 
 
 class Server(NamedTuple):
-    """What is asked of an API server for one object; each returns the object, or a Refusal."""
+    """The requests for one object; each returns the object, or a Refusal."""
 
     read: Callable[[], Any]
     merge: Callable[[Manifest], Any]

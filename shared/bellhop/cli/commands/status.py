@@ -26,7 +26,7 @@ NOT_COMPARED = (
     "Deployed objects are not compared here: the next resync finds deleted ones, and `bellhop diff"
     " PROFILE --live` every change."
 )
-"""What is said beside no problem: nobody tells of changes by others to objects in a cluster."""
+"""The note beside no problem: changes by others to deployed objects are not reported."""
 
 WRONG = 1
 """The exit code where anything is wrong."""

@@ -54,7 +54,7 @@ class Desired(Struct, frozen=True):
     secret: bool = False
     source: Mapping[str, Any] | None = None
     sources: tuple[str, ...] = ()
-    """Where each of the values is from."""
+    """The reference that each of the values comes from."""
 
     def check_values(self) -> None:
         """Check that Helm can read the values, before it is called.
