@@ -24,7 +24,7 @@ Find: TypeAlias = Callable[["Installation"], Sequence[Named]]
 
 
 def read_kind(kind: str, names: Sequence[str], namespace: str, selection: Selection) -> Find:
-    """Read KIND and NAME..., -l or --all: names at once, so that mistakes are told at once.
+    """Read KIND and NAME..., -l or --all: names first, so that mistakes are reported at once.
 
     Raises:
         InvalidError: as `named` and `selected` do.

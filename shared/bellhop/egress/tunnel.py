@@ -139,7 +139,7 @@ def _read_head(client: socket.socket) -> bytes:
 
 def _refusal(words: str) -> bytes:
     """Return an answer whose words a program quotes: its reason, or its text."""
-    kind = f"Content-Type: text/plain\r\nContent-Length: {len(words)}"
+    kind = f"Content-Type: text/plain\r\nContent-Length: {len(words.encode())}"
     return f"HTTP/1.1 502 {words}\r\n{kind}\r\n\r\n{words}".encode()
 
 

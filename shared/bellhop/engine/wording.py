@@ -122,7 +122,7 @@ def event(check: ClusterHealthCheck, cluster: str, found: Condition, text: str) 
 
 
 def facts(check: ClusterHealthCheck, cluster: Cluster, found: Condition) -> dict[str, Any]:
-    """Return how a cluster is for programs; what is told twice has one id.
+    """Return how a cluster is for programs; two reports of one event have one id.
 
     That a cluster is unhealthy and that it is healthy again is one incident.
     """

@@ -39,7 +39,7 @@ def failures(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure]
             broken.setdefault((rule, said), []).append(profile)
         for outcome in status.outcomes:
             told = profile.error and outcome.message == profile.error
-            # What keeps them all is told once, with the cluster.
+            # A reason that keeps them all is reported once, with the cluster.
             away = outcome.cluster in down and is_away(outcome)
             if not (told or away or overview.waits(outcome)) and _counts(outcome):
                 # Of one trigger's profiles that fail in one cluster, the objects' names differ.

@@ -13,7 +13,7 @@ import pytest
 
 from bellhop.egress.dialer import Dialer
 from bellhop.egress.lookups import Lookups
-from bellhop.egress.tunnel import Tunnel
+from bellhop.egress.tunnel import Tunnel, _refusal
 from bellhop.model.reach import ABROAD, HERE, Reach
 from infra.lab.port import free_port
 from tests.fakes.site import Site
@@ -135,3 +135,10 @@ def test_nothing_leads_anywhere_afterwards() -> None:
         connection.close()
         with pytest.raises(ConnectionError):
             socket.create_connection(place, 30).close()
+
+
+def test_a_refusal_has_the_length_of_its_bytes() -> None:
+    """A host name in its words may have letters of two bytes."""
+    head, _, text = _refusal("the host 'münchen' is not known").partition(b"\r\n\r\n")
+
+    assert f"Content-Length: {len(text)}".encode() in head

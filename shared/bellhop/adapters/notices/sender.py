@@ -1,6 +1,6 @@
 """One notice to one place, by the keys that Sveltos gives its Secrets.
 
-A webhook, which Sveltos has not, is told as a program: by facts, in JSON. So are the incident
+A webhook, which Sveltos lacks, receives facts in JSON, as a program needs them. So are the incident
 managers, each in its own format.
 """
 
