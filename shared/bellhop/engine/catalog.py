@@ -90,7 +90,8 @@ class Catalog:
     that selects the cluster names them. A trigger whose
     eventSourceName cannot be rendered for a cluster is not in force there; `problems_in` says why.
     `choices` are what sets with maxReplicas have chosen, by their places; sets without it have all
-    the clusters that they select or name.
+    the clusters that they select or name. `declared` is the mark of the rules: it stays the same
+    when only clusters change.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Catalog:
         choices: Mapping[str, Choice] = _UNCHOSEN,
     ) -> None:
         self.revision = revision
+        self.declared = ""
         self.clusters = {cluster.key: cluster for cluster in clusters}
         self.sources = {source.name: source for source in sources}
         self.classifiers: Mapping[str, Classifier] = {}

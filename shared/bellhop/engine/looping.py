@@ -12,7 +12,8 @@ copies annotations would bring round again.
 It is a bucket that leaks: sixteen turns come at once, and then one a minute. Nobody has to tell
 who wrote the object last: people who edit what is theirs and ours, less than once a minute, are
 never slowed, and a loop that ends is forgotten by itself. Turns that were counted before something
-was declared count no more, so that whoever mends a trigger or a source waits for nothing.
+was declared count no more, so that whoever mends a trigger or a source waits for nothing. A change
+of clusters forgets no turn: in a fleet there may be one each second.
 """
 
 from __future__ import annotations
@@ -57,19 +58,19 @@ class Turns(NamedTuple):
         return max(now - self.since, timedelta(0))
 
 
-def led_by(makers: Iterable[Profile], revision: int, now: datetime) -> Turns:
-    """Return the turns of what is made from what these profiles brought, under this catalog."""
+def led_by(makers: Iterable[Profile], declared: str, now: datetime) -> Turns:
+    """Return the turns of what is made from what these profiles brought by the rules `declared`."""
     known = (
         Turns(each.turns, each.turning, each.trigger)
         for each in makers
-        if each.turning is not None and each.turned_under == revision
+        if each.turning is not None and each.turned_by == declared
     )
     return max((each for each in known if each.level(now) > 0), default=Turns(0, now))
 
 
-def is_slowed(profile: Profile, revision: int, now: datetime) -> bool:
+def is_slowed(profile: Profile, declared: str, now: datetime) -> bool:
     """Say whether a profile is one turn of a loop that goes on."""
-    return led_by([profile], revision, now).level(now) > MOST - _SHOWN
+    return led_by([profile], declared, now).level(now) > MOST - _SHOWN
 
 
 def told(trigger: str, source: str, turns: Turns, now: datetime) -> str:

@@ -360,13 +360,13 @@ def _loops(here: Installation) -> Iterator[Failure]:
         found = [
             each
             for each in here.records.profiles.heads(name)
-            if looping.is_slowed(each, catalog.revision, now)
+            if looping.is_slowed(each, catalog.declared, now)
         ]
         if not found:
             continue
         worst = max(found, key=lambda each: each.turns)
         source = catalog.source_of(trigger, worst.cluster)
-        turns = looping.led_by([worst], catalog.revision, now)
+        turns = looping.led_by([worst], catalog.declared, now)
         sentence = looping.told(name, source.name if source else "", turns, now)
         which = f"{name} for {worst.object or 'all'} in {worst.cluster}"
         yield of_several("loop", which, worst.turning, sentence, len(found), "profiles")

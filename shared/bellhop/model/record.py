@@ -728,7 +728,7 @@ class Profile(Struct, frozen=True):
     it `reads` is read anew whenever it is rendered for a cluster. By its `sync` it may be tried
     dry: no cluster is touched then; or be brought once to each, whatever changes later. So many
     `turns` led to it, of what we brought ourselves and was made anew of it, `turning` since then,
-    as long as the catalog's revision is `turned_under`. Its `rollout` says what stops it. With the
+    as long as `turned_by` is the mark of the rules. Its `rollout` says what stops it. With the
     rights of its `account`, a service account `namespace/name`, all is done in clusters; with our
     own where it has none. To the one that it `grants` rights it brings them. It has `checks` of
     each time at which it is `checked`: who finds none has lost them. What its checks run are its
@@ -765,7 +765,7 @@ class Profile(Struct, frozen=True):
     sync: Sync = "Continuous"
     turns: int = 0
     turning: datetime | None = None
-    turned_under: int = 0
+    turned_by: str = ""
     rollout: Rollout = AT_ONCE
     account: str = ""
     grants: str = ""

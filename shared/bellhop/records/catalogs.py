@@ -147,6 +147,7 @@ class Catalogs:
             catalog = newest.catalog.with_clusters(revision.number, values, choices)
         else:
             catalog = newest.catalog.with_rules(revision.number, values, changed, choices)
+        catalog.declared = revision.declared
         return _Known(revision, rules, clusters, catalog)
 
     def _choices(

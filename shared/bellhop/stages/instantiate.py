@@ -201,7 +201,7 @@ class Instantiation:
                     undeclared=source is None,
                 )
             assert source is not None
-            turns = self._loops.turns(message.cluster, matched, catalog.revision)
+            turns = self._loops.turns(message.cluster, matched, catalog.declared)
             if self._loops.holds(message, name, source.name, turns, note):
                 return True
             draft = draft_profile(catalog, trigger, message.cluster, message.object)
@@ -210,7 +210,7 @@ class Instantiation:
                 made_of=inputs.mark,
                 turns=turns.times + 1,
                 turning=turns.since,
-                turned_under=catalog.revision,
+                turned_by=catalog.declared,
             )
             filled = (
                 failed(draft, wrong)

@@ -38,12 +38,15 @@ class Loops:
         self,
         cluster: str,
         matched: Sequence[tuple[ObjectKey, Mapping[str, Any]]],
-        revision: int,
+        declared: str,
     ) -> Turns:
-        """Return how many turns led to what matches; objects that are not ours cost nothing."""
+        """Return how many turns led to what matches; objects that are not ours cost nothing.
+
+        Only those count that were made by the rules of the mark `declared`.
+        """
         ours = (key for key, manifest in matched if _is_ours(manifest))
         makers = self._makers(cluster, islice(ours, _LOOKED_AT))
-        return looping.led_by(makers, revision, self._records.clock.now())
+        return looping.led_by(makers, declared, self._records.clock.now())
 
     def holds(
         self, message: Instantiate, profile: str, source: str, turns: Turns, note: Note

@@ -305,7 +305,7 @@ def _same(old: Profile, new: Profile) -> bool:
 
 
 _BESIDE = (
-    *("revision", "told", "made_of", "turns", "turning", "turned_under"),
+    *("revision", "told", "made_of", "turns", "turning", "turned_by"),
     *("number", "latest", "made_at", "recipe", "failed_at"),
 )
 

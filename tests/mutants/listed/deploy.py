@@ -280,7 +280,7 @@ MUTANTS = [
     ),
     Mutant(
         "engine/looping.py",
-        "each.turning is not None and each.turned_under == revision",
+        "each.turning is not None and each.turned_by == declared",
         "each.turning is not None",
         "Who mends a trigger waits for a minute.",
     ),

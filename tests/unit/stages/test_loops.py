@@ -151,6 +151,21 @@ def test_whoever_mends_it_waits_for_nothing(fleet: Fleet, east: FakeKube) -> Non
     assert [each for each in failures(fleet.installation()) if each.what == "loop"] == []
 
 
+def test_a_change_of_the_fleet_gives_a_loop_no_more_turns(fleet: Fleet, east: FakeKube) -> None:
+    """Only what users declare mends a loop: clusters are registered and labelled all the time."""
+    fleet.apply(watching("watched", "seed"), feeding("grow", "watched", "one", "seed"))
+    fleet.write("east", seed("seed"))
+    ring(fleet, east, rounds=8)
+    fleet.register("west")
+    ring(fleet, east)
+    assert number(east) == 16
+
+    fleet.declare.label("fleet/west", {"env": "staging"})
+    ring(fleet, east)
+    assert number(east) == 16
+    assert [each.what for each in failures(fleet.installation())] == ["loop"]
+
+
 def test_what_comes_back_the_same_is_no_loop(fleet: Fleet, east: FakeKube) -> None:
     """A trigger may bring what its own source matches, and be asked for it hourly for ever."""
     fleet.apply(
