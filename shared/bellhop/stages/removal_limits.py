@@ -25,9 +25,6 @@ from bellhop.model.record import Outcome
 from bellhop.records import Records
 from bellhop.records.removals import Rule
 
-_CLUSTERS = 64
-"""Clusters of which is counted how much a change would take from them."""
-
 _MASS = 2
 """Add-ons that are a mass, if they are all that there are."""
 
@@ -123,7 +120,7 @@ class RemovalLimits:
         found, lost = set(found), Counter[str]()
         for each in leaving.values():
             lost.update(each.clusters)
-        for cluster, count in lost.most_common(_CLUSTERS):
+        for cluster, count in lost.most_common():
             losing = {rule: each for rule, each in leaving.items() if cluster in each.clusters}
             if count < _MASS or losing.keys() <= found:
                 continue

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.engine.guarding import Guard
 from bellhop.errors import StaleError
 from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK
+from bellhop.model.record import Outcome
 from bellhop.settings import Settings
+from bellhop.stages.removal_limits import RemovalCount, RemovalLimits, Step
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (
@@ -114,6 +117,32 @@ def test_a_typo_takes_one_add_on_of_a_cluster_but_not_all(
 
     assert named(east) == (before if len(before) > 1 else [])
     assert bool(held(fleet)) == (len(before) > 1)
+
+
+@pytest.mark.parametrize("many", [65, 1_000])
+def test_a_cluster_that_loses_all_is_found_among_many_that_lose_more(
+    fleet: Fleet, many: int
+) -> None:
+    """A change may concern any number of clusters, and the least of them may lose all it has."""
+    fleet.register("east", env="production")
+    leaving = ("a", "b", "d")
+    fleet.apply(own(*leaving, selected=STAGING))
+    after = fleet.catalogs.current()
+    fleet.apply(own(*leaving), source(), trigger(), MADE)
+    step = Step(fleet.catalogs.current(), after, of_rules=True)
+    others = [f"fleet/c{number}" for number in range(many)]
+    counts = {("", name): RemovalCount() for name in leaving}
+    for name in leaving:
+        counts["", name].add("", others, 2 * many)
+    for name in ("a", "b"):
+        counts["", name].add("", [EAST], 1)
+    for cluster, names in [(EAST, "ab"), *((each, "abcd") for each in others)]:
+        for name in names:
+            outcome = Outcome(cluster, name, "made", "", "Provisioned", fleet.clock.now())
+            fleet.records.outcomes.put(outcome)
+
+    limits = RemovalLimits(fleet.records, Guard(least=10 * many, share=0.9))
+    assert limits.exceeded(step, counts, ()) == {("", "a"), ("", "b"), ("", "d")}
 
 
 Prepare = Callable[[Fleet], object]
