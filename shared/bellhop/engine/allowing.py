@@ -135,11 +135,17 @@ def _denied_chart(limit: ReleaseAllow, key: ObjectKey) -> NotAllowedError:
     # Of a kind that no entry names nothing else matters, and its scope is not known here.
     named = limit.allow.names(key.gvk.group, key.gvk.kind)
     place = f" {_place(key)}" if named else ""
-    other = "set options.skipCRDs" if key.gvk.kind == _DEFINITION else "change the chart's values"
+    other = "or change the chart's values"
+    if key.gvk.kind == _DEFINITION:
+        # It is in the folder crds, which an upgrade may apply on its own, or in a template.
+        other = (
+            "change the chart's values, or leave out its folder crds: set options.skipCRDs, and not"
+            " options.upgradeOptions.upgradeCRDs"
+        )
     return NotAllowedError(
         f"cannot deploy the release '{limit.namespace}/{limit.name}': {limit.holder} may not deploy"
         f" a {_kind(key)}{place}, which the chart has: its annotation {ANNOTATION} does not allow"
-        f" it; allow it there, or {other}"
+        f" it; allow it there, {other}"
     )
 
 

@@ -152,7 +152,10 @@ def test_a_definition_that_is_not_allowed_is_refused_before_helm_is_called(
 
     assert fleet.charts.deployed == []
     assert "which the chart has" in failure(fleet)[1]
-    assert failure(fleet)[1].endswith("allow it there, or set options.skipCRDs")
+    assert failure(fleet)[1].endswith(
+        "allow it there, change the chart's values, or leave out its folder crds: set"
+        " options.skipCRDs, and not options.upgradeOptions.upgradeCRDs"
+    )
 
     fleet.apply(profile(RELEASE) + "    options: {skipCRDs: true}\n")
     fleet.pump()
@@ -176,3 +179,7 @@ spec: {group: example.org, scope: Cluster, names: {kind: Gadget}}
 
     assert east.objects(DEFINITION) == []
     assert failure(fleet)[0] == "Denied"
+
+    fleet.apply(profile(RELEASE) + "    options: {skipCRDs: true}\n")
+    fleet.pump()
+    assert failure(fleet) == ("", "")
