@@ -27,15 +27,12 @@ from bellhop.model.document import Document, InvalidDocuments
 from bellhop.model.kinds import Secret, parse
 from bellhop.model.problems import mistakes
 from bellhop.model.removal import HeldRemoval
-from bellhop.model.sveltos_cluster import WITHOUT_EFFECT, SveltosCluster
+from bellhop.model.sveltos_cluster import KIND, VERSIONS, WITHOUT_EFFECT, SveltosCluster
 from bellhop.stages.declare import Declare
 from bellhop.stages.removals import RemovalPlan
 
-_CLUSTER = "SveltosCluster"
 _AT_ONCE = 8
 """Clusters that are registered at once: a registration mostly waits for its API server."""
-
-_VERSIONS = ("lib.projectsveltos.io/v1beta1", "lib.projectsveltos.io/v1alpha1")
 
 Place = tuple[str, str]
 """Namespace and name."""
@@ -65,7 +62,7 @@ def read(paths: Sequence[str], *, recursive: bool) -> list[DeclaredCluster]:
     if problems:
         raise InvalidDocuments(problems)
     if not clusters:
-        raise InvalidError(f"cannot register from {', '.join(paths)}: it has no {_CLUSTER}")
+        raise InvalidError(f"cannot register from {', '.join(paths)}: it has no {KIND}")
     return [_with_secret(each, secrets) for _, each in clusters.values()]
 
 
@@ -180,9 +177,9 @@ def parse_one(document: Document) -> SveltosCluster | Secret:
         found = parse(document)
         assert isinstance(found, Secret)
         return found
-    if kind != _CLUSTER or data.get("apiVersion") not in _VERSIONS:
+    if kind != KIND or data.get("apiVersion") not in VERSIONS:
         raise InvalidError(
-            f"clusters are registered from a {_CLUSTER} ({_VERSIONS[0]}) and its Secret, and from"
+            f"clusters are registered from a {KIND} ({VERSIONS[0]}) and its Secret, and from"
             " nothing else; `bellhop apply` takes what else is declared",
             where=document.where(),
         )

@@ -1,4 +1,4 @@
-"""Files that a user names: why one cannot be read is said in the same words everywhere."""
+"""Files that a user names: errors about them are the same sentences everywhere."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from bellhop.errors import InvalidError, MissingError
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
-    """Say why what is read here, a file that `what` names, cannot be read.
+def explained(what: str, verb: str = "read") -> Iterator[None]:
+    """Raise what the operating system says of a file, which `what` names, as Bellhop's errors.
 
     Raises:
         MissingError: it is not there.
-        InvalidError: it cannot be read, or is no text.
+        InvalidError: it cannot be read or written, or is no text.
     """
     try:
         yield
     except FileNotFoundError as error:
-        raise MissingError(f"cannot read {what}: there is no such file") from error
+        raise MissingError(f"cannot {verb} {what}: there is no such file") from error
     except UnicodeDecodeError as error:
         raise InvalidError(f"cannot read {what}: it is not UTF-8 text") from error
     except OSError as error:
-        raise InvalidError(f"cannot read {what}: {error.strerror}") from error
+        raise InvalidError(f"cannot {verb} {what}: {error.strerror}") from error

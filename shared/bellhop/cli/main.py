@@ -72,6 +72,7 @@ GROUPS = {
         "diff": "Show what applying profiles would change now.",
         "evaluate": "Show whether objects match an EventSource, and why.",
         "render": "Render a template, or all that a trigger would generate, offline from files.",
+        "schema": "Print JSON Schemas of manifests, for editors and validators.",
         "test": "Test EventSources on the objects beside them.",
     },
     "Other": {

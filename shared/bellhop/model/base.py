@@ -5,15 +5,17 @@ that pydantic compiles while a cold function waits.
 """
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     ValidationInfo,
     model_validator,
 )
@@ -46,6 +48,9 @@ class Model(BaseModel):
         hide_input_in_errors=True,
     )
 
+    former_names: ClassVar[Mapping[str, str]] = {}
+    """Other names by which manifests may write a field, and its own."""
+
     @classmethod
     def __get_pydantic_core_schema__(
         cls, source: type[BaseModel], handler: GetCoreSchemaHandler
@@ -62,11 +67,20 @@ class Model(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _leave_out_nulls(cls, data: Any) -> Any:
-        """Read `field:` with nothing behind it as if the field were left out."""
-        if isinstance(data, dict) and None in data.values():
-            return {key: value for key, value in data.items() if value is not None}
-        return data
+    def _read_as_meant(cls, data: Any) -> Any:
+        """Read `field:` with nothing behind it as if the field were left out, and former names."""
+        if not isinstance(data, dict):
+            return data
+        if None in data.values():
+            data = {key: value for key, value in data.items() if value is not None}
+        return data if cls.former_names.keys().isdisjoint(data) else cls._renamed(data)
+
+    @classmethod
+    def _renamed(cls, data: dict[str, Any]) -> dict[str, Any]:
+        for former, name in cls.former_names.items():
+            if former in data and name in data:
+                raise mistake(f"{former} and {name} are the same field; keep the latter")
+        return {cls.former_names.get(key, key): value for key, value in data.items()}
 
 
 class Later:
@@ -89,6 +103,12 @@ class Later:
             return self.model.model_validate(value, context=info.context)
 
         return core_schema.with_info_plain_validator_function(read)
+
+    def __get_pydantic_json_schema__(
+        self, _schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        self.model.model_rebuild()
+        return handler(self.model.__pydantic_core_schema__)
 
 
 def mistake(sentence: str) -> PydanticCustomError:

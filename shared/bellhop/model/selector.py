@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from bellhop.model.base import Many, Model, mistake
@@ -66,6 +66,8 @@ class Expression(Model):
 
 class Selector(Model):
     """Which clusters or objects, by their labels; all requirements must be met."""
+
+    model_config = ConfigDict(json_schema_extra={"type": ["object", "string"]})
 
     match_labels: Labels = Field(default_factory=dict)
     match_expressions: Many[Expression] = ()

@@ -43,6 +43,9 @@ class LabelFilter(Model):
 class _Selecting(Model):
     """The fields that select objects, in resourceSelectors and in the flat form alike."""
 
+    # Old documentation taught the misspelling.
+    former_names: ClassVar[Mapping[str, str]] = {"labelsFilters": "labelFilters"}
+
     namespace: Namespace = ""
     name: str = ""
     label_filters: Many[LabelFilter] = ()
@@ -51,18 +54,6 @@ class _Selecting(Model):
     script: str = ""
     evaluate_cel: Many[_CelRule] = Field(default=(), alias="evaluateCEL")
     include_deleting_resources: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_misspelling(cls, data: Any) -> Any:
-        """Take `labelsFilters`, which old documentation taught, for `labelFilters`."""
-        if not isinstance(data, dict) or "labelsFilters" not in data:
-            return data
-        if "labelFilters" in data:
-            raise mistake("labelsFilters and labelFilters are the same field; keep the latter")
-        return {
-            "labelFilters" if key == "labelsFilters" else key: value for key, value in data.items()
-        }
 
     @model_validator(mode="after")
     def _has_one_script(self) -> Self:

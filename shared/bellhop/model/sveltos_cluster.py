@@ -8,6 +8,9 @@ from bellhop.model.base import Model, mistake
 from bellhop.model.core import ObjectMeta
 from bellhop.model.names import Text
 
+KIND = "SveltosCluster"
+VERSIONS = ("lib.projectsveltos.io/v1beta1", "lib.projectsveltos.io/v1alpha1")
+
 WITHOUT_EFFECT = (
     "arbitraryData",
     "consecutiveFailureThreshold",

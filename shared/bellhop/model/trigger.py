@@ -1,5 +1,6 @@
 """EventTrigger, and EventBasedAddOn as it was called first: which events bring which add-ons."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -24,7 +25,9 @@ _Generator = Annotated[Any, Later("ref", "Generator")]
 
 
 class EventTriggerSpec(AddonSpec):
-    """The spec as written; `clusterSelector` is read as `sourceClusterSelector`."""
+    """The spec as written; EventBasedAddOns had another name for one field."""
+
+    former_names: ClassVar[Mapping[str, str]] = {"clusterSelector": "sourceClusterSelector"}
 
     source_cluster_selector: Selector = Field(default_factory=Selector)
     cluster_set_refs: Many[Text] = ()
@@ -36,21 +39,6 @@ class EventTriggerSpec(AddonSpec):
     config_map_generator: Many[_Generator] = ()
     secret_generator: Many[_Generator] = ()
     cloud_event_action: str = "Create"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_first_name(cls, data: Any) -> Any:
-        """Take the first name of the field, which EventBasedAddOns had."""
-        if not isinstance(data, dict) or "clusterSelector" not in data:
-            return data
-        if "sourceClusterSelector" in data:
-            raise mistake(
-                "clusterSelector and sourceClusterSelector are the same field; keep the latter"
-            )
-        return {
-            "sourceClusterSelector" if key == "clusterSelector" else key: value
-            for key, value in data.items()
-        }
 
     @model_validator(mode="after")
     def _says_what_is_meant(self) -> Self:

@@ -46,7 +46,7 @@ def write(folder: Path, objects: Iterable[Converted]) -> int:
             f"cannot write {names}{more}: the file is there with other contents; choose another"
             " folder and compare the two, or delete it"
         )
-    with explained(f"'{folder}'"):
+    with explained(f"'{folder}'", "write"):
         for parent in {path.parent for path in texts}:
             parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     for path, text in texts.items():

@@ -1,0 +1,136 @@
+"""`bellhop schema`: JSON Schemas of manifests, for editors and validators."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from bellhop.cli import output
+from bellhop.cli.completing import complete_kind
+from bellhop.cli.examples import Command
+from bellhop.cli.files import explained
+from bellhop.cli.kinds import NAMES, KindName, kind_named
+from bellhop.cli.options import TABLE
+from bellhop.cli.output import count, say
+from bellhop.errors import InvalidError
+
+if TYPE_CHECKING:
+    from bellhop.model.base import Model
+
+_COLUMNS = (
+    output.Column("NAME", "name"),
+    output.Column("SHORTNAME", "short"),
+    output.Column("APIVERSION", "api_version"),
+    output.Column("KIND", "kind"),
+)
+_SAVE = "bellhop schema --output-dir schemas"
+
+
+class _Schema(NamedTuple):
+    """What has a schema: a kind in one version, as the model that reads it."""
+
+    name: KindName
+    kind: str
+    api_version: str
+    model: type[Model]
+
+    @property
+    def row(self) -> output.Row:
+        """Return its row in the list."""
+        return {**self._asdict(), "name": self.name.plural, "short": self.name.short}
+
+    @property
+    def path(self) -> str:
+        """Return its file, named as kubeconform and the public catalogs of schemas do."""
+        group, _, version = self.api_version.rpartition("/")
+        return f"{group}/{self.kind.lower()}_{version}.json".lstrip("/")
+
+    @property
+    def text(self) -> str:
+        """Return the schema, which all kinds of one name share."""
+        from bellhop.model.json_schema import json_schema
+
+        kinds = self.name.stored or (self.kind,)
+        return json.dumps(json_schema(self.model, kinds, self.api_version), indent=2) + "\n"
+
+
+@click.command(
+    "schema",
+    cls=Command,
+    usage=("[KIND] [OPTIONS]",),
+    examples=("bellhop schema", "bellhop schema eventtrigger", _SAVE),
+)
+@click.argument("kind", required=False, default="", shell_complete=complete_kind)
+@click.option(
+    "--api-version",
+    metavar="GROUP/VERSION",
+    default="",
+    help="The version of the kind; by default the newest.",
+)
+@click.option(
+    "--output-dir",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write a file for each kind and version, GROUP/KIND_VERSION.json. Existing files are"
+    " replaced.",
+)
+def command(kind: str, api_version: str, folder: Path | None) -> None:
+    """Print the JSON Schema of a kind's manifests, for editors and for kubeconform.
+
+    Without KIND, it lists the kinds that have one. A schema refuses unknown fields, missing fields
+    and values of wrong types. `bellhop apply --dry-run` checks more, such as names and references.
+    It needs no installation.
+    """
+    schemas = list(_asked(kind, api_version))
+    if folder is not None:
+        _write(folder, schemas)
+    elif kind:
+        output.raw(schemas[0].text)
+    else:
+        output.table(_COLUMNS, (each.row for each in schemas), TABLE, nothing="")
+
+
+def _asked(kind: str, api_version: str) -> Iterator[_Schema]:
+    """Yield the schemas of a kind, or of all, in one version, or in all, newest first.
+
+    Raises:
+        InvalidError: there is no such kind or version, or nobody writes manifests of it.
+    """
+    name = kind_named(kind) if kind else None
+    found = [each for each in _all() if name in (None, each.name)]
+    if not found:
+        raise InvalidError(f"{kind} has no schema: Bellhop writes it, and `apply` refuses it")
+    versions = list(dict.fromkeys(each.api_version for each in found))
+    if api_version and api_version not in versions:
+        known = " and ".join(versions)
+        raise InvalidError(f"there is no apiVersion '{api_version}'; there is {known}")
+    yield from (each for each in found if api_version in ("", each.api_version))
+
+
+def _all() -> Iterator[_Schema]:
+    from bellhop.model.kinds import KINDS
+    from bellhop.model.sveltos_cluster import KIND, VERSIONS, SveltosCluster
+
+    models: dict[str, tuple[type[Model], tuple[str, ...]]] = {
+        **KINDS,
+        KIND: (SveltosCluster, VERSIONS),
+    }
+    for name in NAMES:
+        stored = (KIND,) if name.singular == "cluster" else name.stored
+        for kind in stored:
+            model, versions = models[kind]
+            yield from (_Schema(name, kind, each, model) for each in versions)
+
+
+def _write(folder: Path, schemas: Sequence[_Schema]) -> None:
+    with explained(f"'{folder}'", "write"):
+        for each in schemas:
+            path = folder / each.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(each.text)
+    say(f"{count(len(schemas), 'file')} written to {folder}")
