@@ -1,11 +1,14 @@
 """Benchmarks are run by hand: here each runs once at its smallest size, so that none rots.
 
+That takes two minutes of a processor, so that a landing only loads each one.
+
 What `requests` counts is counted by tests/functions/test_requests.py, too.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 
 import pytest
 
@@ -13,6 +16,15 @@ from infra.lab.control_plane import ControlPlane
 from tests.benchmarks.figures import benchmarks, percentile, spread, wants_clusters
 
 
+@pytest.mark.parametrize("name", benchmarks())
+def test_can_be_started(name: str) -> None:
+    """A benchmark loads, and its smallest sizes are as many as it takes."""
+    module = importlib.import_module(f"tests.benchmarks.{name}")
+
+    inspect.signature(module.main).bind_partial(*module.SMALLEST)
+
+
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted({*benchmarks()} - {"requests"}))
 def test_runs(
