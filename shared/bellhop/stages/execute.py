@@ -217,10 +217,14 @@ class Execute:
         return _inputs(message, found, self._records.clusters.token(message.destination), hosted)
 
     def _try(self, work: Work) -> None:
-        """Bring it about, and note how that ended."""
+        """Deploy it, and write to the event log what was changed and why the attempt failed.
+
+        After a failure the next attempt finds nothing to change, and logs nothing.
+        """
         message, profile = work.message, work.profile
-        with noting(self._records, message, work.cluster.key, profile.object) as note:
-            note.context = {"profile": profile.shown, "trigger": profile.trigger}
+        place = self._records, message, work.cluster.key, profile.object
+        with noting(*place) as note, noting(*place) as done:
+            note.context = done.context = {"profile": profile.shown, "trigger": profile.trigger}
             try:
                 self._revoking.refuse_early(work)
                 self._transitions.refuse_early(work)
@@ -229,24 +233,19 @@ class Execute:
                     self._turns.refuse_early(work)
                 self._call(work)
             except StaleError:
-                # Whoever begins anew finds nothing to change, and would not tell of it.
-                if work.changed:
-                    _tell_changed(work, note)
                 raise
             except (AwayError, PausedError, WaitingError) as error:
                 self._wait(work, error, note)
-                return
             except BellhopError as error:
-                if isinstance(error, UnmetError) and work.changed:
-                    _tell_changed(work, note)
-                elif isinstance(error, UnmetError):
-                    note.what, note.detail = "waits", str(error)
-                else:
+                if not isinstance(error, UnmetError):
                     note.fail("apply", error)
+                elif not work.changed:
+                    note.what, note.detail = "waits", str(error)
                 self._endings.fail(work, error)
-                return
-            if work.changed:
-                _tell_changed(work, note)
+            finally:
+                if work.changed:
+                    done.what = "applied" if work.wanted else "removed"
+                    done.detail = ", ".join(work.changed)
 
     def _wait(self, work: Work, error: AwayError | PausedError | WaitingError, note: Note) -> None:
         """Note that it waits, and for whom; who tells it to go on must be able to see that.
@@ -304,11 +303,6 @@ class Execute:
             if head and message.destination in head.value.destinations:
                 raise
             return head
-
-
-def _tell_changed(work: Work, note: Note) -> None:
-    note.what = "applied" if work.wanted else "removed"
-    note.detail = ", ".join(work.changed)
 
 
 def _is_of_failed_release(work: Work, inventory: Inventory) -> bool:

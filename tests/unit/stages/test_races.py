@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bellhop.errors import TemporaryError
 from bellhop.messages import Apply, Resolve
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.record import Inventory
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile
@@ -118,6 +120,33 @@ def test_who_is_overtaken_in_the_end_tells_what_it_has_done(fleet: Fleet, east: 
     assert list(outcomes.of(EAST)) == []
     told = [entry.detail for entry in fleet.ledger() if entry.what == "removed"]
     assert told == ["ConfigMap a"]
+
+
+def test_the_event_log_has_what_a_failed_attempt_removed(fleet: Fleet, east: FakeKube) -> None:
+    """The store fails after the cluster has answered: the next attempt finds nothing to remove."""
+    fleet.apply(own("a"))
+    fleet.pump()
+    inventories: Any = fleet.records.inventories
+    put = inventories.put
+
+    def fails(inventory: Inventory, **how: Any) -> Any:
+        if inventory.worker:
+            return put(inventory, **how)
+        inventories.put = put
+        raise TemporaryError("cannot write: the store does not answer")
+
+    inventories.put = fails
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=5))
+    fleet.schedule.tick()
+    fleet.pump()
+
+    assert names(east) == []
+    assert list(inventories.of(EAST)) == []
+    told = {entry.what: entry.detail for entry in fleet.ledger()}
+    assert told["removed"] == "ConfigMap a"
+    assert told["failed"] == "cannot write: the store does not answer"
 
 
 def test_a_withdrawal_that_nobody_was_told_of_is_told(fleet: Fleet, east: FakeKube) -> None:
