@@ -36,6 +36,7 @@ from bellhop.model.record import PatchText, Target
 from bellhop.ports.charts import Options, Release, Wanted
 from bellhop.programs.box import USUAL, Limits, OvertimeError
 from bellhop.programs.layer import download
+from bellhop.stages.release_records import newest_revision
 from infra.lab.certificates import write_certificates
 from infra.lab.cluster import Cluster
 from infra.lab.http_server import Response
@@ -107,8 +108,10 @@ def test_installs_upgrades_and_removes(
     two = Wanted(
         "demo", "web", packed(tmp_path, version="1.1.0-rc.1"), ["greeting: no\n", "greeting: two\n"]
     )
+    assert newest_revision(kube, "web", "demo") == (1, "deployed", True)
     made = helm.deploy(access, two)
     assert replace(made, manifest="") == helm.release(access, "web", "demo")
+    assert newest_revision(kube, "web", "demo") == (2, "deployed", True)
     assert made.manifest.strip() == helm.manifest(access, "web", "demo").strip()
     assert (made.revision, made.version) == (2, "1.1.0-rc.1")
     assert greeting(kube) == "two"
@@ -117,6 +120,7 @@ def test_installs_upgrades_and_removes(
     assert helm.remove(access, "web", "demo")
     assert not helm.remove(access, "web", "demo")
     assert helm.release(access, "web", "demo") is None
+    assert newest_revision(kube, "web", "demo") is None
     assert greeting(kube) is None
 
 

@@ -15,10 +15,11 @@ from bellhop.engine.tarball import Folder
 from bellhop.errors import BellhopError, MissingError, StaleError
 from bellhop.model.chart import AS_USUAL, Place, Removal
 from bellhop.model.gvk import GVK
-from bellhop.ports.charts import DEPLOYED, Archive, Release, Wanted
+from bellhop.ports.charts import DEPLOYED, OUR_LABEL, Archive, Release, Wanted
 from tests.fakes.kube import FakeKube
 
 _CONFIG = GVK("", "v1", "ConfigMap")
+_SECRET = GVK("", "v1", "Secret")
 
 
 class FakeRepositories:
@@ -58,18 +59,42 @@ class FakeRepositories:
         return self.charts.get(place.chart, [])[::-1]
 
 
+class _Releases(dict[tuple[str, str, str], Release]):
+    """Releases by cluster, namespace and name, each with Helm's record of it in its cluster."""
+
+    def __init__(self, clusters: Mapping[str, FakeKube]) -> None:
+        super().__init__()
+        self._clusters = clusters
+
+    def __setitem__(self, key: tuple[str, str, str], release: Release) -> None:
+        self._drop_record(key)
+        super().__setitem__(key, release)
+        kube = self._clusters[key[0]]
+        kube.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": key[1]}})
+        kube.put(_record(release))
+
+    def __delitem__(self, key: tuple[str, str, str]) -> None:
+        self._drop_record(key)
+        super().__delitem__(key)
+
+    def _drop_record(self, key: tuple[str, str, str]) -> None:
+        if old := self.get(key):
+            self._clusters[key[0]].drop(_SECRET, old.namespace, _record_name(old))
+
+
 class FakeCharts:
     """Releases in the clusters of a fleet, deployed one after the other."""
 
     def __init__(self, clusters: Mapping[str, FakeKube]) -> None:
         self._clusters = clusters
-        self.releases: dict[tuple[str, str, str], Release] = {}
+        self.releases: dict[tuple[str, str, str], Release] = _Releases(clusters)
         self.deployed: list[Wanted] = []
         self.accounts: list[str] = []
         self.failures: dict[str, BellhopError] = {}
         self.refused_renders: dict[str, BellhopError] = {}
         self.refused_rehearsals: dict[str, BellhopError] = {}
         self.rendered: list[Wanted] = []
+        self.read: list[str] = []
         self.meanwhile: list[Callable[[], object]] = []
         self.removals: list[Removal] = []
         self.cancelled: list[str] = []
@@ -78,6 +103,7 @@ class FakeCharts:
         self._manifests: dict[tuple[str, str, str], str] = {}
 
     def release(self, kubeconfig: bytes, namespace: str, name: str) -> Release | None:
+        self.read.append(name)
         return self.releases.get((_cluster(kubeconfig), namespace, name))
 
     def deploy(
@@ -104,7 +130,6 @@ class FakeCharts:
         if wanted.allow:
             refuse_charted(wanted.allow, [_object(wanted), *self.hooks])
         kube = self._clusters[key[0]]
-        kube.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": wanted.namespace}})
         kube.put(_object(wanted))
         self.releases[key] = replace(made, status=DEPLOYED, failures=0)
         self._manifests[key] = yaml.safe_dump(_object(wanted))
@@ -120,8 +145,9 @@ class FakeCharts:
     def remove(self, kubeconfig: bytes, namespace: str, name: str, how: Removal = AS_USUAL) -> bool:
         key = (_cluster(kubeconfig), namespace, name)
         self.removals.append(how)
-        if self.releases.pop(key, None) is None:
+        if key not in self.releases:
             return False
+        del self.releases[key]
         self._clusters[key[0]].drop(_CONFIG, namespace, f"{name}-config")
         return True
 
@@ -138,6 +164,23 @@ class FakeCharts:
         if refusal := self.refused_renders.get(wanted.name):
             raise refusal
         return yaml.safe_dump(_object(wanted))
+
+
+def _record_name(release: Release) -> str:
+    return f"sh.helm.release.v1.{release.name}.v{release.revision}"
+
+
+def _record(release: Release) -> dict[str, Any]:
+    """Return the Secret that Helm keeps for a revision, without its contents."""
+    labels = {
+        "name": release.name,
+        "owner": "helm",
+        "status": release.status,
+        "version": str(release.revision),
+        **(OUR_LABEL if release.ours else {}),
+    }
+    place = {"name": _record_name(release), "namespace": release.namespace}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {**place, "labels": labels}}
 
 
 def _cluster(kubeconfig: bytes) -> str:

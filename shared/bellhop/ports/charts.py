@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 DEPLOYED = "deployed"
 """The status of a release whose last operation succeeded; others are Helm's words."""
 
+OUR_LABEL = {"bellhop.dev/deployed-by": "bellhop"}
+"""The label of Helm's own record of a release by which we know what we deployed."""
+
 
 class Archive(Struct, frozen=True):
     """A chart's archive, as a file of ours: it was checked, and is to be read alone."""
@@ -56,9 +59,9 @@ class Repositories(Protocol):
 class Release(Struct, frozen=True):
     """The newest revision of a release; `ours` is one that was deployed through this port.
 
-    The `manifest` has its objects as YAML, without its hooks, where it was just deployed. Of a
-    release whose installation failed, and that was never deployed since, `failures` counts the
-    revisions.
+    The `manifest` has its objects as YAML, without its hooks, where it was just deployed and they
+    are not too large to be read. Of a release whose installation failed, and that was never
+    deployed since, `failures` counts the revisions.
     """
 
     name: str

@@ -7,7 +7,6 @@ mistaken, or tell it twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -15,17 +14,16 @@ from msgspec.structs import replace
 from bellhop.engine import contending
 from bellhop.engine.drifting import is_ignored, manager_of
 from bellhop.engine.excluding import own_fields_but, paths
-from bellhop.errors import DeniedError, MissingError
+from bellhop.errors import MissingError
 from bellhop.model.chart import release_key
-from bellhop.model.gvk import GVK, Identity, ObjectKey
+from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.identity import version_of
 from bellhop.model.record import Exclusion, Held
 from bellhop.ports.access import Access
 from bellhop.ports.clock import Clock
 from bellhop.ports.kube import Kube, Manifest
+from bellhop.stages.release_records import is_superseded
 from bellhop.stages.work import Contest, Work
-
-_SECRET = GVK("", "v1", "Secret")
 
 
 class _Wanted(Protocol):
@@ -103,12 +101,7 @@ class Drift:
         """
         namespace, _, name = place.partition("/")
         held = work.held.get(release_key(namespace, name))
-        if held is None or held.release is None:
-            return False
-        record = f"sh.helm.release.v1.{name}.v{held.release.revision + 1}"
-        with suppress(DeniedError):
-            return self._open(work).get(_SECRET, namespace, record) is not None
-        return False
+        return is_superseded(self._open(work), namespace, name, held)
 
     def _open(self, work: Work) -> Kube:
         cluster = work.cluster

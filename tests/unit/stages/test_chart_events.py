@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.errors import BellhopError, InvalidError, TemporaryError
 from bellhop.messages import Apply
 from bellhop.model.record import Watch
+from bellhop.ports.charts import DEPLOYED
 from bellhop.stages.watch import Watching
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -16,6 +18,7 @@ from tests.fakes.manifests import config, holder, join, profile
 from tests.unit.stages.test_charts import CONFIG, chart, charts, data
 
 EAST = "fleet/east"
+KEY = (EAST, "apps", "web")
 TOUCHED = Apply("", "", "p", EAST, touched="/ConfigMap/apps/web-config")
 PLAIN = Apply("", "", "p", EAST)
 WATCHED = "syncMode: ContinuousWithDriftDetection"
@@ -55,19 +58,26 @@ def test_an_event_during_an_upgrade_delays_no_later_change(
     assert fleet.queues["apply"].backlog().waiting == 0
 
 
-def test_a_release_that_somebody_rolls_back_is_deployed_again(fleet: Fleet, east: FakeKube) -> None:
-    """His Helm writes the same fields by the same name; only its record tells of another one."""
+@pytest.mark.usefixtures("east")
+@pytest.mark.parametrize(("status", "deployments"), [(DEPLOYED, 2), ("failed", 1)])
+def test_a_release_that_somebody_rolls_back_is_deployed_again(
+    fleet: Fleet, status: str, deployments: int
+) -> None:
+    """His Helm writes the same fields by the same name; only its record tells of another one.
+
+    A revision that failed has replaced none.
+    """
     fleet.apply(charts(more=WATCHED))
     fleet.pump()
     fleet.publisher.publish([TOUCHED])
     fleet.pump()
     assert len(fleet.charts.deployed) == 1
 
-    record = {"name": "sh.helm.release.v1.web.v2", "namespace": "apps"}
-    east.put({"apiVersion": "v1", "kind": "Secret", "metadata": record})
+    rolled_back = replace(fleet.charts.releases[KEY], revision=2, status=status)
+    fleet.charts.releases[KEY] = rolled_back
     fleet.publisher.publish([TOUCHED])
     fleet.pump()
-    assert len(fleet.charts.deployed) == 2
+    assert len(fleet.charts.deployed) == deployments
 
 
 def test_objects_of_a_watched_release_send_events(fleet: Fleet, east: FakeKube) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from math import ceil
@@ -27,8 +28,6 @@ from bellhop.adapters.helm.failures import (
     refuse_killed,
 )
 from bellhop.adapters.helm.flags import (
-    LABEL,
-    OURS,
     common_flags,
     files_of,
     upgrade_flags,
@@ -51,7 +50,7 @@ from bellhop.errors import (
 )
 from bellhop.model.chart import AS_USUAL, Removal
 from bellhop.model.reach import HERE, Reach
-from bellhop.ports.charts import DEPLOYED, Release, Wanted
+from bellhop.ports.charts import DEPLOYED, OUR_LABEL, Release, Wanted
 from bellhop.programs.box import USUAL, Ended, Limits, OvertimeError, never, run
 from bellhop.programs.home import private_home
 from bellhop.programs.program import HELM
@@ -106,7 +105,7 @@ class HelmCharts:
             status,
             str(told["chart"]),
             str(told["version"]),
-            ours=(told.get("labels") or {}).get(LABEL) == OURS,
+            ours=OUR_LABEL.items() <= (told.get("labels") or {}).items(),
             failures=self._failures(kubeconfig, namespace, name) if status == _FAILED else 0,
         )
 
@@ -150,14 +149,17 @@ class HelmCharts:
         """Return a release that was deployed, though what Helm printed of it was too much to read.
 
         Helm prints the whole chart with it, after it has recorded the release and run its hooks. A
-        Helm that was ended before that has recorded no new revision.
+        Helm that was ended before that has recorded no new revision. Objects that are too large
+        themselves are left out: another try would only make another revision of them.
         """
         found = self.release(kubeconfig, wanted.namespace, wanted.name)
         if found is None or found.status != DEPLOYED or not found.ours:
             return None
         if found.revision <= wanted.revision:
             return None
-        return replace(found, manifest=self.manifest(kubeconfig, wanted.namespace, wanted.name))
+        with suppress(TooLargeError):
+            found = replace(found, manifest=self.manifest(kubeconfig, found.namespace, found.name))
+        return found
 
     def _test(
         self, kubeconfig: bytes, wanted: Wanted, left: float, cancelled: Callable[[], bool]

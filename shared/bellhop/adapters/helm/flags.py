@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 from bellhop.adapters.helm.plugin import CHANGES, NAME, OBJECTION, changes_of
 from bellhop.model.chart import Options
-from bellhop.ports.charts import Wanted
-
-LABEL, OURS = "bellhop.dev/deployed-by", "bellhop"
-"""The label of Helm's own record of a release by which we know what we deployed."""
+from bellhop.ports.charts import OUR_LABEL, Wanted
 
 
 def files_of(wanted: Wanted) -> dict[str, bytes]:
@@ -44,7 +41,7 @@ def common_flags(options: Options) -> Iterator[str]:
     }
     yield from (flag for flag, is_asked in chosen.items() if is_asked)
     yield f"--timeout={options.timeout_seconds}s"
-    labels = {**options.labels, LABEL: OURS}
+    labels = {**options.labels, **OUR_LABEL}
     yield "--labels=" + ",".join(f"{key}={value}" for key, value in labels.items())
     if options.description:
         yield f"--description={options.description}"

@@ -17,7 +17,7 @@ _SERVER = {"server": "https://127.0.0.1:1"}
 _KUBECONFIG = json.dumps({"clusters": [{"name": "one", "cluster": _SERVER}]}).encode()
 
 
-def helm(folder: Path, status: str) -> HelmCharts:
+def helm(folder: Path, status: str, manifest: str = "echo kind: ConfigMap") -> HelmCharts:
     """Return releases by a Helm that prints more than is read, and then tells a status."""
     told = {
         "revision": 3,
@@ -34,7 +34,7 @@ case "$1 $2" in
   upgrade*) exec head -c {2 * _LARGEST} /dev/zero ;;
   "get metadata") echo '{json.dumps(told)}' ;;
   history*) echo "[]" ;;
-  "get manifest") echo "kind: ConfigMap" ;;
+  "get manifest") {manifest} ;;
 esac
 """
     )
@@ -49,6 +49,14 @@ def test_a_release_whose_output_is_too_large_counts_as_deployed(tmp_path: Path) 
     )
     assert (release.revision, release.manifest) == (3, "kind: ConfigMap\n")
     assert (tmp_path / "calls").read_text().count("upgrade") == 1
+
+
+def test_a_release_whose_objects_are_too_large_counts_as_deployed(tmp_path: Path) -> None:
+    """Another try would make another revision of it, and run its hooks again."""
+    large = f"exec head -c {2 * _LARGEST} /dev/zero"
+    wanted = Wanted("big", "web", tmp_path / "big.tgz")
+    release = helm(tmp_path, "deployed", large).deploy(_KUBECONFIG, wanted)
+    assert (release.revision, release.manifest) == (3, "")
 
 
 def test_output_that_is_too_large_hides_no_failure(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ from bellhop.stages.files import FilesReader
 from bellhop.stages.handover import Transfer
 from bellhop.stages.hands import Hands
 from bellhop.stages.reading import Resources
+from bellhop.stages.release_records import newest_revision
 from bellhop.stages.titles import Titles
 from bellhop.stages.work import Upshot, Work, ends, is_passed_over
 
@@ -96,7 +97,7 @@ class Releases:
         self._preflight = Preflight(access, settings)
         self._preview = Preview(self._claims, self._preflight)
         self._drift = Drift(access, records.clock)
-        self._recheck = Recheck(access, self._claims, tools.helm)
+        self._recheck = Recheck(access, self._claims)
 
     def concerns(self, profile: Profile, held: Mapping[Identity, Held]) -> bool:
         """Say whether a profile has any chart, or had one in a cluster."""
@@ -223,11 +224,11 @@ class Releases:
         try:
             helm, kubeconfig = self._tools(work), self._kubeconfig(work)
             taken = self._claims.take(cluster, key, profile, free=step.held is None)
-            found = self._preflight.find(helm, kubeconfig, step.wanted)
+            found = self._preflight.check(work, helm, kubeconfig, step.wanted)
             there, again = found is not None, bool(found and found.failures)
             archive, wanted = self._inputs.find(work, helm, step.wanted, there=there, again=again)
             wanted = replace(wanted, revision=found.revision if found else 0)
-            self._inputs.refuse_slow(work, helm, archive, wanted)
+            self._inputs.refuse_slow(helm, archive, wanted)
             self._refuse_late(work)
             begun = True
             quiet = partial(unquoted, f"cannot deploy {_named(key)}", secret=step.wanted.secret)
@@ -342,14 +343,13 @@ class Releases:
         """
         assert step.held.release
         key, removal = step.key, step.held.release.removal
-        helm, kubeconfig = self._tools(work), self._kubeconfig(work)
-        found = helm.charts.release(kubeconfig, key.namespace, key.name)
-        if found is None:
+        newest = newest_revision(open_cluster(self._access, work), key.namespace, key.name)
+        if newest is None:
             return self._parts.remove(work, key, parts)
-        if not found.ours:
+        if not newest.ours:
             return False
-        return helm.charts.remove(
-            kubeconfig, key.namespace, key.name, self._inputs.bounded(removal)
+        return self._tools(work).charts.remove(
+            self._kubeconfig(work), key.namespace, key.name, self._inputs.bounded(removal)
         )
 
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from bellhop.engine.charts.placing import Desired
+from bellhop.engine.digest import digest
 from bellhop.errors import BellhopError, TooLargeError
 from bellhop.model.chart import Options, Removal
 from bellhop.ports.access import Access
@@ -23,7 +24,7 @@ from bellhop.stages.work import Work
 T = TypeVar("T", Options, Removal)
 
 _RENDERED_SECONDS = 3600.0
-"""How long it is remembered that a chart of a profile was rendered."""
+"""How long it is remembered that a chart was rendered with some values."""
 
 _PART = 0.5
 """Of the time for which a worker may be silent Helm may wait so much for one release."""
@@ -81,16 +82,17 @@ class ReleaseInputs:
         waits = 2 if isinstance(how, Options) and how.run_tests else 1
         return replace(how, timeout_seconds=min(how.timeout_seconds, self._patience // waits))
 
-    def refuse_slow(self, work: Work, helm: Helm, archive: Archive, wanted: Wanted) -> None:
-        """Render a chart without a cluster before Helm begins, once for each version of a profile.
+    def refuse_slow(self, helm: Helm, archive: Archive, wanted: Wanted) -> None:
+        """Render a chart without a cluster before Helm begins, once for the same values.
 
-        Templates that loop would keep a worker until Helm's time is over.
+        Templates that loop would keep a worker until Helm's time is over. What only the names of
+        releases make of them, Helm's own limits bound.
 
         Raises:
             TooLargeError: they take longer, or write more, than they may.
         """
-        name = f"{work.profile.name} {work.profile.digest} {archive.digest}"
-        self._rendered.get(name, lambda: _render(helm, wanted))
+        rendered = digest([archive.digest, *wanted.values])
+        self._rendered.get(rendered, lambda: _render(helm, wanted))
 
 
 def open_cluster(access: Access, work: Work) -> Kube:

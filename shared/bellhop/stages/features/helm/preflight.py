@@ -16,8 +16,10 @@ from bellhop.ports.charts import Helm, Release, Wanted
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.features.helm.definitions import define
+from bellhop.stages.features.helm.inputs import open_cluster
 from bellhop.stages.features.helm.inside import objects_in
 from bellhop.stages.features.helm.parts import remove_part
+from bellhop.stages.release_records import newest_revision
 from bellhop.stages.work import Work
 
 _SECRET = GVK("", "v1", "Secret")
@@ -51,6 +53,21 @@ class Preflight:
             f" options.installOptions.takeOwnership in {wanted.ref}"
         )
 
+    def check(self, work: Work, helm: Helm, kubeconfig: bytes, wanted: Desired) -> Release | None:
+        """Do as `find`, which calls Helm, where the release is not simply ours and deployed.
+
+        One that is has no chart and version in the answer.
+        """
+        key = wanted.key
+        newest = newest_revision(open_cluster(self._access, work), key.namespace, key.name)
+        if newest and not newest.is_deployed:
+            return self.find(helm, kubeconfig, wanted)
+        if newest is None:
+            return None
+        return Release(
+            key.name, key.namespace, newest.number, newest.status, chart="", version="", ours=True
+        )
+
     def clear(
         self, work: Work, helm: Helm, kubeconfig: bytes, wanted: Wanted, found: Release | None
     ) -> None:
@@ -61,10 +78,7 @@ class Preflight:
         """
         if found is None or not found.failures:
             return
-        cluster, namespace = work.cluster, found.namespace
-        kube = self._access.open(
-            cluster.key, version=cluster.credentials, account=work.profile.account
-        )
+        kube, namespace = open_cluster(self._access, work), found.namespace
         left = helm.charts.manifest(kubeconfig, namespace, found.name)
         next_one = helm.charts.rehearse(kubeconfig, wanted)
         wants = {key.identity for key, _ in objects_in(next_one, namespace, kube.resource)}
@@ -81,11 +95,7 @@ class Preflight:
         """
         if not wanted.options.upgrade_crds or not wanted.there:
             return False
-        cluster = work.cluster
-        kube = self._access.open(
-            cluster.key, version=cluster.credentials, account=work.profile.account
-        )
-        return define(kube, helm, wanted)
+        return define(open_cluster(self._access, work), helm, wanted)
 
 
 def leaves(records: Records, work: Work) -> bool:

@@ -15,20 +15,19 @@ from bellhop.model.chart import HeldRelease
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Held
 from bellhop.ports.access import Access
-from bellhop.ports.charts import DEPLOYED, Helm
 from bellhop.stages.claim import Claims, taken_from
-from bellhop.stages.features.helm.cluster_charts import helm_in
+from bellhop.stages.features.helm.inputs import open_cluster
 from bellhop.stages.features.helm.inside import is_untouched
+from bellhop.stages.release_records import newest_revision
 from bellhop.stages.work import Work
 
 
 class Recheck:
     """Takes for uncertain what is not as it was deployed."""
 
-    def __init__(self, access: Access, claims: Claims, helm: Helm | None) -> None:
+    def __init__(self, access: Access, claims: Claims) -> None:
         self._access = access
         self._claims = claims
-        self._helm = helm
 
     def look(self, work: Work, key: Identity) -> None:
         """Look at a release, or at a part of one; a release that another has is held no longer."""
@@ -53,15 +52,8 @@ class Recheck:
         return is_untouched(there, held.part_of)
 
     def _is_deployed(self, work: Work, key: Identity, known: HeldRelease) -> bool:
-        """Say whether the newest revision is the one that was deployed; who has no Helm cannot."""
-        if self._helm is None:
-            return False
-        cluster = work.cluster
-        kubeconfig = self._access.kubeconfig(
-            cluster.key, version=cluster.credentials, account=work.profile.account
-        )
-        charts = helm_in(cluster, self._helm, self._access).charts
-        found = charts.release(kubeconfig, key.namespace, key.name)
-        if found is None or known.removed:
-            return found is None and known.removed
-        return found.ours and (found.revision, found.status) == (known.revision, DEPLOYED)
+        """Say whether the newest revision is the one that was deployed."""
+        newest = newest_revision(open_cluster(self._access, work), key.namespace, key.name)
+        if newest is None or known.removed:
+            return newest is None and known.removed
+        return newest.is_deployed and newest.number == known.revision
