@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from bellhop.adapters.kube.old_servers import Server, is_writable
@@ -133,15 +134,19 @@ def _contradicting(
 def _entries(fields: Manifest, live: Any, ours: Any, rest: Steps, cause: _Cause) -> Iterator[Path]:
     if not isinstance(live, list) or not isinstance(ours, list):
         return
+    if not rest:
+        return
+    lives, mines = _Entries(live), _Entries(ours)
+    taken = {_text(_at(each, rest)) for each in ours} if cause.duplicate else set()
     for name in fields:
         key = _key(name)
-        there, mine = (_with_key(each, key) for each in (live, ours))
-        if not there or not rest:
+        there = lives.find(key) if key else None
+        if not key or not there:
             continue
-        if mine:
+        if mine := mines.find(key):
             below = _contradicting(fields[name], there, mine, rest, cause)
             yield from ((name, *path) for path in below)
-        elif cause.duplicate and _at(there, rest) in [_at(each, rest) for each in ours]:
+        elif _text(_at(there, rest)) in taken:
             yield (name,)
 
 
@@ -154,15 +159,44 @@ def _key(name: str) -> dict[str, Any] | None:
     return key if isinstance(key, dict) else None
 
 
-def _with_key(entries: Sequence[Any], key: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Find the entry of a key, of which an entry of ours may leave out what has a default."""
-    if not key:
-        return None
-    found = (each for each in entries if isinstance(each, Mapping) and any(map(each.get, key)))
-    return next(
-        (each for each in found if all(each.get(name, key[name]) == key[name] for name in key)),
-        None,
-    )
+class _Entries:
+    """The entries of a list by the fields of a key, read once for each sort of key: it may be long.
+
+    An entry may leave out fields of its key that have a default.
+    """
+
+    def __init__(self, entries: Sequence[Any]) -> None:
+        self._entries = [each for each in entries if isinstance(each, Mapping)]
+        self._found: dict[Path, dict[Path, dict[str, tuple[int, Mapping[str, Any]]]]] = {}
+
+    def find(self, key: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the first entry of a key."""
+        names = tuple(key)
+        if names not in self._found:
+            self._found[names] = self._read(names)
+        found = [
+            entries[text]
+            for there, entries in self._found[names].items()
+            if (text := _values(key, there)) in entries
+        ]
+        return min(found, key=itemgetter(0))[1] if found else None
+
+    def _read(self, names: Path) -> dict[Path, dict[str, tuple[int, Mapping[str, Any]]]]:
+        """Group the entries by the fields that they have, and by the values of these."""
+        read: dict[Path, dict[str, tuple[int, Mapping[str, Any]]]] = {}
+        for at, entry in enumerate(self._entries):
+            there = tuple(name for name in names if name in entry)
+            if any(map(entry.get, there)):
+                read.setdefault(there, {}).setdefault(_values(entry, there), (at, entry))
+        return read
+
+
+def _values(tree: Mapping[str, Any], names: Path) -> str:
+    return _text([tree[name] for name in names])
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def _at(tree: Any, steps: Steps) -> Any:

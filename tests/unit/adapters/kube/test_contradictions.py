@@ -4,26 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from bellhop.adapters.kube.contradictions import resolve
 from bellhop.adapters.kube.old_servers import Server
 from bellhop.adapters.kube.refusal import Refusal
 
-MANY = range(700)
+MANY = range(10_000)
 
 
-def test_a_refusal_of_each_entry_of_a_long_list_is_answered_once() -> None:
-    """The time-out of a test ends what compares all entries again for each of them."""
-    entries = [{"name": f"v{each}", "value": "x"} for each in MANY]
+@pytest.mark.parametrize(("named", "duplicate"), [("v", False), ("w", True)])
+def test_a_refusal_of_each_entry_of_a_long_list_is_answered_once(
+    named: str, *, duplicate: bool
+) -> None:
+    """The time-out of a test ends what compares each entry with each other one.
+
+    Those of the manifest have the same names, or other names and the same values.
+    """
+    there = [{"name": f"v{each}", "value": f"x{each}"} for each in MANY]
+    entries = [{"name": f"{named}{each}", "value": f"x{each}"} for each in MANY]
     fields: dict[str, Any] = {
         f'k:{{"name":"v{each}"}}': {".": {}, "f:valueFrom": {}} for each in MANY
     }
     owner = {"manager": "other", "operation": "Update", "fieldsV1": {"f:env": fields}}
     live: dict[str, Any] = {
-        "env": entries,
+        "env": there,
         "metadata": {"resourceVersion": "1", "managedFields": [owner]},
     }
+    reason = "FieldValueDuplicate" if duplicate else "FieldValueInvalid"
+    field = "value" if duplicate else "valueFrom"
     causes = [
-        {"reason": "FieldValueInvalid", "field": f"env[{each}].valueFrom", "message": "no"}
+        {"reason": reason, "field": f"env[{each}].{field}", "message": "no"}
         for each in [*MANY, "9" * 5_000]
     ]
     patches: list[Any] = []
