@@ -453,14 +453,15 @@ class Declare:
         keys = [("Cluster", each.namespace, each.name) for each in new.values()]
         return self._removals.plan(before, after, keys)
 
-    def foresee_deregistration(self, key: str) -> RemovalPlan:
-        """Return what would be removed from other clusters if one left the fleet.
+    def foresee_deregistration(self, *keys: str) -> RemovalPlan:
+        """Return what would be removed from other clusters if some left the fleet, in this order.
 
         Raises:
-            MissingError: there is no such cluster.
+            MissingError: one of them is not registered.
         """
-        self._cluster(key, "deregister")
-        return self._removals.plan_deregistration(self._catalogs.known(), key)
+        for key in keys:
+            self._cluster(key, "deregister")
+        return self._removals.plan_deregistration(self._catalogs.known(), keys)
 
     def _hold_relabelled(self, before: Catalog, new: Cluster) -> Sequence[HeldRemoval]:
         """Hold what the labels that a cluster is about to have remove, if that is too much."""

@@ -190,17 +190,21 @@ class Removals:
             large = self._limits.exceeded(step, counts, {*held, *also})
         return counts, large
 
-    def plan_deregistration(self, catalog: Catalog, cluster: str) -> RemovalPlan:
-        """Return what is removed from other clusters when one leaves the fleet: nothing is held."""
+    def plan_deregistration(self, catalog: Catalog, clusters: Iterable[str]) -> RemovalPlan:
+        """Return what is removed from other clusters when some leave: nothing is held.
+
+        They leave in their order. What is in a cluster stays there as soon as that has left.
+        """
         counts: dict[Rule, RemovalCount] = {}
-        for name, trigger in catalog.triggers.items():
-            for head in self._heads((name, ""), cluster):
-                stays = trigger.leaves_policies or "DryRun" in (trigger.sync, head.sync)
-                leaving = () if stays else (x for x in head.matched if x in catalog.clusters)
-                elsewhere = [each for each in leaving if each != cluster]
-                counts.setdefault((name, ""), RemovalCount()).add(
-                    cluster, elsewhere, len(elsewhere)
-                )
+        there = set(catalog.clusters)
+        for cluster in clusters:
+            there.discard(cluster)
+            for name, trigger in catalog.triggers.items():
+                for head in self._heads((name, ""), cluster):
+                    stays = trigger.leaves_policies or "DryRun" in (trigger.sync, head.sync)
+                    leaving = [] if stays else [each for each in head.matched if each in there]
+                    count = counts.setdefault((name, ""), RemovalCount())
+                    count.add(cluster, leaving, len(leaving))
         return RemovalPlan([], _drafts(counts, {x for x, each in counts.items() if each.addons}))
 
     def remaining(self, catalog: Catalog, held: HeldRemoval) -> HeldRemoval:

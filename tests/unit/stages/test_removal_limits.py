@@ -270,7 +270,7 @@ def test_the_only_match_ends_and_its_add_on_goes(fleet: Fleet) -> None:
 
 
 def test_a_cluster_that_leaves_takes_what_its_events_deployed_elsewhere(fleet: Fleet) -> None:
-    """It is named beforehand, and never held."""
+    """It is named beforehand, and never held; what is in clusters that left before it stays."""
     east = fleet.register("east", env="production")
     kubes = [fleet.register(name, gets="it") for name in ("north", "south")]
     fleet.apply(
@@ -288,6 +288,8 @@ def test_a_cluster_that_leaves_takes_what_its_events_deployed_elsewhere(fleet: F
         ("made", ""),
         ("fleet/north", "fleet/south"),
     )
+    [rest] = fleet.declare.foresee_deregistration("fleet/north", EAST).at_once
+    assert rest.clusters == ("fleet/south",)
     fleet.declare.deregister(EAST)
     fleet.pump()
     assert ([named(each) for each in kubes], held(fleet)) == ([[], []], [])

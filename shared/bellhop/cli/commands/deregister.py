@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -73,16 +74,18 @@ def cluster(
         place, name = named
         keys = [known(here, name, place)]
     if dry_run:
-        for_each(keys, lambda each: _rehearse(here, each))
+        _rehearse(here, keys)
     else:
         for_each(keys, lambda each: _deregister(here, each, uninstall=uninstall))
 
 
-def _rehearse(here: Installation, key: str) -> None:
+def _rehearse(here: Installation, keys: Sequence[str]) -> None:
     from bellhop.cli.holding import say_plan
 
-    say(f"Cluster '{key}' deregistered; the add-ons in it stay.{DRY}")
-    say_plan(here.declare.foresee_deregistration(key))
+    plan = here.declare.foresee_deregistration(*keys)
+    for key in keys:
+        say(f"Cluster '{key}' deregistered; the add-ons in it stay.{DRY}")
+    say_plan(plan)
 
 
 def _deregister(here: Installation, key: str, *, uninstall: bool) -> None:
