@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING
 
+import click
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from bellhop.cli import session
 from bellhop.cli.holding import say_held, say_plan
 from bellhop.cli.options import DRY
 from bellhop.cli.output import count, say
 from bellhop.cli.reading import documents, files
+from bellhop.cli.registrations import specified, warn_of_silence
+from bellhop.cli.selection import for_each
 from bellhop.errors import BellhopError, ConflictError, InvalidError
+from bellhop.fleet.applysets import refuse_name
+from bellhop.fleet.cluster_applysets import ClusterApplySet
 from bellhop.fleet.declared_clusters import (
     DeclaredCluster,
     Settled,
@@ -25,6 +34,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.model.core import without_server_fields
 from bellhop.model.document import Document, InvalidDocuments
 from bellhop.model.kinds import Secret, parse
+from bellhop.model.marks import APPLYSET
 from bellhop.model.problems import mistakes
 from bellhop.model.removal import HeldRemoval
 from bellhop.model.sveltos_cluster import KIND, VERSIONS, WITHOUT_EFFECT, SveltosCluster
@@ -34,26 +44,37 @@ from bellhop.stages.removals import RemovalPlan
 _AT_ONCE = 8
 """Clusters that are registered at once: a registration mostly waits for its API server."""
 
+if TYPE_CHECKING:
+    from bellhop.cli.registration_options import RegistrationOptions
+    from bellhop.fleet.installation import Inbound
+    from bellhop.fleet.registration import Registration
+    from bellhop.model.kubeconfig import Kubeconfig
+
 Place = tuple[str, str]
 """Namespace and name."""
 
 
-def read(paths: Sequence[str], *, recursive: bool) -> list[DeclaredCluster]:
+def read(
+    paths: Sequence[str], applyset: str | None, *, recursive: bool, allow_empty: bool
+) -> list[DeclaredCluster]:
     """Read the clusters that files declare, each with its Secret if that is among them.
 
     Raises:
-        InvalidError: there is none, or with every mistake of all documents.
+        InvalidError: there is none, unless that is allowed, or with every mistake of all documents.
     """
+    if applyset is not None:
+        refuse_name(applyset)
     clusters: dict[str, tuple[Document, SveltosCluster]] = {}
     secrets: dict[Place, Secret] = {}
     problems: list[InvalidError] = []
-    for document in documents(files(paths, recursive=recursive)):
+    for document in documents(files(paths, recursive=recursive, allow_empty=allow_empty)):
         try:
             found = parse_one(document)
             if isinstance(found, Secret):
                 secrets[found.namespace, found.name] = found
                 continue
             _refuse_a_second(found, document, clusters)
+            _refuse_another_set(found, document, applyset)
             clusters[found.key] = document, found
         except InvalidDocuments as error:
             problems.extend(error.problems)
@@ -61,12 +82,59 @@ def read(paths: Sequence[str], *, recursive: bool) -> list[DeclaredCluster]:
             problems.append(error)
     if problems:
         raise InvalidDocuments(problems)
-    if not clusters:
+    if not (clusters or allow_empty):
         raise InvalidError(f"cannot register from {', '.join(paths)}: it has no {KIND}")
-    return [_with_secret(each, secrets) for _, each in clusters.values()]
+    return [_with_secret(each, secrets, applyset or "") for _, each in clusters.values()]
 
 
-def settle_all(
+def register_all(
+    clusters: Sequence[DeclaredCluster],
+    wishes: RegistrationOptions,
+    applyset: str | None,
+    *,
+    renew: bool,
+    prune: bool,
+) -> None:
+    """Register clusters as declared, and deregister those that left their set; exit 1 on failure.
+
+    If any of them fails, none is deregistered.
+    """
+    here = session.installation(create=True)
+    members = None if applyset is None else ClusterApplySet(here, applyset)
+    sending: list[Inbound] = []
+
+    def specify(cluster: SveltosCluster, kubeconfig: Kubeconfig) -> Registration:
+        place = cluster.namespace, cluster.metadata.name
+        spec = specified(here, place, kubeconfig, wishes)
+        sending.extend([spec.inbound] if spec.forwarder else [])
+        return spec
+
+    with members.leased() if members else nullcontext():
+        left = members.left(_keys(clusters)) if members else []
+        failed = _settle_all(here, clusters, specify, renew=renew)
+        if here.inbound in sending:
+            warn_of_silence(here, here.inbound)
+        if members and prune and not failed:
+            for_each(left, partial(_prune, members))
+    if failed and prune and left:
+        say(f"error: {count(len(left), 'cluster')} left the files, and none is pruned", err=True)
+    if failed:
+        click.get_current_context().exit(1)
+
+
+def _prune(members: ClusterApplySet, key: str) -> None:
+    done = members.prune(key)
+    if done:
+        say(f"cluster/{key} pruned; the add-ons in it stay")
+        if done.left:
+            say(f"warning: {key}: {done.left}", err=True)
+
+
+def _keys(clusters: Sequence[DeclaredCluster]) -> set[str]:
+    return {each.manifest.key for each in clusters}
+
+
+def _settle_all(
     here: Installation, clusters: Sequence[DeclaredCluster], specify: Specify, *, renew: bool
 ) -> int:
     """Register clusters as declared, several at once, and return how many failed.
@@ -107,8 +175,18 @@ def settle_all(
     return failed
 
 
-def rehearse_all(here: Installation, clusters: Sequence[DeclaredCluster], *, renew: bool) -> int:
-    """Say what would become of each cluster and its add-ons, and return how many would fail."""
+def rehearse_all(
+    clusters: Sequence[DeclaredCluster],
+    wishes: RegistrationOptions,
+    applyset: str | None,
+    *,
+    renew: bool,
+    prune: bool,
+) -> None:
+    """Say what would become of each cluster and its add-ons; exit 1 if any would fail."""
+    del wishes
+    here = session.installation()
+    left = [] if applyset is None else ClusterApplySet(here, applyset).left(_keys(clusters))
     failed = 0
     for cluster in clusters:
         try:
@@ -119,7 +197,12 @@ def rehearse_all(here: Installation, clusters: Sequence[DeclaredCluster], *, ren
         else:
             say(f"cluster/{cluster.manifest.key} {change}{DRY}")
     say_plan(_foresee(here, clusters))
-    return failed
+    if prune and not failed:
+        for key in left:
+            say(f"cluster/{key} pruned; the add-ons in it stay{DRY}")
+        say_plan(here.declare.foresee_deregistration(*left))
+    if failed:
+        click.get_current_context().exit(1)
 
 
 def _foresee(here: Installation, clusters: Sequence[DeclaredCluster]) -> RemovalPlan:
@@ -159,9 +242,21 @@ def _refuse_a_second(
         )
 
 
-def _with_secret(cluster: SveltosCluster, secrets: dict[Place, Secret]) -> DeclaredCluster:
+def _refuse_another_set(cluster: SveltosCluster, document: Document, applyset: str | None) -> None:
+    other = cluster.metadata.labels.get(APPLYSET, applyset)
+    if applyset is not None and other != applyset:
+        raise InvalidError(
+            f"its label says applyset '{other}', and it is registered as '{applyset}'; remove the"
+            " label",
+            where=document.where(("metadata", "labels", APPLYSET)),
+        )
+
+
+def _with_secret(
+    cluster: SveltosCluster, secrets: dict[Place, Secret], applyset: str
+) -> DeclaredCluster:
     secret = secrets.get((cluster.namespace, cluster.secret))
-    return DeclaredCluster(cluster, secret.decoded() if secret else None)
+    return DeclaredCluster(cluster, secret.decoded() if secret else None, applyset)
 
 
 def parse_one(document: Document) -> SveltosCluster | Secret:

@@ -150,6 +150,32 @@ def applyset_options(command: F) -> F:
     return command
 
 
+def cluster_applyset_options(command: F) -> F:
+    """Let a command name the set that clusters are members of, and whether others leave."""
+    for option in (
+        click.option(
+            "--allow-empty",
+            is_flag=True,
+            help="With --prune: if the files have no cluster, deregister all members; otherwise"
+            " that is an error.",
+        ),
+        click.option(
+            "--prune",
+            is_flag=True,
+            help="After all clusters are registered, deregister the members of the set that are"
+            " not in the files.",
+        ),
+        click.option(
+            "--applyset",
+            metavar="NAME",
+            help="With -f: make the clusters members of this set, by the label"
+            " bellhop.dev/applyset. A cluster of another set is refused.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def refuse_prune_alone(applyset: str | None, *, prune: bool, allow_empty: bool) -> None:
     """See that what may be deleted is named.
 

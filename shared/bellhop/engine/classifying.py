@@ -12,6 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from bellhop.model.classifier import Classifier
+from bellhop.model.marks import APPLYSET
 from bellhop.model.record import MOST_LABELS, Cluster
 
 _SET = "somebody has set it, and it stays"
@@ -71,6 +72,22 @@ def carry(
         return dict(old.labels), dict(old.given)
     given = {key: name for key, name in old.given.items() if key not in asked}
     return {**{key: old.labels[key] for key in given}, **asked}, given
+
+
+def carry_in_set(
+    old: Cluster | None, asked: Mapping[str, str] | None, applyset: str | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Carry labels as `carry` does, for a cluster in an applyset; in no set if that is empty.
+
+    None keeps it in the set that it is in, as does a label that is asked for.
+    """
+    labels, given = carry(old, asked)
+    if applyset:
+        labels[APPLYSET] = applyset
+        given.pop(APPLYSET, None)
+    elif applyset is not None and APPLYSET not in {*(asked or ()), *given}:
+        labels.pop(APPLYSET, None)
+    return labels, given
 
 
 def _refusal(name: str, key: str, labels: Mapping[str, str], given: Mapping[str, str]) -> str:

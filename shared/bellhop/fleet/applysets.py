@@ -23,11 +23,11 @@ Membership = Mapping[DeclarationKey, str]
 """The applyset of each declared object that has one."""
 
 
-class ApplySet:
-    """One applyset of an installation."""
+class LeasedSet:
+    """An applyset, whatever its members are, that one process at a time applies."""
 
     def __init__(self, here: Installation, name: str) -> None:
-        self._here = here
+        self.here = here
         self.name = name
         self._token = ""
 
@@ -38,12 +38,30 @@ class ApplySet:
         Raises:
             BusyError: somebody else is applying it.
         """
-        leases = self._here.records.applysets
+        leases = self.here.records.applysets
         self._token = leases.acquire(self.name)
         try:
             yield
         finally:
             leases.release(self.name, self._token)
+
+    def renew(self, cure: str) -> None:
+        """Keep the lease for as long again.
+
+        Raises:
+            StaleError: it was lost meanwhile; ends with the `cure`.
+        """
+        try:
+            self._token = self.here.records.applysets.renew(self.name, self._token)
+        except StaleError as error:
+            raise StaleError(
+                f"cannot prune applyset '{self.name}': to apply it took longer than"
+                f" {LEASE.seconds // 60} minutes; {cure}"
+            ) from error
+
+
+class ApplySet(LeasedSet):
+    """The members of an applyset that `bellhop apply` stores."""
 
     def left(self, found: Sequence[Declaration]) -> list[DeclarationKey]:
         """Return the objects of this set that are not among those found, in the order of kinds.
@@ -51,7 +69,7 @@ class ApplySet:
         Raises:
             ConflictError: one that was found belongs to another set.
         """
-        before = _membership(self._here)
+        before = _membership(self.here)
         found_keys = {each.key for each in found}
         for key in (each.key for each in found):
             other = before.get(key, self.name)
@@ -71,22 +89,15 @@ class ApplySet:
         """
         if not keys:
             return []
-        try:
-            self._token = self._here.records.applysets.renew(self.name, self._token)
-        except StaleError as error:
-            raise StaleError(
-                f"cannot prune applyset '{self.name}': to apply it took longer than"
-                f" {LEASE.seconds // 60} minutes; all of it is stored, and nothing deleted: apply"
-                " it again"
-            ) from error
+        self.renew("all of it is stored, and nothing deleted: apply it again")
         leaving = [key for key in keys if self._has(key)]
         if leaving:
-            self._here.declare.delete(leaving)
+            self.here.declare.delete(leaving)
         return leaving
 
     def _has(self, key: DeclarationKey) -> bool:
         try:
-            kept = self._here.records.manifests.get(*key)
+            kept = self.here.records.manifests.get(*key)
         except MissingError:
             return False
         return kept is not None and _set_of(kept.value) == self.name
@@ -98,9 +109,18 @@ def labelled(documents: Sequence[Document], name: str) -> list[Document]:
     Raises:
         InvalidError: the name cannot be a label, or a document names another set.
     """
+    refuse_name(name)
+    return [_labelled(each, name) for each in documents]
+
+
+def refuse_name(name: str) -> None:
+    """See that a name can be a label.
+
+    Raises:
+        InvalidError: it cannot.
+    """
     if problem := label_value_problem(name) or ("" if name else "it is empty"):
         raise InvalidError(f"cannot use --applyset '{name}': {problem}")
-    return [_labelled(each, name) for each in documents]
 
 
 def _labelled(document: Document, name: str) -> Document:

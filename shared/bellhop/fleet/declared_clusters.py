@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
-from bellhop.engine.classifying import carry
+from bellhop.engine.classifying import carry_in_set
 from bellhop.engine.pausing import window_of
 from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet.installation import Installation
@@ -30,11 +30,19 @@ _KEYS = ("re-kubeconfig", "kubeconfig", "value")
 
 
 class DeclaredCluster(Redacted, frozen=True):
-    """A cluster as declared; `secret` are the entries of its Secret, None where there is none."""
+    """A cluster as declared; `secret` are the entries of its Secret, None where there is none.
+
+    `applyset` is the set whose member it is to be; empty for none.
+    """
 
     secret_fields: ClassVar[Collection[str]] = ("secret",)
     manifest: SveltosCluster
     secret: Mapping[str, bytes] | None
+    applyset: str = ""
+
+    def labels(self, old: Cluster | None) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the labels that it is to have, and those of them that classifiers give."""
+        return carry_in_set(old, self.manifest.labels, self.applyset)
 
 
 class Settled(NamedTuple):
@@ -44,8 +52,8 @@ class Settled(NamedTuple):
     warnings: Sequence[str] = ()
 
 
-Specify = Callable[[SveltosCluster, Kubeconfig, Mapping[str, Any]], Registration]
-"""Makes a registration of a declared cluster, its kubeconfig, and the fields of its spec."""
+Specify = Callable[[SveltosCluster, Kubeconfig], Registration]
+"""Makes a registration of a declared cluster and its kubeconfig, without what is declared of it."""
 
 
 def settle(
@@ -62,9 +70,16 @@ def settle(
     fields = _fields(here, manifest)
     change = _change(here, declared, kubeconfig, fields, renew=renew)
     if kubeconfig and change in (_REGISTERED, _RENEWED):
-        done = register(here, specify(manifest, kubeconfig, fields))
+        spec = replace(
+            specify(manifest, kubeconfig),
+            labels=manifest.labels,
+            annotations=manifest.annotations,
+            pauses=fields,
+            applyset=declared.applyset,
+        )
+        done = register(here, spec)
         return Settled(_RENEWED if done.again else _REGISTERED, done.warnings)
-    return Settled(_configure(here, manifest, fields))
+    return Settled(_configure(here, declared, fields))
 
 
 def rehearse(here: Installation, declared: DeclaredCluster, *, renew: bool) -> str:
@@ -82,9 +97,9 @@ def relabelled(here: Installation, declared: Iterable[DeclaredCluster]) -> list[
     """Return the registered clusters that would have other labels, with those."""
     clusters = here.catalogs.known().clusters
     found = []
-    for manifest in (each.manifest for each in declared):
-        old = clusters.get(manifest.key)
-        labels, given = carry(old, manifest.labels)
+    for each in declared:
+        old = clusters.get(each.manifest.key)
+        labels, given = each.labels(old)
         if old and labels != old.labels:
             found.append(replace(old, labels=labels, given=given))
     return found
@@ -109,7 +124,7 @@ def _change(
         return _REGISTERED
     if kubeconfig and (renew or not _has(kept.value, kubeconfig)):
         return _RENEWED
-    return _CHANGED if any(_differences(kept.value, manifest, fields)) else _UNCHANGED
+    return _CHANGED if any(_differences(kept.value, declared, fields)) else _UNCHANGED
 
 
 def _has(old: Cluster, kubeconfig: Kubeconfig) -> bool:
@@ -126,12 +141,13 @@ class _Differences(NamedTuple):
     labels: Mapping[str, str | None]
 
 
-def _configure(here: Installation, manifest: SveltosCluster, fields: Mapping[str, Any]) -> str:
+def _configure(here: Installation, declared: DeclaredCluster, fields: Mapping[str, Any]) -> str:
     """Change what differs, labels last: those may have add-ons held; say whether anything did."""
-    kept = here.records.clusters.get(manifest.key)
+    key = declared.manifest.key
+    kept = here.records.clusters.get(key)
     if kept is None:
-        raise MissingError(f"cannot change cluster '{manifest.key}': it is not registered any more")
-    key, found = manifest.key, _differences(kept.value, manifest, fields)
+        raise MissingError(f"cannot change cluster '{key}': it is not registered any more")
+    found = _differences(kept.value, declared, fields)
     if found.data or found.annotations:
         here.declare.annotate(key, found.annotations, found.data)
     if found.pauses:
@@ -141,17 +157,19 @@ def _configure(here: Installation, manifest: SveltosCluster, fields: Mapping[str
     return _CHANGED if any(found) else _UNCHANGED
 
 
-def _differences(old: Cluster, manifest: SveltosCluster, fields: Mapping[str, Any]) -> _Differences:
+def _differences(
+    old: Cluster, declared: DeclaredCluster, fields: Mapping[str, Any]
+) -> _Differences:
     pauses = {
         name: value or None
         for name, value in fields.items()
         if name != "data" and (value or None) != (old.spec.get(name) or None)
     }
     return _Differences(
-        _difference(old.annotations, manifest.annotations),
+        _difference(old.annotations, declared.manifest.annotations),
         _difference(old.spec.get("data") or {}, fields.get("data")),
         pauses,
-        _difference(old.labels, carry(old, manifest.labels)[0]),
+        _difference(old.labels, declared.labels(old)[0]),
     )
 
 

@@ -27,7 +27,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.classifying import carry
+from bellhop.engine.classifying import carry_in_set
 from bellhop.engine.pods import IMAGE, applied_by, forwarder_manifests, image_of
 from bellhop.engine.wiring import (
     NAME,
@@ -106,7 +106,8 @@ class Registration(Struct, frozen=True):
     good for minutes, and is not stored. `renews` is when the cluster was registered that this one
     renews, with what is stored of it: another, or none, is not made of it. `pauses` is what its
     spec is to say of those, and of its data; what is not there stays as it is, and so do
-    `annotations` of None. By `take_over` a cluster may have been another installation's.
+    `annotations` of None. By `take_over` a cluster may have been another installation's. `applyset`
+    is the set that it is a member of from now on, none if empty; None keeps the one that it has.
     """
 
     namespace: str
@@ -126,6 +127,7 @@ class Registration(Struct, frozen=True):
     pauses: Mapping[str, Any] = {}
     take_over: bool = False
     annotations: Mapping[str, str] | None = None
+    applyset: str | None = None
 
     @property
     def key(self) -> str:
@@ -278,7 +280,7 @@ class _Attempt:
         self._uid = identify(self._kube)
         self._refuse_a_second_name()
         self._refuse_anothers()
-        labels, given = carry(old, spec.labels)
+        labels, given = carry_in_set(old, spec.labels, spec.applyset)
         cluster = Cluster(
             namespace=spec.namespace,
             name=spec.name,

@@ -13,6 +13,7 @@ from click.testing import Result
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.engine.wiring import is_direct
 from bellhop.fleet.installation import Installation
+from bellhop.model.marks import APPLYSET
 from bellhop.model.record import Cluster
 from tests.fakes.gate import gate
 from tests.fakes.kept import value_of
@@ -111,6 +112,19 @@ def test_renews_what_has_other_credentials(
     renewed = bellhop("register", "cluster", "-f", "-", "--no-forwarder", "--renew", stdin=text)
 
     assert renewed.stdout == f"cluster/{KEY} renewed\n"
+    assert registered(here).labels == {"env": "prod"}
+
+
+def test_a_cluster_is_a_member_of_its_set_until_somebody_registers_it_by_hand(
+    bellhop: Bellhop, here: Installation, kubeconfig: Path, register: Bellhop
+) -> None:
+    """Its other labels stay."""
+    text = declared() + secret(kubeconfig.read_text())
+    options = ("--no-forwarder", "--applyset", "fleet")
+    bellhop("register", "cluster", "-f", "-", *options, stdin=text)
+    assert registered(here).labels == {"env": "prod", APPLYSET: "fleet"}
+
+    assert register("--no-forwarder").exit_code == 0
     assert registered(here).labels == {"env": "prod"}
 
 

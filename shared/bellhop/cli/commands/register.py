@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
 from msgspec.structs import replace
@@ -15,17 +14,23 @@ from bellhop.cli import session
 from bellhop.cli.clusters import cluster_argument, cluster_option, one_cluster
 from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command, Group
-from bellhop.cli.options import dry_run_option, files_options, state_option
+from bellhop.cli.options import (
+    cluster_applyset_options,
+    dry_run_option,
+    files_options,
+    refuse_prune_alone,
+    state_option,
+)
 from bellhop.cli.output import say
 from bellhop.cli.registration_options import RegistrationOptions, registration_options
 from bellhop.cli.registration_report import report, show_manifests
-from bellhop.errors import InvalidError, MissingError
+from bellhop.cli.registrations import specified, warn_of_silence
+from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.fleet.installation import Inbound, Installation
+    from bellhop.fleet.installation import Installation
     from bellhop.fleet.registration import Registration
     from bellhop.model.kubeconfig import Kubeconfig
-    from bellhop.model.sveltos_cluster import SveltosCluster
 
 _EXAMPLE = (
     "bellhop register cluster --namespace prod --cluster eu-1 --kubeconfig eu-1.kubeconfig"
@@ -36,9 +41,6 @@ _EKS = "bellhop register cluster-eks prod/eu-1 --eks eu-1 --labels env=prod"
 _GKE = "bellhop register cluster-gke prod/eu-1 --gke europe-west1/eu-1 --labels env=prod"
 
 _FILES = "bellhop register cluster -f clusters/"
-
-_LARGEST_AUTHORITY = 64 * 1024
-"""Bytes of the authority for --ingest-url: it is kept with the cluster, in one item."""
 
 
 @click.group("register", cls=Group, examples=(_INSTALL,))
@@ -52,6 +54,7 @@ def command() -> None:
     usage=(
         "NAMESPACE/NAME --kubeconfig FILE [OPTIONS]",
         "-f FILE|DIR|- [--renew] [--dry-run] [OPTIONS]",
+        "-f FILE|DIR|- --applyset NAME [--prune [--allow-empty]] [OPTIONS]",
     ),
     examples=(_INSTALL, _EXAMPLE, _FILES),
 )
@@ -78,6 +81,7 @@ def command() -> None:
     is_flag=True,
     help="With -f: register again also clusters that are as declared already.",
 )
+@cluster_applyset_options
 @dry_run_option
 @registration_options
 @state_option
@@ -88,9 +92,12 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     kubeconfig: Path | None,
     kube_context: str | None,
     paths: Sequence[str],
+    applyset: str | None,
     *,
     recursive: bool,
     renew: bool,
+    prune: bool,
+    allow_empty: bool,
     dry_run: str | None,
     **asked: Any,
 ) -> None:
@@ -111,7 +118,11 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     With -f, every SveltosCluster in the files is registered, with the kubeconfig in its Secret, or
     changed to match, eight at once. Each cluster has a line (registered, renewed, configured,
     unchanged) or an error. If one fails, the others are registered all the same, and the exit code
-    is 1. With -f, --dry-run calls no cluster, and lists the add-ons that the labels remove.
+    is 1. With -f, --dry-run calls no cluster, and lists the add-ons that the change removes.
+
+    With --applyset and --prune, clusters that were registered from files as members of the set, and
+    are no longer in the files, are deregistered, as by `bellhop deregister cluster`. A cluster that
+    is registered by hand is no member. If a cluster fails, nothing is pruned.
     """
     from bellhop.cli.credentials import read_kubeconfig
 
@@ -120,13 +131,18 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     if paths:
         if key or namespace or cluster or kubeconfig or kube_context:
             raise click.UsageError("name either one cluster and its --kubeconfig, or files by -f")
-        if dry_run:
-            _rehearse_declared(paths, wishes, recursive=recursive, renew=renew)
-        else:
-            _register_declared(paths, wishes, recursive=recursive, renew=renew)
+        from bellhop.cli.declared_clusters import read, register_all, rehearse_all
+
+        wishes.refuse_what_is_declared()
+        refuse_prune_alone(applyset, prune=prune, allow_empty=allow_empty)
+        found = read(paths, applyset, recursive=recursive, allow_empty=allow_empty)
+        act = rehearse_all if dry_run else register_all
+        act(found, wishes, applyset, renew=renew, prune=prune)
         return
-    if recursive or renew or dry_run:
-        raise click.UsageError("--recursive, --renew and --dry-run belong to -f")
+    if recursive or renew or dry_run or applyset is not None or prune or allow_empty:
+        raise click.UsageError(
+            "--recursive, --renew, --dry-run, --applyset, --prune and --allow-empty belong to -f"
+        )
     if kubeconfig is None:
         raise click.UsageError("give the cluster's --kubeconfig, or files that declare it by -f")
     place = _place(key, namespace, cluster)
@@ -237,8 +253,9 @@ def _register(
 
     labels = None if wishes.labels is None else read_labels(wishes.labels)
     spec = replace(
-        _specified(here, place, kubeconfig, wishes),
+        specified(here, place, kubeconfig, wishes),
         labels=labels,
+        applyset="",
         managed=managed,
         pauses=_pauses(here, wishes),
     )
@@ -251,99 +268,7 @@ def _register(
     report(done, spec, err=wishes.print_manifests)
     say_held(here.declare.held)
     if spec.forwarder:
-        _warn_of_silence(here, spec.inbound)
-
-
-def _specified(
-    here: Installation, place: tuple[str, str], kubeconfig: Kubeconfig, wishes: RegistrationOptions
-) -> Registration:
-    """Return the registration of a cluster with what its options say whatever cluster it is.
-
-    Raises:
-        MissingError: it is to send events, and nobody knows where.
-        InvalidError: the image is none, or the API server sends its audit log and no option says
-            where its files are; nothing is changed yet.
-    """
-    from bellhop.fleet.installation import Inbound
-    from bellhop.fleet.registration import Registration
-
-    stored = here.records.clusters.get("/".join(place))
-    sender = stored.value.forwarder if stored else {}
-    if stored:
-        wishes = wishes.resolve_sender(stored.value.key, sender)
-    inbound = _inbound(here, wishes.ingest_url, wishes.ingest_ca)
-    if wishes.ingest_url is None and sender.get("ingest-url"):
-        inbound = Inbound(sender["ingest-url"], sender.get("ingest-ca", ""))
-    if wishes.sends and not inbound.url:
-        raise MissingError(
-            f"cannot register cluster '{'/'.join(place)}': no ingest URL is known yet;"
-            f" {here.worker.start} first, or give --ingest-url"
-        )
-    spec = Registration(
-        *place,
-        kubeconfig,
-        labels=None,
-        inbound=inbound,
-        forwarder_url=wishes.forwarder_url,
-        forwarder=wishes.sends,
-        twice=wishes.allow_twice,
-        take_over=wishes.take_over,
-        install=wishes.installs,
-        image=wishes.image,
-        direct=wishes.direct,
-        audit=wishes.audit,
-    )
-    spec.manifests()
-    return spec
-
-
-def _register_declared(
-    paths: Sequence[str], wishes: RegistrationOptions, *, recursive: bool, renew: bool
-) -> None:
-    """Register what files declare, and end with 1 if any of it fails."""
-    from bellhop.cli.declared_clusters import read, settle_all
-
-    wishes.refuse_what_is_declared()
-    declared = read(paths, recursive=recursive)
-    here = session.installation(create=True)
-
-    sending: list[Inbound] = []
-
-    def specify(
-        cluster: SveltosCluster, kubeconfig: Kubeconfig, fields: Mapping[str, Any]
-    ) -> Registration:
-        place = cluster.namespace, cluster.metadata.name
-        spec = _specified(here, place, kubeconfig, wishes)
-        sending.extend([spec.inbound] if spec.forwarder else [])
-        return replace(spec, labels=cluster.labels, annotations=cluster.annotations, pauses=fields)
-
-    failed = settle_all(here, declared, specify, renew=renew)
-    if here.inbound in sending:
-        _warn_of_silence(here, here.inbound)
-    if failed:
-        click.get_current_context().exit(1)
-
-
-def _rehearse_declared(
-    paths: Sequence[str], wishes: RegistrationOptions, *, recursive: bool, renew: bool
-) -> None:
-    """Print what registering from files would change, and end with 1 if any of it would fail."""
-    from bellhop.cli.declared_clusters import read, rehearse_all
-
-    wishes.refuse_what_is_declared()
-    if rehearse_all(session.installation(), read(paths, recursive=recursive), renew=renew):
-        click.get_current_context().exit(1)
-
-
-def _warn_of_silence(here: Installation, inbound: Inbound) -> None:
-    """Warn where events go to the installation's own address, and nothing answers there."""
-    url = here.inbound.url
-    if not url or inbound != here.inbound or session.answers(here.inbound):
-        return
-    cure = f"{here.worker.start}: nothing is taken in meanwhile"
-    if session.serves(here):
-        cure = f"{here.worker.busy}, so see whether clusters reach that address"
-    say(f"warning: nothing answers at {url}; {cure}", err=True)
+        warn_of_silence(here, spec.inbound)
 
 
 def _with_account(here: Installation, spec: Registration, *, err: bool) -> Registration:
@@ -369,25 +294,3 @@ def _pauses(here: Installation, wishes: RegistrationOptions) -> Mapping[str, Any
 
     now = here.records.clock.now()
     return paused | specified(window_of(wishes.active_from, wishes.active_to, now))
-
-
-def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
-    from bellhop.adapters.local.files import read_at_most
-    from bellhop.fleet.installation import Inbound
-
-    if ca is not None and url is None:
-        raise click.UsageError("--ingest-ca belongs to --ingest-url")
-    if url is None:
-        return here.inbound
-    if not url.startswith("https://"):
-        raise InvalidError(
-            f"cannot use --ingest-url '{url}': a token is sent there, so it must be https"
-        )
-    try:
-        urlsplit(url).port  # noqa: B018 - it is read to be judged
-    except ValueError as error:
-        raise InvalidError(f"cannot use --ingest-url '{url}': its host or port is none") from error
-    try:
-        return Inbound(url, read_at_most(ca, _LARGEST_AUTHORITY).decode() if ca else "")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidError(f"cannot read the authority '{ca}'") from error

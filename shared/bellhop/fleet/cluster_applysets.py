@@ -1,0 +1,53 @@
+"""Applysets of clusters: a cluster that left the files of its set can be deregistered.
+
+As of other objects, only its label says that a cluster belongs to a set. One that was registered by
+hand has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from bellhop.errors import ConflictError
+from bellhop.fleet.applysets import LeasedSet
+from bellhop.fleet.deregistration import Deregistered, deregister
+from bellhop.model.marks import APPLYSET
+from bellhop.model.record import Cluster
+
+
+class ClusterApplySet(LeasedSet):
+    """The clusters of an applyset."""
+
+    def left(self, found: Collection[str]) -> list[str]:
+        """Return the keys of the clusters of this set that are not among those found, sorted.
+
+        Raises:
+            ConflictError: one that was found belongs to another set.
+        """
+        sets = {each.key: _set_of(each) for each in self.here.records.clusters.all()}
+        for key in found:
+            other = sets.get(key) or self.name
+            if other != self.name:
+                raise ConflictError(
+                    f"cannot register cluster '{key}' in applyset '{self.name}': it is in applyset"
+                    f" '{other}'; delete it from the files of that set, and take it out of the set"
+                    f" by `bellhop label cluster {key} {APPLYSET}-`"
+                )
+        return sorted(key for key, of in sets.items() if of == self.name and key not in found)
+
+    def prune(self, key: str) -> Deregistered | None:
+        """Deregister a cluster if it still belongs to this set; return None if it does not.
+
+        Raises:
+            StaleError: the lease was lost meanwhile; nothing is changed.
+        """
+        self.renew("what the files declare is registered: register it again")
+        kept = self.here.records.clusters.get(key)
+        if kept is None or _set_of(kept.value) != self.name:
+            return None
+        return deregister(self.here, key)
+
+
+def _set_of(cluster: Cluster) -> str:
+    """Return the set of a cluster; a label that a classifier gives is no membership."""
+    return "" if APPLYSET in cluster.given else cluster.labels.get(APPLYSET, "")
