@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -43,6 +42,7 @@ from tests.fakes.manifests import (
     trigger,
 )
 from tests.unit.stages.test_handling import EXTRA, SUBRESOURCES, balanced, two, with_refs
+from tests.waiting import eventually
 
 # ruff: noqa: F811 - fixtures
 
@@ -462,19 +462,19 @@ def test_who_writes_it_back_each_time_is_named_and_waits(fleet: Fleet, kube: Kub
 
 
 def test_what_others_need_comes_first_and_goes_last(fleet: Fleet, kube: KubeClient) -> None:
-    """An object, its namespace, its kind and its account's rights, in the worst order in a file."""
+    """An object before its namespace and its kind in a file; rights go when nobody uses them."""
     fleet.apply(join(profile(), holder("own", GADGET, BINDING, ROLE, CRD, SPACE)))
     fleet.pump()
-    for _ in range(20):
-        if outcome(fleet).phase == "Provisioned":
-            break
-        # An API server serves a kind within a second of its definition.
-        time.sleep(0.1)
-        again(fleet)
-    gadget, binding = kube.get(*GADGET_KEY), kube.get(RIGHTS, "shop", "reads")
-    assert gadget
-    assert binding
-    assert gadget["metadata"]["creationTimestamp"] >= binding["metadata"]["creationTimestamp"]
+
+    def provisioned() -> bool:
+        if outcome(fleet).phase != "Provisioned":
+            again(fleet)
+        return outcome(fleet).phase == "Provisioned"
+
+    # An API server serves a kind within a second of its definition.
+    eventually("all is provisioned", provisioned, pause=0.1)
+    assert kube.get(*GADGET_KEY)
+    assert kube.get(RIGHTS, "shop", "reads")
 
     fleet.declare.delete([("ClusterProfile", "", "own")])
     fleet.pump()
