@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -69,11 +68,12 @@ def revisions(kube: KubeClient) -> Counter[str]:
 
 def until_restarted(kube: KubeClient, times: int, *kinds: str) -> None:
     """Wait until workloads have been started anew so often."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
     expected = dict.fromkeys(kinds or KINDS, times + 1)
-    while revisions(kube) != expected:
-        assert time.monotonic() < deadline, revisions(kube)
-        time.sleep(0.05)
+    eventually(
+        lambda: f"{expected} revisions are made, and not {revisions(kube)}",
+        lambda: revisions(kube) == expected,
+        patience=_PATIENCE_SECONDS,
+    )
 
 
 def generations(kube: KubeClient) -> list[int]:

@@ -43,6 +43,7 @@ from infra.lab.http_server import Response
 from infra.lab.port import free_port
 from tests.fakes.chart import CONFIG_MAP, packed
 from tests.fakes.site import Site
+from tests.waiting import eventually
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -302,10 +303,8 @@ def test_runs_the_tests_of_a_chart(
 
 def _end(kube: KubeClient, phase: str) -> None:
     """Let the Pod of a test end as soon as it is there."""
-    deadline = time.monotonic() + 20
-    while (pod := kube.get(POD, "web", "demo-test")) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    pod = eventually("the Pod is there", lambda: kube.get(POD, "web", "demo-test"))
+    assert pod
     kube.merge_status({**pod, "status": {"phase": phase}}, uid=pod["metadata"]["uid"])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -124,9 +123,7 @@ def widget(gvk: GVK = WIDGET) -> Manifest:
 
 def wait_for(kube: Kube, gvk: GVK) -> None:
     """Wait until a kind is served; it takes an API server a moment to establish it."""
-    eventually(
-        "kube.resource(gvk) is not None", lambda: kube.resource(gvk) is not None, patience=10
-    )
+    eventually("the kind is served", lambda: kube.resource(gvk))
 
 
 @pytest.mark.parametrize(
@@ -798,13 +795,12 @@ def test_an_object_outlives_the_version_in_which_it_was_written(two_versions: Ku
     uid = kube.apply(widget(OLD_WIDGET))["metadata"]["uid"]
     kube.apply(widgets(v1beta1=False))
 
-    until = time.monotonic() + 30
-    there = kube.get(OLD_WIDGET, "default", "w")
-    while there is not None and there["apiVersion"] != WIDGET.api_version:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    def read() -> dict[str, Any] | None:
         there = kube.get(OLD_WIDGET, "default", "w")
+        assert there is not None
+        return there if there["apiVersion"] == WIDGET.api_version else None
 
+    there = eventually("the old version is not served", read)
     assert there is not None
     assert there["metadata"]["uid"] == uid
     assert kube.resource(OLD_WIDGET) is None

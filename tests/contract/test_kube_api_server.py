@@ -21,7 +21,6 @@ from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.egress import client as egress
 from bellhop.errors import (
-    BellhopError,
     DeniedError,
     InvalidError,
     MissingError,
@@ -383,25 +382,21 @@ def test_a_starting_server_never_says_that_a_kind_is_missing(
     kube.apply(widget({"a": 1}))
     source_cluster.stop()
     asker = KubeClient("prod/eu-1", kubeconfig, reach=HERE)
-    answers: list[object] = []
 
-    def ask() -> None:
-        until = time.monotonic() + 60
-        while not answers and time.monotonic() < until:
-            try:
-                answers.append(asker.get(WIDGET, "default", "w"))
-            except UnreachableError:
-                time.sleep(0.002)
-            except BellhopError as error:
-                answers.append(error)
+    def ask() -> tuple[dict[str, Any] | None] | None:
+        try:
+            return (asker.get(WIDGET, "default", "w"),)
+        except UnreachableError:
+            return None
 
     with ThreadPoolExecutor(1) as threads:
-        asking = threads.submit(ask)
+        asking = threads.submit(eventually, "it answers", ask, patience=60, pause=0.002)
         source_cluster.start()
-        asking.result()
+        answer = asking.result()
 
-    assert isinstance(answers[0], dict)
-    assert answers[0]["spec"] == {"a": 1}
+    assert answer
+    assert answer[0]
+    assert answer[0]["spec"] == {"a": 1}
 
 
 def test_a_kind_that_is_gone_is_missing(kube: KubeClient) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+
+from tests.waiting import eventually
 
 _MARK = "--typed--"
 _BLOCK = re.compile(r"```(\w*)[^\n]*\n(.*?)```|^    (\S[^\n]*)$", re.DOTALL | re.MULTILINE)
@@ -59,15 +60,19 @@ class Terminal:
 
         Who only looks may look again: a reader's hands are slower than ours.
         """
-        deadline = time.monotonic() + patience
-        while True:
+        late = ""
+
+        def shows() -> bool:
+            nonlocal late
             status, said = self.type(line.command)
             missing = list(_missing(line.shown, said))
-            if status == 0 and not missing:
-                return
-            again = line.command.startswith(_LOOKS) and time.monotonic() < deadline
-            assert again, f"$ {line.command}\n{said}\nstatus {status}; not there: {missing}"
-            time.sleep(0.2)
+            late = f"$ {line.command}\n{said}\nstatus {status}; not there: {missing}"
+            return status == 0 and not missing
+
+        if line.command.startswith(_LOOKS):
+            eventually(lambda: late, shows, patience=patience, pause=0.2)
+        else:
+            assert shows(), late
 
     def type(self, line: str) -> tuple[int, str]:
         """Type a line; return its exit status and what it printed."""

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,9 +117,14 @@ def test_the_tutorial_runs_as_it_is_written(
         given = {**os.environ, "TMPDIR": str(tmp_path / "demo"), "PYTHON": sys.executable}
         make = str(shutil.which("make"))
         demo = nursery.start([make, *start.command.split()[1:]], log, cwd=ROOT, env=given)
-        while "Ctrl-C ends everything" not in (said := log.read_text()):
-            assert demo.returncode() is None, said[-3000:]
-            time.sleep(0.2)
+        eventually(
+            demo.last_words,
+            lambda: demo.returncode() is not None or "Ctrl-C ends everything" in log.read_text(),
+            patience=600,
+            pause=0.2,
+        )
+        said = log.read_text()
+        assert demo.returncode() is None, said[-3000:]
         assert said.count("✓") == 11
         exports = iter(re.findall(r"^  (export .*)$", said, re.MULTILINE))
         for line in rest:

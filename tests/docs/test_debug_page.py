@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from click.testing import CliRunner
 from bellhop.cli.main import cli
 from tests.docs.test_preview_page import served
 from tests.docs.typed import type_page
+from tests.waiting import eventually
 
 __all__ = ["served"]
 
@@ -21,16 +21,16 @@ pytest_plugins = ["tests.kube_fixtures"]
 PAGE = (Path(__file__).parents[2] / "docs/how-to/debug-a-deploy.md").read_text()
 APPLY = "```bash\nbellhop apply -f web.yaml\n```\n"
 MENDED = "```sh\nsed -i 's/80000/80/' web.yaml\nbellhop apply -f web.yaml\n```\n"
-_PATIENCE_SECONDS = 60.0
 
 
 def apply(state: str) -> None:
     """Apply the page's file, and wait until the profile is in a state."""
     assert CliRunner().invoke(cli, ["apply", "-f", "web.yaml"]).exit_code == 0
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while state not in (said := CliRunner().invoke(cli, ["get", "clusterprofiles"]).stdout):
-        assert time.monotonic() < deadline, said
-        time.sleep(0.1)
+
+    def profiles() -> str:
+        return CliRunner().invoke(cli, ["get", "clusterprofiles"]).stdout
+
+    eventually(profiles, lambda: state in profiles(), patience=60, pause=0.1)
 
 
 def type_rest(text: str, folder: Path) -> None:

@@ -9,7 +9,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +27,7 @@ from bellhop.messages import Resolve
 from bellhop.ports.queue import GivenUp
 from bellhop.settings import Settings
 from tests.docs.test_pages import anchors
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/how-to/monitor.md"
@@ -101,12 +101,13 @@ def _asked(state: Path, process: subprocess.Popen[str]) -> Served:
 
 def _scraped(pool: urllib3.PoolManager, url: str) -> str:
     """Scrape until no part is late, as one may be while a busy machine starts a process."""
-    deadline = time.monotonic() + 30
-    while True:
+
+    def scraped() -> str:
         page = pool.request("GET", url).data.decode()
         late = re.search(r"^bellhop_collector_success\{.*\} 0", page, re.MULTILINE)
-        if late is None or time.monotonic() > deadline:
-            return page
+        return "" if late else page
+
+    return eventually("no part is late", scraped)
 
 
 def families(page: str) -> Mapping[str, Any]:

@@ -8,9 +8,7 @@ import json
 import re
 import shlex
 import subprocess
-import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -32,6 +30,7 @@ from tests.docs.test_preview_page import served
 from tests.docs.typed import type_page
 from tests.fakes.chat import Chat, Post, chat, mail_server
 from tests.fakes.incidents import GENIE_KEY, Incidents, incident_managers
+from tests.waiting import eventually
 
 __all__ = ["served"]
 
@@ -40,7 +39,6 @@ pytest_plugins = ["tests.kube_fixtures"]
 PAGE = (Path(__file__).parents[2] / "docs/how-to/notify.md").read_text()
 TOLD = re.compile(r"^```(text|json) notice=(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 EVENT = GVK("", "v1", "Event")
-_PATIENCE_SECONDS = 60.0
 
 
 @dataclass
@@ -126,13 +124,18 @@ def of_this_machine(page: str, places: Places) -> str:
 
 def look(done: Callable[[], None]) -> None:
     """Look again until all is as the page says: a reader's hands are slower than ours."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        with suppress(AssertionError):
+    last = AssertionError()
+
+    def is_so() -> bool:
+        nonlocal last
+        try:
             done()
-            return
-        time.sleep(0.2)
-    done()
+        except AssertionError as error:
+            last = error
+            return False
+        return True
+
+    eventually(lambda: str(last), is_so, patience=60, pause=0.2)
 
 
 def is_told(places: Places, place: str, shown: str) -> None:

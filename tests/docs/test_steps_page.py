@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,13 +12,13 @@ from click.testing import CliRunner
 from bellhop.cli.main import cli
 from tests.docs.test_preview_page import served
 from tests.docs.typed import type_page
+from tests.waiting import eventually
 
 __all__ = ["served"]
 
 pytest_plugins = ["tests.kube_fixtures"]
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/roll-out-in-steps.md").read_text()
-_PATIENCE_SECONDS = 60.0
 
 
 def bellhop(*words: str) -> str:
@@ -29,10 +28,7 @@ def bellhop(*words: str) -> str:
 
 def until(is_so: Callable[[str], bool], *words: str) -> None:
     """Run a command until what it prints is as it is to be."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not is_so(said := bellhop(*words)):
-        assert time.monotonic() < deadline, said
-        time.sleep(0.1)
+    eventually(lambda: bellhop(*words), lambda: is_so(bellhop(*words)), patience=60, pause=0.1)
 
 
 def test_a_reader_sees_what_waits_and_what_goes_on(served: Path) -> None:

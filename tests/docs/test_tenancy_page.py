@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -53,8 +52,9 @@ def made(kube: KubeClient, kind: GVK) -> list[str]:
     return [each["name"] for each in found if marked in (each.get("annotations") or {})]
 
 
-def until(done: Callable[[], bool]) -> None:
-    eventually(lambda: typed("show failures"), done, patience=_PATIENCE_SECONDS)
+def failures() -> str:
+    """Return what has failed, as one line."""
+    return typed("show failures")
 
 
 def typed(command: str) -> str:
@@ -75,14 +75,12 @@ def test_a_tenant_gets_what_it_may_and_is_told_of_the_rest(
     for name in ("tenant-rights.yaml", "tenant.yaml"):
         (served / name).write_text(file(name))
         assert CliRunner().invoke(cli, ["apply", "-f", name]).exit_code == 0
-    until(lambda: kube.get(CONFIG, "team", "ports") is not None)
-
-    written = kube.get(CONFIG, "team", "ports")
+    written = eventually(failures, lambda: kube.get(CONFIG, "team", "ports"))
     assert written
     assert written["data"] == {"of": "team/hers "}
     assert kube.get(CONFIG, "kube-public", "ports") is None
-    until(lambda: 'in the namespace "kube-public"' in typed("show failures"))
-    said = typed("show failures")
+    eventually(failures, lambda: 'in the namespace "kube-public"' in failures())
+    said = failures()
     assert 'User "system:serviceaccount:team:ann" cannot patch resource "configmaps"' in said
     assert "service account 'team/ann' may not get and list Service objects in namespace" in said
     described = typed("describe eventsource anns-services")
@@ -95,7 +93,7 @@ def test_a_tenant_gets_what_it_may_and_is_told_of_the_rest(
         assert len(made(kube, kind)) == 1
 
     typed("delete rolerequest anns")
-    until(lambda: not any(made(kube, kind) for kind in (ROLE, BINDING, ACCOUNT)))
+    eventually(failures, lambda: not any(made(kube, kind) for kind in (ROLE, BINDING, ACCOUNT)))
     typed("redeploy")
-    until(lambda: 'in the namespace "team"' in typed("show failures"))
+    eventually(failures, lambda: 'in the namespace "team"' in failures())
     kube.close()

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import re
 import shlex
-import time
 from pathlib import Path
 
 from click.testing import CliRunner
 
 from bellhop.cli.main import cli
+from tests.waiting import eventually
 
 _BLOCK = re.compile(r"^```(\w+) ?([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 _LOOKS = ("diff", "get", "show", "status")
-_PATIENCE = 20
-"""Seconds."""
 
 
 def type_page(page: str, folder: Path) -> None:
@@ -44,13 +42,23 @@ def type_page(page: str, folder: Path) -> None:
             path.write_text(body)
         elif language not in {"sh", "hcl"}:
             compared += 1
-            deadline = time.monotonic() + _PATIENCE
-            while body.strip() not in said[mark]:
+            if body.strip() not in said[mark]:
                 assert arguments[0] in _LOOKS, said
-                assert time.monotonic() < deadline, said
-                said = _say(arguments)
+                said = _look(arguments, mark, body.strip())
 
     assert compared == page.count("\nbellhop ")
+
+
+def _look(arguments: list[str], mark: str, shown: str) -> dict[str, str]:
+    """Look again until the page's words are there; return all that is said."""
+    said: dict[str, str] = {}
+
+    def shows() -> bool:
+        said.update(_say(arguments))
+        return shown in said[mark]
+
+    eventually(lambda: f"{shown!r} is in {said}", shows)
+    return said
 
 
 def _say(arguments: list[str]) -> dict[str, str]:

@@ -8,14 +8,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-_PATIENCE = 20.0
+from tests.waiting import PATIENCE
+
+_SECONDS = 20.0 * PATIENCE
 
 
 @contextmanager
 def gate(server: str, opens: Callable[[], bool]) -> Iterator[str]:
-    """Yield an address whose connections wait until `opens`; after 20 seconds they are closed."""
+    """Yield an address whose connections wait until `opens`; after a while they are closed."""
     loop, ready, address = asyncio.new_event_loop(), threading.Event(), []
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _SECONDS
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Another thread or process makes it open, so there is no event to await.

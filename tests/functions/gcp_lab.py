@@ -29,7 +29,6 @@ from infra.lab.cluster import Cluster
 from infra.lab.frameworks import Answer, Function, Functions
 from infra.lab.google_storage import Storage
 from infra.package.programs import PLACES
-from tests import waiting
 from tests.functions.lab import FEEDS
 from tests.functions.owner import Owner
 from tests.functions.writes import Writes
@@ -60,7 +59,7 @@ NAME = "lab"
 DEADLINE = 10
 """Seconds that Pub/Sub waits for an answer."""
 
-PATIENCE = 60.0 * waiting.PATIENCE
+PATIENCE = 60.0
 
 
 class Project:
@@ -168,24 +167,25 @@ class Project:
         version = {"parent": f"{project}/secrets/{secret}", "payload": {"data": key}}
         self._call("secretmanager", "add_secret_version", version)
         latest = {"name": f"{project}/secrets/{secret}/versions/latest"}
-        deadline = time.monotonic() + PATIENCE
-        while True:
+
+        def newest() -> bool:
             # Secret Manager tells late what is newest.
             with suppress(TemporaryError):
                 self._call("secretmanager", "access_secret_version", latest)
-                return
-            assert time.monotonic() < deadline
+                return True
+            return False
+
+        eventually("the secret has a version", newest, patience=PATIENCE)
 
     def _call(self, service: str, operation: str, request: Any) -> Any:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                return self.services.call(service, operation, request, doing="make a lab")
-            except UnreachableError:
-                # An emulator has just come back, and gRPC rests before it connects again.
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
+        def done() -> tuple[Any] | None:
+            # An emulator has just come back, and gRPC rests before it connects again.
+            with suppress(UnreachableError):
+                return (self.services.call(service, operation, request, doing="make a lab"),)
+            return None
+
+        answer = eventually(f"{service} is there", done, patience=PATIENCE, pause=0.2)
+        return answer[0] if answer else None
 
     def _path(self, kind: str, name: str) -> str:
         return f"projects/{self.name}/{kind}/{name}"
@@ -260,14 +260,17 @@ class Stand:
 
     def wait(self, until: Callable[[], object], patience: float = PATIENCE) -> None:
         """Wait until something is so, and tick now and then."""
-        deadline = time.monotonic() + patience
         tick_at = time.monotonic() + 2
-        while not until():
-            assert time.monotonic() < deadline, f"waited in vain: {self.words()}"
-            if time.monotonic() > tick_at:
+
+        def step() -> object:
+            nonlocal tick_at
+            done = until()
+            if not done and time.monotonic() > tick_at:
                 self.tick()
                 tick_at = time.monotonic() + 2
-            time.sleep(0.1)
+            return done
+
+        eventually(self.words, step, patience=patience, pause=0.1)
 
     def words(self) -> str:
         """Quote what rests, what is dead, and the last complaints."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import io
 import json
-import time
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -32,6 +31,7 @@ from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.contract.rigs.aws import install
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
 from tests.functions.owner import Owner
+from tests.waiting import eventually
 
 EVENTS = Path(__file__).parent / "events"
 BATCH = 10
@@ -170,11 +170,15 @@ class Lambda:
 
     def pump(self, *inboxes: str, until: Callable[[], object], patience: float = 60.0) -> None:
         """Feed the functions until something is so, of all inboxes or of some."""
-        deadline = time.monotonic() + patience
-        while not until():
-            assert time.monotonic() < deadline, "waited in vain"
-            for inbox in inboxes or self._urls:
-                self.feed(inbox, self.handlers[FEEDS[inbox]])
+
+        def step() -> object:
+            done = until()
+            if not done:
+                for inbox in inboxes or self._urls:
+                    self.feed(inbox, self.handlers[FEEDS[inbox]])
+            return done
+
+        eventually("the functions are done", step, patience=patience, pause=0)
 
     def feed(self, inbox: str, handler: Handler, context: Context | None = None) -> list[str]:
         """Hand over one batch of an inbox; return what was reported as failed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from datetime import timedelta
 from typing import Any
@@ -17,6 +16,7 @@ from bellhop.ports.queue import Message
 from bellhop.records.retries import FEW
 from infra.lab.moto import Moto
 from tests.functions.lab import TIMEOUT, Account, Context, Lambda
+from tests.waiting import eventually
 
 INBOX = "deploy"
 
@@ -65,13 +65,15 @@ class Stand:
             return 0
 
     def feed_until(self, done: Any, *, passing: bool = False) -> None:
-        deadline = time.monotonic() + 60
-        while not done():
-            assert time.monotonic() < deadline
-            self.feed()
-            if passing:
-                self.account.moto.pass_visibility(0)
-            time.sleep(0.05)
+        def step() -> object:
+            found = done()
+            if not found:
+                self.feed()
+                if passing:
+                    self.account.moto.pass_visibility(0)
+            return found
+
+        eventually("it is fed", step, patience=60, pause=0.05)
 
     def receive_throttled(self) -> None:
         """Receive a batch as Lambda does, and have no room for it until its visibility ends."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,11 +17,11 @@ from bellhop.model.reach import HERE
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto, pass_time
-from tests import waiting
 from tests.fakes.fleet import service
 from tests.functions.lab import RULES, Account, Context, Lambda, User, event
+from tests.waiting import eventually
 
-PATIENCE = 90.0 * waiting.PATIENCE
+PATIENCE = 90.0
 
 
 class Stand:
@@ -45,18 +44,24 @@ class Stand:
         del web["status"]
         item = {"object": self.someone.create(web)}
         batch = {"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": [item]}
-        deadline = time.monotonic() + PATIENCE
-        while self.functions.send("east", batch)["statusCode"] != 200:
-            assert time.monotonic() < deadline
+        eventually(
+            "it is taken",
+            lambda: self.functions.send("east", batch)["statusCode"] == 200,
+            patience=PATIENCE,
+        )
 
     def pump(self, until: Callable[[], object], **wrapped: Any) -> None:
         """Feed the functions, each by what is given for its stage, until something is so."""
-        deadline = time.monotonic() + PATIENCE
-        while not until():
-            assert time.monotonic() < deadline, "waited in vain"
-            for inbox, stage in INBOXES.items():
-                handler = self.functions.handlers[stage]
-                self.functions.feed(inbox, wrapped.get("by", lambda one: one)(handler))
+
+        def step() -> object:
+            done = until()
+            if not done:
+                for inbox, stage in INBOXES.items():
+                    handler = self.functions.handlers[stage]
+                    self.functions.feed(inbox, wrapped.get("by", lambda one: one)(handler))
+            return done
+
+        eventually("the functions are done", step, patience=PATIENCE, pause=0)
 
     def made(self) -> dict[str, str]:
         """Return what was brought, each with its life and last change."""

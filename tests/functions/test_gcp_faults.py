@@ -26,6 +26,7 @@ from infra.lab.google import Emulator
 from tests.cli.conftest import on_gcp
 from tests.functions.gcp_lab import ADDRESSES, TWIN, WEB, Flow, Stand, balanced
 from tests.functions.writes import Deaths, Halt, Happens
+from tests.waiting import eventually
 
 SOURCE, DESTINATION = "fleet/source", "fleet/destination"
 MANY = 8
@@ -91,13 +92,13 @@ def until_taken(flow: Flow, stored: Any) -> None:
 
 def until_answered(ask: Callable[[], Answer]) -> None:
     """Ask until it is done; one that dies answers nothing."""
-    deadline = time.monotonic() + 60
-    while True:
+
+    def answered() -> bool:
         with suppress(OSError, HTTPException):
-            if ask().status == 200:
-                return
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+            return ask().status == 200
+        return False
+
+    eventually("it is answered", answered, patience=60, pause=0.2)
 
 
 def lives(flow: Flow) -> list[str]:

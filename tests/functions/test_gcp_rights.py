@@ -38,6 +38,7 @@ from tests.functions.conftest import SETTINGS
 from tests.functions.gcp_lab import NAME, PATIENCE, Flow, Project, Stand
 from tests.functions.roles import noise
 from tests.functions.writes import Writes
+from tests.waiting import eventually
 
 ACCOUNTS = json.loads((Path(__file__).parents[1] / "terraform/google_rights.json").read_text())
 STAGES = {*INBOXES.values(), "ingest", "schedule"}
@@ -113,11 +114,14 @@ class Guarded:
 
     def until(self, stage: str, permission: str, act: Callable[[], object]) -> None:
         """Repeat an action until a stage needs a permission: another stage may be faster."""
-        deadline = time.monotonic() + PATIENCE
-        while permission not in self.asked(stage):
-            assert time.monotonic() < deadline, f"{stage} never needed {permission}"
-            act()
-            time.sleep(0.5)
+
+        def step() -> bool:
+            found = permission in self.asked(stage)
+            if not found:
+                act()
+            return found
+
+        eventually(f"{stage} needs {permission}", step, patience=PATIENCE, pause=0.5)
 
     def changes(self) -> None:
         """Change the small object, and send it."""

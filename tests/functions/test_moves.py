@@ -111,7 +111,8 @@ def fleet(source_cluster: Cluster, destination_cluster: Cluster, tmp_path: Path)
 
 
 def wait(until: Callable[[], object]) -> None:
-    eventually("it is so", until, patience=60)
+    """Wait where the installation works by itself."""
+    eventually("the fleet goes on", until, patience=60)
 
 
 def goes_on(fleet: Fleet, url: str, wait: Wait, port: int, by: Post = by_https) -> None:

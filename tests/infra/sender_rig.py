@@ -22,7 +22,6 @@ from bellhop.forwarder.spool import Spool
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.infra.forwarder_rig import failures
-from tests.waiting import eventually
 
 CONFIG = GVK("", "v1", "ConfigMap")
 
@@ -148,10 +147,6 @@ class Office:
         self.sender.close(10)
         self.ingest.server.stop()
         self.spool.close()
-
-
-def until(done: Callable[[], bool]) -> None:
-    eventually("done()", done)
 
 
 def name_of(item: dict[str, Any]) -> str:

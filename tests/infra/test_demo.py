@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from infra.demo.recording import COMMAND, picture, terminal
 from infra.demo.scenes import next_step
 from infra.lab.binaries import Binaries
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -78,11 +78,15 @@ def test_ctrl_c_leaves_no_process_and_no_file(
             stderr=subprocess.STDOUT,
         )
     try:
-        deadline = time.monotonic() + 150
-        while said not in output.read_text() or not list(temporary.iterdir()):
-            assert process.poll() is None, output.read_text()
-            assert time.monotonic() < deadline, output.read_text()
-            time.sleep(0.05)
+        eventually(
+            output.read_text,
+            lambda: (
+                process.poll() is not None
+                or (said in output.read_text() and list(temporary.iterdir()))
+            ),
+            patience=150,
+        )
+        assert process.poll() is None, output.read_text()
         process.send_signal(signal.SIGINT)
         status = process.wait(_PATIENCE)
     finally:

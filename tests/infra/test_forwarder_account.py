@@ -11,7 +11,8 @@ import pytest
 from bellhop.forwarder.account import Account
 from tests.fakes.clock import START
 from tests.fakes.tokens import Signer
-from tests.infra.sender_rig import Office, until
+from tests.infra.sender_rig import Office
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def test_sends_as_its_account(office: Office, tmp_path: Path) -> None:
             office.ingest.denied = {one}
         office.ingest.tokens.clear()
         office.put(f"a{number}")
-        until(lambda: f"a{number}" in office.names())  # noqa: B023 - it is asked at once
+        eventually("it is taken", lambda name=f"a{number}": name in office.names())
         said.append([*dict.fromkeys(office.ingest.tokens)])
 
     assert said == [[one], [other], ["t"], [one, "t"], ["t"], [other]]

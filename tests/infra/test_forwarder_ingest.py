@@ -15,7 +15,8 @@ from bellhop.errors import StaleError, UnreachableError
 from bellhop.forwarder import backoff
 from bellhop.model.record import Observation
 from tests.fakes.fleet import Fleet, service
-from tests.infra.sender_rig import Office, until
+from tests.infra.sender_rig import Office
+from tests.waiting import eventually
 
 
 class Pair:
@@ -53,7 +54,7 @@ class Pair:
 
     def settle(self) -> None:
         self.office.sender.start()
-        until(lambda: self.office.desk.owed()[0] == 0)
+        eventually("nothing is owed", lambda: self.office.desk.owed()[0] == 0)
 
     def close(self) -> None:
         self.office.close()

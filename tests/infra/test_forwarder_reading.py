@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -73,10 +73,6 @@ def room(tmp_path: Path) -> Iterator[Room]:
     room.close()
 
 
-def until(done: Callable[[], object]) -> None:
-    eventually("done()", done)
-
-
 @pytest.mark.parametrize(
     ("error", "patience"),
     [
@@ -91,7 +87,7 @@ def test_gives_up_what_will_never_be_read(
     room = Room(tmp_path, patience)
     room.kube.fail_with(error, "get")
     room.ring()
-    until(lambda: room.spool.owed() == [] and room.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: room.spool.owed() == [] and room.desk.owed()[0] == 0)
     room.close()
 
     assert "Dropped an object; resyncs find it" in room.log.getvalue()
@@ -104,7 +100,10 @@ def test_goes_on_where_a_right_is_missing_for_a_while(room: Room) -> None:
     room.kube.fail_with(DeniedError("no right"), "get")
     # A clock that was set meanwhile says nothing of how long it has been.
     room.ring(ago=timedelta(days=60))
-    until(lambda: "Cannot read back changed objects, and keep trying" in room.log.getvalue())
+    eventually(
+        "the failure is logged",
+        lambda: "Cannot read back changed objects, and keep trying" in room.log.getvalue(),
+    )
     assert len(room.spool.owed()) == 1
     room.kube.fail_with(None, "get")
 
@@ -116,16 +115,16 @@ def test_drops_what_nobody_asks_for_any_more(room: Room) -> None:
     """Without a word, and it is no trouble; what rings after that is owed as ever."""
     room.kube.fail_with(DeniedError("no right"), "get")
     room.ring()
-    until(room.readers.refused)
+    eventually("a read is refused", room.readers.refused)
     assert room.readers.refused() == {"v1/ConfigMap": "no right"}
 
     room.readers.release(["v1/ConfigMap"], room.desk.serial)
-    until(lambda: room.spool.owed() == [])
+    eventually("nothing is owed", lambda: room.spool.owed() == [])
 
     assert room.readers.refused() == {}
     assert "Dropped an object" not in room.log.getvalue()
     room.ring()
-    until(room.readers.refused)
+    eventually("a read is refused", room.readers.refused)
     assert len(room.spool.owed()) == 1
 
 
@@ -135,7 +134,10 @@ def test_an_object_that_nobody_foresaw_ends_no_reader(room: Room) -> None:
     room.kube.odd = {f"odd-{number}" for number in range(8)}
     for name in room.kube.odd:
         room.ring(name)
-    until(lambda: room.log.getvalue().count("Failed to look at an object") == len(room.kube.odd))
+    eventually(
+        "each failure is logged",
+        lambda: room.log.getvalue().count("Failed to look at an object") == len(room.kube.odd),
+    )
     room.ring()
 
     [item] = room.outbox.take(30) or []
@@ -157,5 +159,5 @@ def test_says_what_bellhop_wrote_itself_unless_it_is_gone(room: Room) -> None:
         found.update((each.key.name, each.own) for each in room.outbox.take(0.01))
         return len(found) == len("ab")
 
-    until(both)
+    eventually("both were read", both)
     assert found == {"a": True, "b": False}

@@ -21,7 +21,8 @@ from bellhop.forwarder.desk import Desk
 from bellhop.forwarder.spool import Spool
 from bellhop.logs import Log
 from bellhop.model.gvk import ObjectKey
-from tests.infra.sender_rig import CONFIG, Office, name_of, until
+from tests.infra.sender_rig import CONFIG, Office, name_of
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_drops_the_one_item_that_is_refused(office: Office, status: int) -> None
         office.put(name)
     office.sender.start()
 
-    until(lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
     assert office.names() == good | {"last"}
     assert len(office.ingest.batches) == 1
     assert office.count("dropped") == 1
@@ -80,12 +81,12 @@ def test_sends_an_item_again_that_failed(office: Office, status: int) -> None:
     office.put("late")
     office.put("good")
     office.sender.start()
-    until(lambda: len(office.ingest.batches) > 2)
+    eventually("more than 2 batches were sent", lambda: len(office.ingest.batches) > 2)
     assert office.names() == {"good"}
     assert office.desk.owed()[0] == 1
     office.ingest.fails = lambda _: 0
 
-    until(lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
     assert office.names() == {"good", "late"}
     assert office.count("dropped") == 0
     [line] = office.said("Ingest failed on an item")
@@ -98,10 +99,10 @@ def test_gives_up_an_item_on_which_ingest_keeps_failing(office: Office) -> None:
     office.ingest.fails = failing(500, "evil")
     office.put("evil")
     office.sender.start()
-    until(lambda: len(office.ingest.batches) > 3)
+    eventually("more than 3 batches were sent", lambda: len(office.ingest.batches) > 3)
     office.put("good")
 
-    until(lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
     assert office.names() == {"good"}
     assert len(office.ingest.batches) > 5
     assert office.count("dropped") == 1
@@ -122,14 +123,14 @@ def test_gives_up_nothing_that_is_not_at_fault(
     for name in sorted(names):
         office.put(name)
     office.sender.start()
-    until(lambda: len(office.ingest.batches) > 20)
+    eventually("more than 20 batches were sent", lambda: len(office.ingest.batches) > 20)
     if others:
         office.put("good")
-        until(lambda: office.names() == {"good"})
-        until(lambda: len(office.ingest.batches) > 40)
+        eventually("the good one is taken", lambda: office.names() == {"good"})
+        eventually("more than 40 batches were sent", lambda: len(office.ingest.batches) > 40)
     office.ingest.fails = lambda _: 0
 
-    until(lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
     assert names <= office.names()
     assert office.count("dropped") == 0
 
@@ -144,14 +145,14 @@ def test_drops_nothing_of_a_request_that_is_refused_as_a_whole(
     monkeypatch.setattr(backoff, "LONGEST_SECONDS", 0.001)
     office.put("before")
     office.sender.start()
-    until(lambda: office.names() == {"before"})
+    eventually("the first one is taken", lambda: office.names() == {"before"})
     office.ingest.rule = lambda _: status
     for number in range(20):
         office.put(f"object-{number}")
-    until(lambda: len(office.ingest.batches) > 50)
+    eventually("more than 50 batches were sent", lambda: len(office.ingest.batches) > 50)
     office.ingest.rule = lambda _: 200
 
-    until(lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
     assert len(office.names()) == 21
     assert (office.count("dropped"), office.outbox.retrying()) == (0, 0)
 
@@ -174,11 +175,11 @@ def test_takes_no_answer_for_ingests_that_is_none(office: Office, answer: bytes)
     office.ingest.body = answer
     office.put("object")
     office.sender.start()
-    until(lambda: len(office.ingest.batches) > 2)
+    eventually("more than 2 batches were sent", lambda: len(office.ingest.batches) > 2)
     assert office.desk.owed()[0] == 1
     office.ingest.body = b"{}"
 
-    until(lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
     assert office.count("dropped") == 0
 
 
@@ -189,7 +190,7 @@ def test_sends_again_what_ingest_took_without_being_heard(office: Office) -> Non
     office.put("b")
     office.sender.start()
 
-    until(lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
     assert [name_of(item) for item in office.ingest.taken] == ["a", "b"] * 2
 
 
@@ -205,7 +206,7 @@ def test_sends_items_one_by_one_of_a_request_that_cannot_be_read(
     office.put("evil", content="x" * 2 * outbox.BATCH_BYTES if status == 413 else "")
     office.sender.start()
 
-    until(lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
     assert office.names() == good
     assert office.count("dropped") == 1
     [line] = office.said("Dropped")
@@ -221,12 +222,12 @@ def test_what_failed_holds_up_nobody(office: Office, monkeypatch: pytest.MonkeyP
     office.put("evil")
     office.put("good")
     office.sender.start()
-    until(lambda: office.outbox.retrying() == 1)
+    eventually("one is tried again", lambda: office.outbox.retrying() == 1)
 
     for number in range(5):
         begun = time.monotonic()
         office.put(f"later-{number}")
-        until(lambda: office.desk.owed()[0] == 1)
+        eventually("one is owed", lambda: office.desk.owed()[0] == 1)
         assert time.monotonic() - begun < 10
     assert office.count("batches") == 6
 
@@ -238,10 +239,10 @@ def test_an_object_that_failed_is_taken_once_it_is_another(office: Office) -> No
     office.put("object", content="bad")
     office.put("good")
     office.sender.start()
-    until(lambda: office.outbox.retrying() == 1)
+    eventually("one is tried again", lambda: office.outbox.retrying() == 1)
     office.put("object")
 
-    until(lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
     assert office.names() == {"good", "object"}
     assert office.outbox.retrying() == 0
 
@@ -259,7 +260,10 @@ def test_what_failed_takes_half_of_the_room_at_most(
         office.put(name)
     office.sender.start()
 
-    until(lambda: office.count("dropped") == 2 and office.outbox.retrying() == 4)
+    eventually(
+        "two are dropped and four tried again",
+        lambda: office.count("dropped") == 2 and office.outbox.retrying() == 4,
+    )
     assert office.outbox.wait_for_room()
 
 
@@ -276,7 +280,7 @@ def test_tells_when_it_rang_by_the_clock_of_ingest(office: Office) -> None:
         office.put(f"object-{number}")
     office.sender.start()
 
-    until(lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
     assert len(office.names()) == 10
     assert len(office.ingest.batches) == 2
     assert office.count("dropped") == 0
@@ -288,7 +292,7 @@ def test_tells_which_objects_bellhop_wrote_itself(office: Office) -> None:
     office.put("theirs")
     office.put("ours", own=True)
     office.sender.start()
-    until(lambda: len(office.ingest.taken) == 2)
+    eventually("two are taken", lambda: len(office.ingest.taken) == 2)
 
     told = {each["object"]["metadata"]["name"]: each.get("own") for each in office.ingest.taken}
     assert told == {"theirs": None, "ours": True}
@@ -300,9 +304,9 @@ def test_believes_its_own_clock_where_little_differs(office: Office) -> None:
     rang = datetime.now(UTC)
     office.put("first", rang)
     office.sender.start()
-    until(lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
     office.put("second", rang)
-    until(lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
 
     assert [item["rang"] for item in office.ingest.taken] == [rang.isoformat()] * 2
 
@@ -315,8 +319,8 @@ def test_asks_for_a_look_until_ingest_agrees(office: Office) -> None:
     office.sender.start()
     office.put("meanwhile")
 
-    until(lambda: office.count("looks_asked") == 1)
-    until(lambda: office.names() == {"meanwhile"})
+    eventually("a look is asked for", lambda: office.count("looks_asked") == 1)
+    eventually("what came meanwhile is taken", lambda: office.names() == {"meanwhile"})
     assert len(office.ingest.asked) == 3
 
 
@@ -328,7 +332,7 @@ def test_waits_as_long_as_it_is_told_to_ask(office: Office) -> None:
     office.sender.ask_for_a_look()
     office.sender.start()
 
-    until(lambda: office.count("looks_asked") == 1)
+    eventually("a look is asked for", lambda: office.count("looks_asked") == 1)
     first, second = office.ingest.asked
     assert second - first >= 1.0
 
@@ -340,7 +344,7 @@ def test_says_that_it_is_there_and_how_it_is(office: Office) -> None:
     office.unreadable["v1/Service"] = "cannot read Service: forbidden"
     office.unsubscribed = "cannot subscribe to NATS"
     office.sender.start()
-    until(lambda: len(office.ingest.alive) == 3)
+    eventually("three are alive", lambda: len(office.ingest.alive) == 3)
     time.sleep(0.5)
 
     said: dict[str, Any] = {"owed": 0, "since": "", "messaging": "cannot subscribe to NATS"}
@@ -357,7 +361,7 @@ def test_releases_kinds_that_nobody_asks_for(office: Office) -> None:
     office.put("first")
     serial = office.desk.serial
     office.sender.start()
-    until(lambda: office.released)
+    eventually("it is released", lambda: office.released)
 
     assert office.released == [(["v1/Service"], serial)]
 

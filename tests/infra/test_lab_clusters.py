@@ -23,6 +23,7 @@ from infra.lab.cluster import Cluster
 from infra.lab.control_plane import ControlPlane
 from infra.lab.flags import controller_flags
 from infra.lab.processes import Nursery, Process
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -128,15 +129,6 @@ def is_alive(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return condition()
-
-
 def test_serves_a_real_api(source: Client) -> None:
     """What is created is there, with the server's own fields."""
     created, _ = source("POST", CONFIGMAPS, configmap("bell", rings="yes"))
@@ -200,9 +192,9 @@ def test_reset_removes_what_was_added(source_cluster: Cluster, source: Client) -
     assert source("POST", "/api/v1/namespaces/lobby/secrets", configmap("key"))[0] == 201
     assert source("POST", CRDS, a_definition())[0] == 201
     bells = "/apis/lab.example/v1/namespaces/default/bells"
-    assert eventually(lambda: source("GET", bells)[0] == 200)
+    eventually("the kind is served", lambda: source("GET", bells)[0] == 200)
     bell = {"apiVersion": "lab.example/v1", "kind": "Bell", "metadata": {"name": "a"}}
-    assert eventually(lambda: source("POST", bells, bell)[0] == 201)
+    eventually("a bell is made", lambda: source("POST", bells, bell)[0] == 201)
 
     source_cluster.reset()
 
@@ -218,7 +210,7 @@ def test_reset_allows_the_same_again(source_cluster: Cluster, source: Client) ->
     bell = {"apiVersion": "lab.example/v1", "kind": "Bell", "metadata": {"name": "a"}}
     for _ in range(3):
         assert source("POST", CRDS, a_definition())[0] == 201
-        assert eventually(lambda: source("POST", bells, bell)[0] == 201)
+        eventually("a bell is made", lambda: source("POST", bells, bell)[0] == 201)
         assert len(source("GET", bells)[1]["items"]) == 1
         source_cluster.reset()
 
@@ -289,9 +281,11 @@ def test_reset_withdraws_rights_and_webhooks_at_once(
 
     for number in range(5):
         assert source("POST", f"{RBAC}/clusterrolebindings", binding)[0] == 201
-        assert eventually(lambda: as_bob() == 200)
+        eventually("Bob may read", lambda: as_bob() == 200)
         assert source("POST", WEBHOOKS, hook)[0] == 201
-        assert eventually(lambda: source("POST", CONFIGMAPS, configmap("probe"))[0] == 500)
+        eventually(
+            "the webhook refuses", lambda: source("POST", CONFIGMAPS, configmap("probe"))[0] == 500
+        )
 
         source_cluster.reset()
 
@@ -369,8 +363,10 @@ def test_controllers_collect_garbage_end_namespaces_and_fill_roles(
     governed("DELETE", "/api/v1/namespaces/lobby")
     governed("DELETE", f"{CONFIGMAPS}/owner")
 
-    assert eventually(lambda: governed("GET", f"{CONFIGMAPS}/child")[0] == 404)
-    assert eventually(lambda: governed("GET", "/api/v1/namespaces/lobby")[0] == 404)
+    eventually("the child is gone", lambda: governed("GET", f"{CONFIGMAPS}/child")[0] == 404)
+    eventually(
+        "the namespace is gone", lambda: governed("GET", "/api/v1/namespaces/lobby")[0] == 404
+    )
 
 
 @pytest.mark.parametrize(
@@ -483,7 +479,7 @@ def test_a_killed_lab_leaves_no_process(control_plane_binaries: Binaries, tmp_pa
         assert all(map(is_alive, pids))
         lab.kill()
 
-    assert eventually(lambda: not any(map(is_alive, pids)), 5)
+    eventually("every process has ended", lambda: not any(map(is_alive, pids)))
     with ControlPlane(control_plane_binaries, folder):
         pass
     assert not folder.exists()
@@ -520,7 +516,9 @@ def test_a_lab_that_boots_is_interrupted_at_once(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     try:
-        assert eventually(lambda: all(log.exists() for log in logs), 60)
+        eventually(
+            "both servers are started", lambda: all(log.exists() for log in logs), patience=60
+        )
         lab.send_signal(signal.SIGINT)
         _, told = lab.communicate(timeout=45)
     finally:
@@ -537,7 +535,9 @@ def test_all_that_a_nursery_ends_share_its_patience(tmp_path: Path) -> None:
     nursery, log = Nursery(grace=0.5), tmp_path / "log"
     deaf = ["/bin/sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 1; done"]
     running = [nursery.start(deaf, log) for _ in range(12)]
-    assert eventually(lambda: log.exists() and log.read_text().count("deaf") == 12, 60)
+    eventually(
+        "all of them run", lambda: log.exists() and log.read_text().count("deaf") == 12, patience=60
+    )
     began = time.monotonic()
     nursery.close()
 
@@ -556,7 +556,7 @@ def test_nobody_outlives_a_nursery_that_ended_while_it_was_started(tmp_path: Pat
 
         with ThreadPoolExecutor(2) as threads:
             several = [threads.submit(start) for _ in range(2)]
-            assert eventually(lambda started=started: len(started) > 1)
+            eventually("two are started", lambda started=started: len(started) > 1)
             nursery.close()
             for each in several:
                 with pytest.raises(RuntimeError):

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,7 +26,7 @@ from bellhop.engine.pods import IMAGE as DEFAULT_IMAGE
 from bellhop.errors import InvalidError, MissingError, PermanentError
 from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
-from infra.lab.processes import Nursery
+from infra.lab.processes import Nursery, Process
 from infra.lab.terraform import find_terraform
 from infra.package.files import build_id
 from infra.release.archives import packed
@@ -38,6 +37,7 @@ from tests.docs.terminal import Terminal, typed
 from tests.infra.base_image import build_base_image, buildah
 from tests.infra.image import Dockerfile
 from tests.infra.release_files import clean_checkout, git, install_dependencies
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.timeout(300)  # Whichever test comes first builds and installs.
 
@@ -277,17 +277,25 @@ def test_the_wheel_works_where_no_checkout_is(
     assert run("python", "-c", IMPORT_ALL) == "[]\n"
 
 
+def await_serving(process: Process) -> None:
+    """Wait until a process says that it serves."""
+    eventually(
+        process.last_words,
+        lambda: (
+            process.returncode() is not None or '"Bellhop serves"' in process.log_path.read_text()
+        ),
+        patience=60,
+    )
+    assert process.returncode() is None, process.last_words()
+
+
 def test_the_wheel_serves(installed: Path, elsewhere: Mapping[str, str], tmp_path: Path) -> None:
     """The embedded mode needs no extra, and ends when it is asked to."""
     log = tmp_path / "serve.log"
     with Nursery() as nursery:
         command = [installed / "bellhop", "serve", "--listen", "127.0.0.1:0"]
         process = nursery.start(command, log, cwd=tmp_path, env=elsewhere)
-        deadline = time.monotonic() + 60
-        while '"Bellhop serves"' not in log.read_text():
-            assert process.returncode() is None, process.last_words()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)
+        await_serving(process)
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(20) in {0, 130}, process.last_words()
 
@@ -335,9 +343,7 @@ def test_the_first_event_of_what_is_released(
         log = tmp_path / "serve.log"
         command = [installed / "bellhop", "serve", "--listen", "127.0.0.1:0"]
         process = nursery.start(command, log, cwd=folder, env=given)
-        while '"Bellhop serves"' not in log.read_text():
-            assert process.returncode() is None, process.last_words()
-            time.sleep(0.05)
+        await_serving(process)
         for line in typed(page):
             terminal.follow(line)
 

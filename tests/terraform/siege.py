@@ -80,13 +80,14 @@ class Courier:
         old = KubeClient("old", sanitise(self.kubeconfig(), reach=HERE), reach=HERE)
         self.admin.remove(ACCOUNTS, *_ACCOUNT)
         self.token = self._enter()
-        deadline = time.monotonic() + _PATIENCE
-        with suppress(DeniedError):
-            while old.get(
-                ACCOUNTS, *_ACCOUNT
-            ):  # API servers remember for ten seconds whom they know.
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+
+        def refused() -> bool:
+            with suppress(DeniedError):
+                return not old.get(ACCOUNTS, *_ACCOUNT)
+            return True
+
+        # API servers remember for ten seconds whom they know.
+        eventually("the old token is refused", refused, patience=_PATIENCE, pause=0.2)
         old.close()
 
     def kubeconfig(self, path: Path | None = None) -> dict[str, Any]:
@@ -168,12 +169,15 @@ class Siege:
         a sweep is due, which finds it.
         """
         before = len(self.mappings.batches)
-        deadline, unheard = time.monotonic() + _PATIENCE, time.monotonic() + _PATIENCE / 2
-        while not until():
+        unheard = time.monotonic() + _PATIENCE / 2
+
+        def step() -> object:
+            nonlocal unheard
+            if done := until():
+                return done
             if ticks and time.monotonic() > unheard:
-                unheard = deadline
+                unheard += _PATIENCE
                 self.due()
-            assert time.monotonic() < deadline, self._vain()
             if ticks and time.monotonic() - self._ticked > TICK:
                 self._ticked = time.monotonic()
                 with suppress(FailedError):  # It is made good by the next.
@@ -181,6 +185,9 @@ class Siege:
             if not self.mappings.feed(*inboxes):
                 self.moto.pass_visibility(_LONG)
                 time.sleep(PAUSE)
+            return False
+
+        eventually(self._vain, step, patience=_PATIENCE, pause=0)
         return self.mappings.batches[before:]
 
     def _vain(self) -> str:
@@ -193,7 +200,7 @@ class Siege:
         there = self.there()
         absent = sorted(name for name in self._names if f"for-{name}" not in there)
         return (
-            f"waited in vain: {waiting} wait, {self.dead()} were given up; absent are {absent}, of"
+            f"all is done: {waiting} wait, {self.dead()} were given up; absent are {absent}, of"
             f" which nobody rang for {[name for name in absent if not self._heard(name)]}; for all"
             f" there is {there.get('all', {}).get('data')}; handed over last: {batches}; told:"
             f" {self.cloud.words()}"

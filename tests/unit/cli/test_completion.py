@@ -8,8 +8,8 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -23,6 +23,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.model.record import Sender, WatchedKind
 from tests.missing import find_program
 from tests.unit.cli import fleet
+from tests.waiting import eventually
 
 Bellhop = Callable[..., Result]
 PROGRAMS = Path(sys.executable).parent
@@ -114,13 +115,14 @@ class Terminal:
 
     def wait_for(self, pattern: str) -> re.Match[str]:
         """Read the screen until something is on it."""
-        deadline = time.monotonic() + PATIENCE
-        while not (found := re.search(pattern, self.screen)):
-            assert time.monotonic() < deadline, f"never saw {pattern!r} in {self.screen!r}"
-            try:
+
+        def seen() -> re.Match[str] | None:
+            with suppress(BlockingIOError):
                 self.screen += os.read(self._ours, 65536).decode(errors="replace")
-            except BlockingIOError:
-                time.sleep(0.02)
+            return re.search(pattern, self.screen)
+
+        found = eventually(lambda: f"{pattern!r} is in {self.screen!r}", seen)
+        assert found
         return found
 
     def close(self) -> None:

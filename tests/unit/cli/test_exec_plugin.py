@@ -8,7 +8,6 @@ import os
 import pty
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +19,7 @@ from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.cli.credentials import read_kubeconfig
 from bellhop.errors import BellhopError, DeniedError, InvalidError, MissingError, UnreachableError
 from tests.unit.cli.logins import VERSION, answer, plugin, write
+from tests.waiting import eventually
 
 SOON = timedelta(seconds=1)
 
@@ -160,7 +160,8 @@ def test_a_plugin_that_hangs_is_ended(tmp_path: Path) -> None:
     with pytest.raises(UnreachableError, match="took longer than 1 s and was ended; run `kubectl"):
         read_kubeconfig(path, None, patience=SOON)
 
-    assert _ends(int((tmp_path / "child").read_text()))
+    child = int((tmp_path / "child").read_text())
+    eventually("the child has ended", lambda: _has_ended(child))
 
 
 def test_nothing_is_run_for_a_kubeconfig_that_is_refused(tmp_path: Path) -> None:
@@ -223,13 +224,8 @@ def test_a_plugin_talks_to_the_person_at_a_terminal(tmp_path: Path) -> None:
     assert found == b"1234"
 
 
-def _ends(process: int) -> bool:
-    """Wait until a process that is nobody's child here has ended."""
-    for _ in range(100):
-        with suppress(FileNotFoundError):
-            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-            if state != "Z":
-                time.sleep(0.05)
-                continue
-        return True
-    return False
+def _has_ended(process: int) -> bool:
+    """Say whether a process that is nobody's child here has ended."""
+    with suppress(FileNotFoundError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return True

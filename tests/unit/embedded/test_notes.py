@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,19 +60,15 @@ def traces(ledger: Ledger) -> list[str]:
     return sorted(entry.trace for _, entry in ledger.of("a/a", HOUR))
 
 
-def until(done: Callable[[], bool], seconds: float = 10.0) -> None:
-    eventually("done()", done, patience=seconds)
-
-
 def test_writes_what_gathered_and_goes_on(ledger: Ledger, clock: FakeClock) -> None:
     """Not at once, but soon; and what comes after that, too."""
     notes = Notes(ledger, clock, Log(io.StringIO()))
     notes.start()
     note(ledger, "1")
     assert traces(ledger) == []
-    until(lambda: traces(ledger) == ["1"])
+    eventually("the first is written", lambda: traces(ledger) == ["1"])
     note(ledger, "2")
-    until(lambda: traces(ledger) == ["1", "2"])
+    eventually("the second is written", lambda: traces(ledger) == ["1", "2"])
     notes.stop()
 
 
@@ -98,7 +93,10 @@ def test_says_how_many_lines_were_lost_and_goes_on(
     store.takes = False
     for number in range(3):
         note(ledger, str(number))
-    until(lambda: '"lines": 3' in output.getvalue() or '"lines":3' in output.getvalue())
+    eventually(
+        "three lines are logged",
+        lambda: '"lines": 3' in output.getvalue() or '"lines":3' in output.getvalue(),
+    )
     store.takes = True
     note(ledger, "after")
     notes.stop()

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -22,12 +21,6 @@ from bellhop.settings import Settings
 from tests.waiting import eventually
 
 PATIENCE = 30.0
-
-
-def wait_for(condition: Any) -> bool:
-    """Wait until something holds, or it has been too long."""
-    eventually("condition()", condition, patience=PATIENCE)
-    return bool(condition())
 
 
 class Slow:
@@ -56,7 +49,7 @@ def test_what_is_in_hand_is_given_to_nobody_else(tmp_path: Path) -> None:
     embedded.installation.publisher.publish([Resolve("a"), Resolve("b")])
     workers.start()
     try:
-        assert wait_for(lambda: slow.ended == Counter("ab"))
+        eventually("both have ended", lambda: slow.ended == Counter("ab"))
     finally:
         workers.stop()
         embedded.close()
@@ -85,11 +78,11 @@ def test_who_runs_scripts_that_take_long_rests(tmp_path: Path) -> None:
     publish([Evaluate("a/b", "x", source=name) for name in ("one", "other")])
     workers.start()
     try:
-        assert wait_for(lambda: times)
+        eventually("it has begun", lambda: times)
         publish([Evaluate("a/b", "x", rang="now")])
-        assert wait_for(rings.is_set)
+        eventually("it rings", rings.is_set)
         resting = len(times) == 1
-        assert wait_for(lambda: len(times) > 1)
+        eventually("it has begun again", lambda: len(times) > 1)
     finally:
         workers.stop()
         embedded.close()
@@ -118,8 +111,8 @@ def test_a_stage_that_fails_keeps_no_worker_from_the_next(tmp_path: Path) -> Non
     embedded.installation.publisher.publish([Resolve(name) for name in names])
     workers.start()
     try:
-        assert wait_for(done.is_set)
-        assert wait_for(embedded.queues["deploy"].list)
+        eventually("it is done", done.is_set)
+        eventually("it is given up", embedded.queues["deploy"].list)
     finally:
         workers.stop()
         [letter] = embedded.queues["deploy"].list()
@@ -138,9 +131,9 @@ def test_workers_outlive_a_store_that_fails(tmp_path: Path) -> None:
     embedded.store.close()
     workers.start()
     try:
-        assert wait_for(lambda: "Failed to look what is due" in log.getvalue())
+        eventually("the failure is logged", lambda: "Failed to look what is due" in log.getvalue())
         embedded.installation.publisher.publish([Resolve("a")])
-        assert wait_for(lambda: slow.ended == Counter("a"))
+        eventually("the work has ended", lambda: slow.ended == Counter("a"))
     finally:
         workers.stop()
         embedded.close()
@@ -167,14 +160,14 @@ def test_one_worker_is_left_to_other_clusters(tmp_path: Path) -> None:
     publish("a/flood", 1)
     workers.start()
     try:
-        assert wait_for(lambda: begun["a/flood"])
+        eventually("the flood has begun", lambda: begun["a/flood"])
         publish("a/flood", 10)
         publish("a/single", 1)
-        assert wait_for(lambda: begun["a/single"])
+        eventually("the single one has begun", lambda: begun["a/single"])
         assert begun["a/flood"] == 1
     finally:
         let_go.set()
-        wait_for(lambda: begun["a/flood"] == 11)
+        eventually("all of the flood has begun", lambda: begun["a/flood"] == 11)
         workers.stop()
         embedded.close()
 
@@ -195,10 +188,10 @@ def test_nobody_begins_anything_while_others_finish(tmp_path: Path) -> None:
     embedded.installation.publisher.publish([Resolve("a")])
     workers.start()
     try:
-        assert wait_for(lambda: slow.begun)
+        eventually("the work has begun", lambda: slow.begun)
         ending = threading.Thread(target=workers.stop)
         ending.start()
-        assert wait_for(workers._stopping.is_set)
+        eventually("the workers stop", workers._stopping.is_set)
         time.sleep(0.2)
         used = time.process_time()
         embedded.installation.publisher.publish([Sweep("fleet/late")])

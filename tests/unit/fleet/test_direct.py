@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 import stat
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -112,16 +112,15 @@ class House:
             queue.settle(delivery, None)
         return found
 
-    def rings(self, name: str) -> bool:
-        """Say whether a change of a ConfigMap is heard of, after the API server has followed."""
-        until = time.monotonic() + 5
-        number = 0
-        while time.monotonic() < until:
-            number += 1
-            self.kube.apply(config_map(name, str(number)))
-            if any(name in each.object for each in self.hints()):
-                return True
-        return False
+    def await_ring(self, name: str) -> None:
+        """Change a ConfigMap until that is heard of: the API server has to follow first."""
+        numbers = count()
+
+        def rings() -> bool:
+            self.kube.apply(config_map(name, str(next(numbers))))
+            return any(name in each.object for each in self.hints())
+
+        eventually(f"{name} rings", rings)
 
 
 def config_map(name: str, value: str) -> dict[str, Any]:
@@ -157,7 +156,7 @@ def test_an_api_server_calls_ingest_itself(house: House) -> None:
     """What is written is read back, also a deletion; no pod and no Secret is in the cluster."""
     done = register(house.here, house.spec)
     assert done.warnings == []
-    assert house.rings("first")
+    house.await_ring("first")
     house.sweep()
     place = ObjectKey(CONFIG_MAP, "default", "web")
     house.hints()
@@ -228,10 +227,10 @@ def test_rotates_a_token_that_is_in_use(house: House, clock: FakeClock) -> None:
 
     assert first != second
     assert set(digests) == {ringing.digest_of(first), ringing.digest_of(second)}
-    assert house.rings("during")
+    house.await_ring("during")
     clock.advance(ringing.OVERLAP)
     assert "ended its former token" in renew(house.here, KEY)
-    assert house.rings("after")
+    house.await_ring("after")
     assert ringing.digest_of(first) not in house.cluster.gate((), 0).digests(clock.now())
     assert next_at(house.cluster, house.here.records.clock.now()) is None
 
@@ -272,14 +271,14 @@ def test_gets_a_forwarder_and_loses_it_again(
     register(house.here, wished(source_cluster, inbound=house.spec.inbound))
     digests = house.cluster.gate((), 0).digests(house.here.records.clock.now())
     assert ringing.digest_of(direct) in digests
-    assert house.rings("still")
+    house.await_ring("still")
     mounted = ringing.entries_of(house.kube)["token"]
     register(house.here, house.spec)
     digests = house.cluster.gate((), 0).digests(house.here.records.clock.now())
 
     assert ringing.digest_of(mounted) in digests
     assert house.kube.get(ringing.SECRET, NAMESPACE, NAME) is None
-    assert house.rings("direct")
+    house.await_ring("direct")
 
 
 def test_a_sweep_puts_its_call_back(house: House) -> None:
@@ -294,7 +293,7 @@ def test_a_sweep_puts_its_call_back(house: House) -> None:
     house.sweep()
     assert "token is missing" in house.here.records.health.get(KEY).value.message
     rotate(house.here, KEY)
-    assert house.rings("again")
+    house.await_ring("again")
 
 
 def test_a_resync_during_the_registration_misses_no_token(house: House) -> None:
@@ -310,7 +309,7 @@ def test_a_resync_during_the_registration_misses_no_token(house: House) -> None:
     health = house.here.records.health.get(KEY).value
 
     assert (health.state, health.message, health.mute) == ("Healthy", "", False)
-    assert house.rings("registered")
+    house.await_ring("registered")
 
 
 def test_the_doctor_finds_wrong_whatever_makes_a_cluster_silent(house: House) -> None:
@@ -329,7 +328,7 @@ def test_the_doctor_finds_wrong_whatever_makes_a_cluster_silent(house: House) ->
 def test_is_examined(house: House) -> None:
     """The doctor knocks at ingest through the API server, and tells a token that does not count."""
     register(house.here, house.spec)
-    assert house.rings("known")
+    house.await_ring("known")
     [(_, signs)] = examine(house.here, [KEY])
     found = {each.piece: (each.verdict, each.sentence) for each in signs}
 
@@ -443,11 +442,6 @@ def audited(source_cluster: Cluster, tmp_path: Path) -> Iterator[Audited]:
     one.restore()
 
 
-def until(done: Callable[[], object]) -> None:
-    """Wait until something is so, or fail."""
-    eventually("done()", done)
-
-
 @pytest.mark.rest
 def test_an_api_server_sends_its_audit_log(
     house: House, audited: Audited, clock: FakeClock
@@ -472,9 +466,11 @@ def test_an_api_server_sends_its_audit_log(
     assert kube.get(WEBHOOK, "", NAME) is None
     audited.restart()
     kube.apply(config_map("web", "x"))
-    until(lambda: stored("x"))
+    eventually("x is stored", lambda: stored("x"))
     kube.remove(CONFIG_MAP, "default", "web")
-    until(lambda: any("web" in each.object for each in house.hints()))
+    eventually(
+        "the deletion is heard of", lambda: any("web" in each.object for each in house.hints())
+    )
     with pytest.raises(InvalidError, match="has it in a file; give --audit"):
         rotate(house.here, KEY)
     rotate(house.here, KEY, audited.folder)
@@ -484,12 +480,12 @@ def test_an_api_server_sends_its_audit_log(
     register(house.here, replace(house.spec, direct=False, audit=audited.folder))
     assert audited.token == second
     kube.apply(config_map("web", "y"))
-    until(lambda: stored("y"))
+    eventually("y is stored", lambda: stored("y"))
     audited.restart()
     clock.advance(ringing.AUDIT_OVERLAP)
     assert "ended its former token" in renew(house.here, KEY)
     kube.apply(config_map("web", "z"))
-    until(lambda: stored("z"))
+    eventually("z is stored", lambda: stored("z"))
 
     assert audited.token != first
     assert ringing.digest_of(audited.token) == house.cluster.token_digest

@@ -113,10 +113,6 @@ class House:
         """Return all that is answered, until the connection is closed."""
         return everything(self.knock(sent))
 
-    def until(self, done: Callable[[], bool]) -> None:
-        """Wait until something is so."""
-        eventually("done()", done)
-
     @property
     def inside(self) -> Any:
         return self.server._shared.limiter
@@ -220,7 +216,9 @@ def test_half_handshakes_hold_up_nobody(secure: House, count: int) -> None:
 def test_a_known_sender_that_drips_holds_up_itself_alone(house: House) -> None:
     """Of one sender's requests only so many are read at once, and the others get their turn."""
     slow = [house.knock(post("/in/evil", "Content-Length: 9")) for _ in range(limiters.AT_ONCE)]
-    house.until(lambda: house.busy == {"/in/evil": limiters.AT_ONCE})
+    eventually(
+        "all turns of a sender are taken", lambda: house.busy == {"/in/evil": limiters.AT_ONCE}
+    )
     waiting = house.knock(post("/in/evil", "Content-Length: 2", body=b"{}"))
 
     assert house.ask() < SOON
@@ -253,7 +251,7 @@ def test_who_is_refused_by_its_body_has_proved_nothing(house: House) -> None:
         client = house.knock(post(path, "Content-Length: 2", body=b"{}"))
 
         assert client.recv(1000).startswith(b"HTTP/1.1 " + status)
-        house.until(lambda: not house.busy)
+        eventually("no turn is taken", lambda: not house.busy)
         assert len(house.inside._proven) == proven
 
 
@@ -377,13 +375,14 @@ def test_every_request_has_an_end(
     monkeypatch.setattr(wsgi, "BODY_SECONDS", 1.0)
     client = house.knock(sent)
     client.settimeout(0.1)
-    answer = b""
-    ends = time.monotonic() + 60
-    while not answer and time.monotonic() < ends:
+
+    def answered() -> bytes:
         client.sendall(b"1")
         with suppress(TimeoutError):
-            answer = client.recv(1000)
+            return client.recv(1000)
+        return b""
 
+    answer = eventually("it is answered", answered, patience=60, pause=0)
     assert answer.startswith(b"HTTP/1.1 408")
 
 
@@ -466,7 +465,7 @@ def test_a_refused_client_that_stays_is_closed(
     client = house.knock(chunked(path, rest))
     client.recv(1000)
 
-    house.until(lambda: not house.inside.all())
+    eventually("no connection is left", lambda: not house.inside.all())
 
 
 def test_says_misbehaviour_seldom(house: House) -> None:
@@ -501,7 +500,7 @@ def test_counts_nothing_that_has_ended(house: House) -> None:
         house.knock(kinds[number % len(kinds)]())
     house.sockets.close()
 
-    house.until(lambda: not (house.inside.all() or house.busy))
+    eventually("no connection and no turn is left", lambda: not (house.inside.all() or house.busy))
     assert house.waiting == {}
 
 
@@ -509,18 +508,20 @@ def test_who_breaks_off_or_is_let_go_leaves_no_turn_taken(house: House) -> None:
     """Connections reset in a body give their turn back; those dropped in the line lose theirs."""
     unread = post("/in/evil", "Content-Length: 9", body=b"abc")
     reading = [house.knock(unread) for _ in range(limiters.AT_ONCE)]
-    house.until(lambda: house.busy == {"/in/evil": limiters.AT_ONCE})
+    eventually(
+        "all turns of a sender are taken", lambda: house.busy == {"/in/evil": limiters.AT_ONCE}
+    )
     for _ in range(3):
         house.knock(post("/in/evil", "Content-Length: 2", body=b"{}"))
-    house.until(lambda: len(house.waiting.get("/in/evil", ())) == 3)
+    eventually("three wait for a turn", lambda: len(house.waiting.get("/in/evil", ())) == 3)
     for client in reading[1:]:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     waiting = list(house.inside.all())[limiters.AT_ONCE :]
     waiting[0].loop.call_soon_threadsafe(lambda: [each.drop() for each in waiting])
-    house.until(lambda: not house.waiting)
+    eventually("nobody waits", lambda: not house.waiting)
     for client in reading[1:]:
         client.close()
-    house.until(lambda: house.busy == {"/in/evil": 1})
+    eventually("one turn is taken", lambda: house.busy == {"/in/evil": 1})
 
     assert house.front.served == []
     assert house.ask("/in/evil") < SOON
@@ -556,5 +557,5 @@ def test_clients_that_leave_when_they_are_refused_are_no_errors(house: House) ->
     for _ in range(300):
         with house.knock(b"HEAD /x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n") as client:
             client.recv(9)
-    house.until(lambda: not house.inside.all())
+    eventually("no connection is left", lambda: not house.inside.all())
     assert '"ERROR"' not in house.written.getvalue()
