@@ -246,6 +246,7 @@ def test_an_unknown_function_is_missing(lambdas: Lambdas) -> None:
         lambdas.invoke("nobody", {})
 
 
+@pytest.mark.clocked
 def test_nothing_is_left_behind(lambdas: Lambdas, make: Make) -> None:
     """Frozen processes end with their owner, and so do the threads that served them."""
     threads = threading.active_count()

@@ -82,6 +82,7 @@ def test_examines_many_at_once_however_slow(
     assert took < 30
 
 
+@pytest.mark.clocked
 @pytest.mark.usefixtures("served")
 def test_failures_name_the_silent_without_waiting_long(
     bellhop: Bellhop, opened: Embedded, slow: Silent

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import resource
 import shlex
 import signal
+import struct
 import subprocess
 import sys
-import time
+import termios
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import click
 import pytest
@@ -29,6 +32,7 @@ from bellhop.errors import (
 )
 from bellhop.model.document import InvalidDocuments
 from infra.cli_page import commands as every_command
+from tests.waiting import eventually
 
 PROGRAM = Path(sys.executable).parent / "bellhop"
 HELP_SECONDS = 1.0
@@ -262,12 +266,21 @@ def test_ctrl_c_ends_with_130(state: Path) -> None:
         stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
-    time.sleep(1.5)
+    assert process.stdin
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    eventually("it reads its input", lambda: not _unread(process.stdin))
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=10)
 
     assert process.returncode == 130
     assert said.strip() == b""
+
+
+def _unread(pipe: IO[bytes] | None) -> int:
+    """Count the bytes of a pipe that nobody has read yet."""
+    [count] = struct.unpack("i", fcntl.ioctl(pipe or -1, termios.FIONREAD, bytes(4)))
+    return int(count)
 
 
 def test_output_is_plain_where_no_terminal_reads_it(bellhop: Bellhop) -> None:

@@ -70,9 +70,9 @@ def test_what_a_ring_was_lost_for_is_noticed_by_who_waits(tmp_path: Path) -> Non
     queue._ring = lambda *_: None  # type: ignore[method-assign]
     threading.Timer(0.3, lambda: queue.publish([Message({"number": 1}, "g")])).start()
     begun = time.monotonic()
-    found = queue.receive(1, wait=timedelta(seconds=10))
+    found = queue.receive(1, wait=timedelta(seconds=60))
     took = time.monotonic() - begun
     file.close()
 
     assert [dict(each.message.body) for each in found] == [{"number": 1}]
-    assert took < 5
+    assert took < 30
