@@ -155,8 +155,9 @@ class Running:
         return peers.asker(peer, self._process.pid) if self._process else None
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return what it has logged, as far as that is JSON."""
-        return [json.loads(each) for each in self.log().splitlines() if each.startswith("{")]
+        """Return what it has logged, as far as that is JSON and whole: it may write just now."""
+        whole, _, _ = self.log().rpartition("\n")
+        return [json.loads(each) for each in whole.splitlines() if each.startswith("{")]
 
     def log(self) -> str:
         """Return all that it has written."""
