@@ -136,7 +136,7 @@ def test_every_kind_of_workload_restarts_when_what_it_reads_changes(
 
     before = generations(kube)
     assert before == [3, 3, 3]
-    assert kube.remove(SECRET, "default", "password")
+    assert kube.remove(SECRET, "default", "password") == {}
     assert kube.merge(CONFIG, "default", "settings", {"metadata": {"labels": {"tint": "dark"}}})
     sweep(fleet)
     fleet.apply(join(brought, holder("more", config("more"))))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.engine.terminating import why_kept
 from bellhop.engine.wording import event
 from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.model.condition import Condition
@@ -547,23 +548,23 @@ def test_removes_an_object_once(kube: Kube) -> None:
     """The second time it was not there any more."""
     kube.apply(config_map())
 
-    assert kube.remove(CONFIG_MAP, "default", "a") is True
+    assert kube.remove(CONFIG_MAP, "default", "a") == {}
     assert kube.get(CONFIG_MAP, "default", "a") is None
-    assert kube.remove(CONFIG_MAP, "default", "a") is False
+    assert kube.remove(CONFIG_MAP, "default", "a") is None
 
 
 def test_removes_an_object_that_still_has_the_uid(kube: Kube) -> None:
     """It is the one that was meant."""
     uid = kube.apply(config_map())["metadata"]["uid"]
 
-    assert kube.remove(CONFIG_MAP, "default", "a", uid=uid) is True
+    assert kube.remove(CONFIG_MAP, "default", "a", uid=uid) == {}
 
 
 def test_does_not_remove_an_object_of_another_uid(kube: Kube) -> None:
     """Somebody else made a new one under the name: nothing of ours is there any more."""
     kube.apply(config_map())
 
-    assert kube.remove(CONFIG_MAP, "default", "a", uid="another") is False
+    assert kube.remove(CONFIG_MAP, "default", "a", uid="another") is None
     assert kube.get(CONFIG_MAP, "default", "a") is not None
 
 
@@ -573,14 +574,14 @@ def test_does_not_remove_what_was_made_anew(kube: Kube) -> None:
     kube.remove(CONFIG_MAP, "default", "a")
     second = kube.apply(config_map())["metadata"]["uid"]
 
-    assert kube.remove(CONFIG_MAP, "default", "a", uid=first) is False
+    assert kube.remove(CONFIG_MAP, "default", "a", uid=first) is None
     there = kube.get(CONFIG_MAP, "default", "a")
     assert there is not None
     assert there["metadata"]["uid"] == second != first
 
 
 def test_removes_an_object_that_finalizers_hold(kube: Kube) -> None:
-    """It is being deleted, and stays until they are gone; asking again does no harm."""
+    """It is returned as long as they keep it; asking again does no harm."""
     manifest = config_map()
     manifest["metadata"]["finalizers"] = ["lab.example/held"]
     uid = kube.apply(manifest)["metadata"]["uid"]
@@ -588,17 +589,19 @@ def test_removes_an_object_that_finalizers_hold(kube: Kube) -> None:
     removed = [kube.remove(CONFIG_MAP, "default", "a", uid=uid) for _ in range(2)]
     there = kube.get(CONFIG_MAP, "default", "a")
 
-    assert removed == [True, True]
     assert there is not None
-    assert there["metadata"]["deletionTimestamp"]
+    since = there["metadata"]["deletionTimestamp"]
+    why = [why_kept(left or {}) for left in removed]
+    told = datetime.fromisoformat(since).strftime("%Y-%m-%d %H:%M:%S UTC")
+    assert why == [f"finalizer 'lab.example/held' has kept it since {told}"] * 2
     kube.apply(config_map())
     assert kube.get(CONFIG_MAP, "default", "a") is None
-    assert kube.remove(CONFIG_MAP, "default", "a", uid=uid) is False
+    assert kube.remove(CONFIG_MAP, "default", "a", uid=uid) is None
 
 
 def test_removing_an_object_of_an_unknown_kind_finds_nothing(kube: Kube) -> None:
     """With its definition went every object of the kind."""
-    assert kube.remove(WIDGET, "default", "w") is False
+    assert kube.remove(WIDGET, "default", "w") is None
 
 
 def test_finds_a_kind_that_was_defined_meanwhile(kube: Kube) -> None:
@@ -785,7 +788,7 @@ def test_versions_show_one_object(two_versions: Kube) -> None:
     assert there["apiVersion"] == again["apiVersion"] == WIDGET.api_version
     assert there["metadata"]["uid"] == again["metadata"]["uid"] == uid
     assert (listed["apiVersion"], listed["metadata"]["uid"]) == (OLD_WIDGET.api_version, uid)
-    assert kube.remove(OLD_WIDGET, "default", "w", uid=uid) is True
+    assert kube.remove(OLD_WIDGET, "default", "w", uid=uid) == {}
     assert kube.get(WIDGET, "default", "w") is None
 
 
@@ -809,8 +812,8 @@ def test_an_object_outlives_the_version_in_which_it_was_written(two_versions: Ku
         kube.apply(widget(OLD_WIDGET))
     with pytest.raises(MissingError):
         list(kube.list(OLD_WIDGET))
-    assert kube.remove(OLD_WIDGET, "default", "w", uid="another") is False
-    assert kube.remove(OLD_WIDGET, "default", "w", uid=uid) is True
+    assert kube.remove(OLD_WIDGET, "default", "w", uid="another") is None
+    assert kube.remove(OLD_WIDGET, "default", "w", uid=uid) == {}
     assert kube.get(OLD_WIDGET, "default", "w") is None
 
 
@@ -830,4 +833,4 @@ def test_threads_share_it(kube: Kube) -> None:
     with ThreadPoolExecutor(8) as threads:
         results = list(threads.map(work, range(8)))
 
-    assert results == [[str(index), True, True] for index in range(8)]
+    assert results == [[str(index), True, {}] for index in range(8)]

@@ -411,7 +411,7 @@ def test_a_kind_that_is_gone_is_missing(kube: KubeClient) -> None:
     # An API server serves a kind for a moment longer than its definition is there.
     eventually(
         "the kind is not served",
-        lambda: not kube.remove(WIDGET, "default", "w") and kube.resource(WIDGET) is None,
+        lambda: kube.remove(WIDGET, "default", "w") is None and kube.resource(WIDGET) is None,
     )
 
     with pytest.raises(MissingError):
@@ -592,7 +592,7 @@ def test_a_raised_version_is_the_same_object(
     assert there is not None
     assert (there["apiVersion"], there["metadata"]["uid"]) == (kinds[0].api_version, uids[0])
     assert {each.version for each in kinds} <= set(kube.versions(gvk.group, gvk.kind))
-    assert kube.remove(gvk._replace(version="v1alpha7"), "default", "web", uid=uids[0]) is True
+    assert kube.remove(gvk._replace(version="v1alpha7"), "default", "web", uid=uids[0]) == {}
     assert kube.get(kinds[1], "default", "web") is None
 
 

@@ -284,11 +284,11 @@ def test_a_merge_is_that_of_the_official_client(both: Both) -> None:
 def test_only_the_life_that_is_meant_is_removed(both: Both) -> None:
     uid = both.official.create(config_map())["metadata"]["uid"]
 
-    assert not both.ours.remove(CONFIG_MAP, "default", "a", uid="another")
+    assert both.ours.remove(CONFIG_MAP, "default", "a", uid="another") is None
     assert both.official.get(CONFIG_MAP, "a", "default")
-    assert both.ours.remove(CONFIG_MAP, "default", "a", uid=uid)
+    assert both.ours.remove(CONFIG_MAP, "default", "a", uid=uid) == {}
     assert both.official.get(CONFIG_MAP, "a", "default") is None
-    assert not both.ours.remove(CONFIG_MAP, "default", "a", uid=uid)
+    assert both.ours.remove(CONFIG_MAP, "default", "a", uid=uid) is None
 
 
 def test_a_status_is_written_apart(both: Both) -> None:

@@ -336,20 +336,20 @@ class FakeKube:
             if not self.rbac.may(self.account, check[0], kinds[check[1], check[2]], check[4])
         ]
 
-    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
-        """Delete one object (only if it still has `uid`, where given); say if it was there."""
+    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> Manifest | None:
+        """Delete one object (only if it still has `uid`, where given); return what is left."""
         with self._lock:
             self._called(Call("remove", gvk, namespace, name))
             identity = Identity(gvk.group, gvk.kind, namespace, name)
             there = self._objects.get(identity)
             if there is None or uid not in ("", there["metadata"]["uid"]):
-                return False
+                return None
             if there["metadata"].get("finalizers"):
                 there["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
                 there["metadata"]["resourceVersion"] = str(next(self._versions))
-            else:
-                self._delete(identity)
-            return True
+                return copy.deepcopy(there)
+            self._delete(identity)
+            return {}
 
     def _is_unreadable(self, key: ObjectKey) -> bool:
         return (key.gvk.kind, key.name) in self.unreadable

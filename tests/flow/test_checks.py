@@ -68,7 +68,7 @@ def test_a_gateway_is_checked_from_its_ground_to_its_end(flow: Flow) -> None:
     held = {"metadata": {"finalizers": ["example.com/address"]}}
     flow.source.patch(GATEWAY, held)
     flow.source.delete(SHOP)
-    eventually("it waits for its end", lambda: "'address-is-free'" in told(flow))
+    eventually("it waits for its end", lambda: "finalizer 'example.com/address'" in told(flow))
     gateway = flow.source.get(GATEWAY)
     assert gateway
     assert gateway["metadata"]["deletionTimestamp"]

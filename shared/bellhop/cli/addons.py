@@ -39,7 +39,12 @@ class Wanted(NamedTuple):
 def addons(here: Installation, wanted: Wanted) -> Iterator[Row]:
     """Yield one row for each object that a profile holds, and for each release of a chart."""
     titled = Titled(here)
+    phases: dict[str, dict[str, str]] = {}
     for cluster, profile, identity, held in _held(here, wanted):
+        if cluster not in phases:
+            phases[cluster] = {
+                each.profile: each.phase for each in here.records.outcomes.of(cluster)
+            }
         yield {
             "cluster": cluster,
             "resourceType": CHART if held.release else f"{identity.group}:{identity.kind}",
@@ -50,6 +55,7 @@ def addons(here: Installation, wanted: Wanted) -> Iterator[Row]:
             "deploymentType": "Management cluster" if held.local else "Managed cluster",
             "profiles": [titled.with_kind(profile)],
             "from": origin(held) or held.ref,
+            "state": phases[cluster].get(profile, "Provisioning"),
         }
 
 

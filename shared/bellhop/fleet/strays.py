@@ -78,7 +78,8 @@ def remove(here: Installation, cluster: str) -> Iterator[tuple[Stray, bool]]:
         adopted = ours and there is not None and bool(adopted_from(there))
         if adopted and there is not None:
             kube.merge(*place, undecorate(there))
-        removed = ours and not adopted and kube.remove(*place, uid=each.finding.uid)
+        deletes = ours and not adopted
+        removed = deletes and kube.remove(*place, uid=each.finding.uid) is not None
         here.records.findings.delete(cluster, each.key)
         if removed:
             _note(here, each)

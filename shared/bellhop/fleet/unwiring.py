@@ -85,18 +85,18 @@ def silence(kube: Kube, key: str, *, uninstall: bool = False, rings: bool = Fals
     if serves != key:
         raise ConflictError(f"its forwarder serves cluster '{serves[:128]}' by now")
     for gvk, namespace in _REMOVED[rings:]:
-        if kube.remove(gvk, namespace, NAME):
+        if kube.remove(gvk, namespace, NAME) is not None:
             yield f"{gvk.kind} '{NAME}'"
     yield from _unsubscribe(kube)
     found = kube.get(_NAMESPACE, "", NAMESPACE)
     labels = ((found or {}).get("metadata") or {}).get("labels") or {}
     # Somebody else's namespace of that name stays.
     if labels.get("app.kubernetes.io/part-of") == "bellhop":
-        if kube.remove(_NAMESPACE, "", NAMESPACE):
+        if kube.remove(_NAMESPACE, "", NAMESPACE) is not None:
             yield f"Namespace '{NAMESPACE}'"
     elif uninstall:
         for gvk in _PODS:
-            if kube.remove(gvk, NAMESPACE, NAME):
+            if kube.remove(gvk, NAMESPACE, NAME) is not None:
                 yield f"{gvk.kind} '{NAME}'"
 
 
@@ -104,7 +104,7 @@ def _unsubscribe(kube: Kube) -> Iterator[str]:
     for gvk in _MESSAGING:
         # Who may not take it away could not put it there.
         with suppress(DeniedError):
-            if kube.remove(gvk, MESSAGING_NAMESPACE, NAME):
+            if kube.remove(gvk, MESSAGING_NAMESPACE, NAME) is not None:
                 yield f"{gvk.kind} '{MESSAGING_NAMESPACE}/{NAME}'"
 
 

@@ -182,11 +182,11 @@ class Kube(Protocol):
         """Return those rights that are missing, of who asks; an empty namespace means all."""
         ...
 
-    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
-        """Delete one object (only if it still has `uid`, where given); say if it was there.
+    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> Manifest | None:
+        """Delete one object (only if it still has `uid`, where given); return what is left of it.
 
-        False says that there is nothing of ours: no such object, no such kind in any version, or
-        an object of that name with another uid, which stays. True says that it is deleted, or
-        being deleted where finalizers hold it.
+        None says that there is nothing of ours: no such object, no such kind in any version, or
+        an object of that name with another uid, which stays. An empty manifest says that it is
+        deleted; any other is that of an object which finalizers or a grace period keep.
         """
         ...

@@ -127,13 +127,16 @@ class Deployer:
     def _conclude(self, work: Work, *, stands: bool) -> None:
         """Record how it ended; by `stands` the checks have passed already."""
         if work.failed:
-            raise together((*work.failed, *work.lacking, *work.unplanned.values()))
+            others = (*work.lacking, *work.unplanned.values(), *work.terminating)
+            raise together((*work.failed, *others))
         if work.unfinished and (work.got_on or not work.lacking):
             self._publisher.publish([replace(work.message, contested="", touched="")])
         elif work.lacking:
             raise together(work.lacking)
         elif work.unplanned:
             _refuse_unplanned(work)
+        elif work.terminating:
+            raise together(work.terminating)
         elif work.contests:
             self._endings.slow(work)
         else:

@@ -12,7 +12,13 @@ from msgspec import Struct
 
 from bellhop.engine.mounting import is_mounted
 from bellhop.engine.referring import may_be_elsewhere
-from bellhop.errors import BellhopError, CloudDeniedError, ConflictError, TemporaryError
+from bellhop.errors import (
+    BellhopError,
+    CloudDeniedError,
+    ConflictError,
+    TemporaryError,
+    UnmetError,
+)
 from bellhop.messages import Apply
 from bellhop.model.gvk import Identity
 from bellhop.model.hosting import MANAGEMENT
@@ -29,7 +35,8 @@ _OF_ONE = (TemporaryError, CloudDeniedError, OvertimeError)
 class Upshot(Struct, frozen=True):
     """What came of one object: how it is held from now on, if at all, and why it was refused.
 
-    One that is Local for a cluster names it as its `guest`.
+    One that is Local for a cluster names it as its `guest`. One that is deleted and still exists
+    `waits`.
     """
 
     key: Identity
@@ -37,6 +44,7 @@ class Upshot(Struct, frozen=True):
     changed: bool = False
     refused: BellhopError | None = None
     guest: str = ""
+    waits: UnmetError | None = None
 
 
 class Claimed(Struct, frozen=True):
@@ -78,6 +86,7 @@ class Work:
     it. `unmet` names the features of which something has failed.
     A `live` one is only previewed, and compares what is held with the cluster, too.
     It `reads_elsewhere` if templates read an object of `mgmt/mgmt`; None until that is looked up.
+    Objects that are deleted and still exist are `terminating`.
     `refuse_removal` raises what keeps a feature from removing what the profile has no longer.
     """
 
@@ -106,6 +115,7 @@ class Work:
     paced: bool = False
     guests: tuple[Cluster, ...] = ()
     lacking: list[BellhopError] = field(default_factory=list)
+    terminating: list[BellhopError] = field(default_factory=list)
     got_on: bool = False
     reads_elsewhere: bool | None = None
     desired: tuple[Any, ...] | None = None
@@ -173,6 +183,8 @@ class Work:
             self.written.append(upshot.key)
         if upshot.changed:
             self.changed.append(f"{upshot.key.kind} {upshot.key.name}")
+        if upshot.waits:
+            self.terminating.append(upshot.waits)
         self.got_on = self.got_on or (upshot.changed and not upshot.refused)
         if upshot.refused and upshot.guest:
             self.lacking.append(told(upshot.guest, upshot.refused))

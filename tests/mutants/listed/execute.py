@@ -163,7 +163,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/deployer.py",
-        "            raise together((*work.failed, *work.lacking, *work.unplanned.values()))\n",
+        "            raise together((*work.failed, *others))\n",
         "            raise work.failed[0]\n",
         "Of several objects that failed the first alone is told.",
     ),
@@ -325,8 +325,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/step.py",
-        "return kube.remove(gvk, namespace, name, uid=uid)",
-        "return kube.remove(gvk, namespace, name)",
+        "rest = kube.remove(gvk, namespace, name, uid=uid)",
+        "rest = kube.remove(gvk, namespace, name)",
         "What somebody made in the place of ours is removed.",
     ),
     Mutant(
@@ -337,9 +337,15 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/step.py",
-        "                return False\n            uid = uid_of(there)",
-        "                return False\n            return False",
+        "            uid = uid_of(there)\n        rest",
+        "            return False, {}\n        rest",
         "What a dead worker may have applied stays for ever.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        'replace(step.held, digest="", uid="")',
+        'replace(step.held, digest="")',
+        "An object that terminates is written to when it is wanted again, and lost.",
     ),
     Mutant(
         "stages/features/resources/step.py",

@@ -53,6 +53,7 @@ def test_add_ons_have_the_columns_of_sveltosctl(bellhop: Bellhop, here: Installa
         "TIME",
         "DEPLOYMENT TYPE",
         "FROM",
+        "STATE",
     ]
     kept = here.records.inventories.get("default/workload", fleet.PROFILE)
     assert kept
@@ -72,6 +73,7 @@ def test_add_ons_have_the_columns_of_sveltosctl(bellhop: Bellhop, here: Installa
         applied,
         "Managed cluster",
         held.ref,
+        "Provisioned",
     ]
 
 
@@ -137,9 +139,10 @@ def test_a_chart_has_the_columns_of_sveltosctl(bellhop: Bellhop, here: Installat
     assert release[8:] == [
         "Managed cluster",
         "chart web 1.0.0 of https://charts.example.com/stable",
+        "Provisioned",
     ]
     assert part[1:5] == ["apps:Deployment", "apps", "web", "N/A"]
-    assert part[-1] == "part of release apps/web"
+    assert part[-2] == "part of release apps/web"
 
 
 def test_what_a_chart_was_made_of_is_no_kind_in_use(bellhop: Bellhop, here: Installation) -> None:

@@ -59,7 +59,7 @@ class Spans:
         finally:
             self._end(begun, manifest["kind"], manifest["metadata"]["name"])
 
-    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
+    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> Any:
         begun = self._begin()
         try:
             return self._remove(gvk, namespace, name, uid=uid)

@@ -45,7 +45,7 @@ class TellTale(FakeKube):
         self._tell(manifest)
         return super().apply(manifest, **how)
 
-    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
+    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> Manifest | None:
         there = [each for each in self.objects(gvk) if each["metadata"]["name"] == name]
         self._tell(there)
         return super().remove(gvk, namespace, name, uid=uid)

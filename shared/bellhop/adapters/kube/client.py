@@ -32,6 +32,7 @@ from bellhop.adapters.kube.transport import (
 from bellhop.egress.answer import LateError
 from bellhop.egress.client import LARGEST
 from bellhop.engine.nesting import DEEPEST, exceeds_depth
+from bellhop.engine.terminating import is_terminating
 from bellhop.errors import (
     InvalidError,
     MissingError,
@@ -226,8 +227,8 @@ class KubeClient:
         answer = self._asked(request, gvk, name, call)
         return "" if isinstance(answer, Refusal) else str(answer)
 
-    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
-        """Delete one object (only if it still has `uid`, where given); say if it was there."""
+    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> Manifest | None:
+        """Delete one object (only if it still has `uid`, where given); return what is left."""
         call = self._call("remove", gvk, namespace, name)
         options: dict[str, Any] = {
             "apiVersion": "v1",
@@ -238,16 +239,19 @@ class KubeClient:
             options["preconditions"] = {"uid": uid}
         try:
             request = Request("DELETE", "", body=options)
-            return not isinstance(self._asked(request, gvk, name, call), Refusal)
+            answer = self._asked(request, gvk, name, call)
         except MissingError:
             if self._way(gvk) is None:
-                return False
+                return None
             raise
         except StaleError:
             there = self.get(gvk, namespace, name) if uid else {}
             if there is None or (uid and there.get("metadata", {}).get("uid") != uid):
-                return False
+                return None
             raise
+        if isinstance(answer, Refusal):
+            return None
+        return answer if isinstance(answer, dict) and is_terminating(answer) else {}
 
     @property
     def skew(self) -> timedelta | None:

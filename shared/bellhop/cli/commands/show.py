@@ -35,6 +35,7 @@ _ADDONS = (
     Column("TIME", "time", wide=True, shown=output.stamp),
     Column("DEPLOYMENT TYPE", "deploymentType", wide=True),
     Column("FROM", "from", wide=True),
+    Column("STATE", "state", wide=True),
 )
 _USAGE = (
     Column("RESOURCE KIND", "kind"),

@@ -230,7 +230,7 @@ def test_sends_a_removal_as_it_should_be(api: ScriptedApi, kube: KubeClient) -> 
     """In the background, and only of the object that was meant."""
     api.script = [Answer()]
 
-    assert kube.remove(NAMESPACE, "ignored", "web", uid="u") is True
+    assert kube.remove(NAMESPACE, "ignored", "web", uid="u") == {}
     assert (api.seen[0].method, api.seen[0].path) == ("DELETE", "/api/v1/namespaces/web")
     assert api.seen[0].body == {
         "apiVersion": "v1",
@@ -544,7 +544,7 @@ def test_removes_by_a_version_that_is_served(api: ScriptedApi, kube: KubeClient)
 
     # The version that was known is not served any more.
     api.script = [NOTHING, READY, NOTHING, READY, VERSIONS, CARTS, Answer()]
-    assert kube.remove(OLD, "default", "a", uid="u") is True
+    assert kube.remove(OLD, "default", "a", uid="u") == {}
     assert _paths(api)[-1] == f"DELETE /apis/{SHOP}/v1/namespaces/default/carts/a"
 
 
@@ -555,7 +555,7 @@ def test_a_kind_without_any_version_has_no_objects(api: ScriptedApi, kube: KubeC
 
     with pytest.raises(MissingError, match=r"does not serve shop\.example/v1beta1/Cart in any"):
         kube.get(OLD, "default", "a")
-    assert kube.remove(OLD, "default", "a") is False
+    assert kube.remove(OLD, "default", "a") is None
 
 
 def test_a_lost_race_over_a_uid_is_told_from_other_conflicts(
@@ -565,10 +565,10 @@ def test_a_lost_race_over_a_uid_is_told_from_other_conflicts(
     conflict = Answer.status(409, "Conflict", "the UID in the precondition")
     absent = Answer.status(404, "NotFound", "x", name="a", kind="configmaps")
     api.script = [conflict, Answer(body={"metadata": {"name": "a", "uid": "another"}})]
-    assert kube.remove(CONFIG_MAP, "default", "a", uid="u") is False
+    assert kube.remove(CONFIG_MAP, "default", "a", uid="u") is None
 
     api.script = [conflict, absent]
-    assert kube.remove(CONFIG_MAP, "default", "a", uid="u") is False
+    assert kube.remove(CONFIG_MAP, "default", "a", uid="u") is None
 
     api.script = [conflict, Answer(body={"metadata": {"name": "a", "uid": "u"}})]
     with pytest.raises(StaleError):
@@ -651,7 +651,7 @@ def test_a_name_is_one_segment(api: ScriptedApi, kube: KubeClient, name: str, se
     api.script = [absent, absent]
 
     assert kube.get(CONFIG_MAP, name, name) is None
-    assert kube.remove(CONFIG_MAP, name, name) is False
+    assert kube.remove(CONFIG_MAP, name, name) is None
     path = f"/api/v1/namespaces/{segment}/configmaps/{segment}"
     assert _paths(api) == [f"GET {path}", f"DELETE {path}"]
 

@@ -122,5 +122,5 @@ def remove_part(kube: Kube, key: ObjectKey, place: str) -> bool:
     with suppress(MissingError):
         there = kube.get(*key)
         if there and is_of(there, place) and not (our_fields(there) or is_kept(there)):
-            return kube.remove(*key, uid=there["metadata"]["uid"])
+            return kube.remove(*key, uid=there["metadata"]["uid"]) is not None
     return False

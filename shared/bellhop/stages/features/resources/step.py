@@ -15,6 +15,7 @@ from bellhop.engine.drifting import own_fields
 from bellhop.engine.excluding import paths, withheld
 from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.engine.secrecy import unquoted
+from bellhop.engine.terminating import is_terminating, why_kept
 from bellhop.errors import (
     ConflictError,
     InvalidError,
@@ -22,6 +23,7 @@ from bellhop.errors import (
     PermanentError,
     StaleError,
     TemporaryError,
+    UnmetError,
 )
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.marks import FORCE_RECREATE, OWNER
@@ -239,6 +241,9 @@ class Steps:
 
         What we hold and nobody has is ours: the claim may have been forgotten with the cluster's
         former life, while we were at work.
+
+        A cluster is left once its objects no longer exist: one that a finalizer or a grace period
+        keeps is waited for.
         """
         cluster, name, key = work.cluster.key, work.profile.name, step.key
         owner = self._claims.owner(cluster, key)
@@ -246,11 +251,16 @@ class Steps:
             secret = key.kind == SECRET or step.held.secret
             try:
                 with _overtaken(), unquoted(f"cannot remove {named(work, key)}", secret=secret):
-                    gone = self._leave_ours(kube, work, step)
+                    gone, rest = self._leave_ours(kube, work, step)
             except MissingError:
-                gone = True  # The kind itself is gone, and its objects with it.
+                gone, rest = True, {}  # The kind itself is gone, and its objects with it.
             except PermanentError as error:
                 return Upshot(key, work.held[key], refused=error)
+            if rest and not work.wanted:
+                # Without a uid it is read next time, and made again if it is wanted by then.
+                held = replace(step.held, digest="", uid="")
+                why = f"waits until {named(work, key)} is deleted: {why_kept(rest)}"
+                return Upshot(key, held, changed=gone, waits=UnmetError(why))
             if not self._claims.give_up(cluster, key, name, owner):
                 # It was taken between the question and the removal.
                 self._claims.tell_owner(cluster, key)
@@ -260,22 +270,26 @@ class Steps:
             self._claims.tell_owner(cluster, key)
         return Upshot(key, None)
 
-    def _leave_ours(self, kube: Kube, work: Work, step: Remove | Release) -> bool:
+    def _leave_ours(self, kube: Kube, work: Work, step: Remove | Release) -> tuple[bool, Manifest]:
+        """Return whether an object was deleted now, and what is left of it while it terminates."""
         if isinstance(step, Release) and step.untouched:
-            return False
+            return False, {}
         gvk, namespace, name = step.key.at(step.held.version)
         uid = step.held.uid
         if isinstance(step, Release) or not uid:
             # Nobody may have come back to say whether it was applied, or adopted: its marks tell.
             there = kube.get(gvk, namespace, name)
             if there is None or owner_of(there) != work.profile.name:
-                return False
+                return False, {}
             if isinstance(left(step, there), Release):
                 # It stays, and is nobody's: with our marks it would be taken for a stray.
                 kube.merge(gvk, namespace, name, undecorate(there))
-                return False
+                return False, {}
+            if is_terminating(there):
+                return False, there
             uid = uid_of(there)
-        return kube.remove(gvk, namespace, name, uid=uid)
+        rest = kube.remove(gvk, namespace, name, uid=uid)
+        return rest is not None, rest or {}
 
 
 @contextmanager

@@ -1,0 +1,113 @@
+"""Objects of a profile that is removed, which are deleted and still exist."""
+
+from __future__ import annotations
+
+import pytest
+
+from bellhop.cli.addons import Wanted, addons
+from bellhop.cli.views.profiles import rows
+from bellhop.cli.views.view import Query
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.record import Outcome
+from tests.fakes.fleet import Fleet
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import config, holder, join, profile
+
+CONFIG = GVK("", "v1", "ConfigMap")
+EAST = "fleet/east"
+KEY = ObjectKey(CONFIG, "default", "web").identity
+WAITS = (
+    "waits until ConfigMap 'default/web' on cluster 'fleet/east' is deleted:"
+    " finalizer 'shop.example/books' has kept it since 2026-01-01 12:00:00 UTC"
+)
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    """Deploy two objects to a cluster, and let a finalizer keep one of them."""
+    east = fleet.register("east", env="production")
+    fleet.apply(join(profile(), holder("own", config("web"), config("other"))))
+    fleet.pump()
+    made = east.get(CONFIG, "default", "web")
+    assert made
+    east.put({**made, "metadata": {**made["metadata"], "finalizers": ["shop.example/books"]}})
+    return east
+
+
+def withdraw(fleet: Fleet) -> None:
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+
+def wait(fleet: Fleet) -> None:
+    fleet.clock.advance(fleet.settings.retry_ceiling * 2)
+    fleet.pump()
+
+
+def outcome(fleet: Fleet) -> Outcome | None:
+    kept = fleet.records.outcomes.get(EAST, "own")
+    return kept.value if kept else None
+
+
+def test_a_profile_is_removing_until_its_last_object_is_gone(fleet: Fleet, east: FakeKube) -> None:
+    """Its status names the object and what keeps it; the others are deleted at once."""
+    withdraw(fleet)
+    wait(fleet)
+
+    found = outcome(fleet)
+    assert found
+    assert (found.phase, found.message) == ("Removing", WAITS)
+    assert east.get(CONFIG, "default", "other") is None
+    deletions = [call.name for call in east.calls if call.verb == "remove"]
+    assert sorted(deletions) == ["other", "web"]
+
+    [listed] = rows("ClusterProfile", fleet.installation(), Query())
+    assert listed["state"] == "Removing"
+    assert listed["message"] == f"it is still to be removed from '{EAST}': {WAITS}"
+    [addon] = addons(fleet.installation(), Wanted())
+    assert (addon["name"], addon["state"]) == ("web", "Removing")
+
+    east.drop(CONFIG, "default", "web")
+    wait(fleet)
+
+    assert list(rows("ClusterProfile", fleet.installation(), Query())) == []
+    assert outcome(fleet) is None
+    assert fleet.records.profiles.head("", "", "own") is None
+    assert fleet.records.owners.get(EAST, KEY) is None
+
+
+def test_what_is_wanted_again_is_made_once_the_former_one_is_gone(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A write to the terminating object would be lost with it."""
+    withdraw(fleet)
+    fleet.apply(join(profile(), holder("own", config("web"), config("other"))))
+    wait(fleet)
+
+    found = outcome(fleet)
+    assert found
+    assert found.phase == "Failed"
+    assert "is terminating and will be re-created" in found.message
+
+    east.drop(CONFIG, "default", "web")
+    wait(fleet)
+
+    found = outcome(fleet)
+    assert found
+    assert found.phase == "Provisioned"
+    assert east.get(CONFIG, "default", "web")
+
+
+def test_an_object_that_a_profile_has_no_longer_keeps_nothing_back(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """The profile stays in the cluster, and is deployed without it."""
+    fleet.apply(join(profile(), holder("own", config("other"))))
+    fleet.pump()
+
+    found = outcome(fleet)
+    assert found
+    assert found.phase == "Provisioned"
+    there = east.get(CONFIG, "default", "web")
+    assert there
+    assert there["metadata"]["deletionTimestamp"]
