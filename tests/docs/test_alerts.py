@@ -45,16 +45,16 @@ WELL = {
     "bellhop_disk_free_bytes": f"{5 * GIB}x120",
     "bellhop_disk_size_bytes": f"{10 * GIB}x120",
     'bellhop_dead_letters{queue="deploy"}': "0x120",
-    'bellhop_oldest_message_seconds{queue="deploy"}': "1x120",
-    "bellhop_oldest_timer_seconds": "0x120",
+    'bellhop_oldest_message_age_seconds{queue="deploy"}': "1x120",
+    "bellhop_timer_longest_delay_seconds": "0x120",
     "bellhop_failed_steps_total": "7x120",
     'bellhop_clusters{state="Healthy"}': "80x120",
     'bellhop_clusters{state="Silent"}': "0x120",
     'bellhop_clusters{state="Down"}': "0x120",
     "bellhop_missed_events_total": "3x120",
     'bellhop_held_deletions{cause="events"}': "0x120",
-    'bellhop_requests_total{status="401"}': "2x120",
-    'bellhop_requests_total{status="503"}': "2x120",
+    'bellhop_ingest_requests_total{status="401"}': "2x120",
+    'bellhop_ingest_requests_total{status="503"}': "2x120",
     'bellhop_deployment_latency_seconds_bucket{le="60"}': "0+10x120",
     'bellhop_deployment_latency_seconds_bucket{le="300"}': "0+10x120",
     'bellhop_deployment_latency_seconds_bucket{le="+Inf"}': "0+10x120",
@@ -88,13 +88,13 @@ FIRING = {
         {"queue": "deploy"},
     ),
     "BellhopMessagesOld": Firing(
-        {'bellhop_oldest_message_seconds{queue="deploy"}': "0+60x120"},
+        {'bellhop_oldest_message_age_seconds{queue="deploy"}': "0+60x120"},
         31,
         "A message of the queue deploy has waited for 31m 0s",
         {"queue": "deploy"},
     ),
     "BellhopTimersLate": Firing(
-        {"bellhop_oldest_timer_seconds": "0+60x120"}, 31, "A timer is 31m 0s late"
+        {"bellhop_timer_longest_delay_seconds": "0+60x120"}, 31, "A timer is 31m 0s late"
     ),
     "BellhopStepsFail": Firing(
         {"bellhop_failed_steps_total": "0+1x120"},
@@ -124,12 +124,12 @@ FIRING = {
         {"cause": "events"},
     ),
     "BellhopRequestsRefused": Firing(
-        {'bellhop_requests_total{status="401"}': "0+1x120"},
+        {'bellhop_ingest_requests_total{status="401"}': "0+1x120"},
         15,
         "15 requests of senders were refused in 15 minutes",
     ),
     "BellhopIngestErrors": Firing(
-        {'bellhop_requests_total{status="503"}': "0+4x120"},
+        {'bellhop_ingest_requests_total{status="503"}': "0+4x120"},
         5,
         "Ingest failed 20 times in 5 minutes",
     ),

@@ -121,7 +121,7 @@ def families(page: str) -> Mapping[str, Any]:
 def test_the_public_listener_shows_no_metrics(served: Served) -> None:
     """It answers as to any path that it does not know, and counts that."""
     assert served.public == 404
-    assert 'bellhop_requests_total{status="404"} 1.0' in served.page
+    assert 'bellhop_ingest_requests_total{status="404"} 1.0' in served.page
 
 
 def test_no_label_has_a_name(served: Served) -> None:

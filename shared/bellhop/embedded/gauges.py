@@ -147,7 +147,7 @@ class Gauges(Collector):
         now = self._here.records.clock.now()
         waiting = _labelled("messages_waiting", "Messages that are due and wait.", "queue")
         flight = _labelled("messages_in_flight", "Messages that are being worked on.", "queue")
-        oldest = _labelled("oldest_message_seconds", "Age of the oldest due message.", "queue")
+        oldest = _labelled("oldest_message_age_seconds", "Age of the oldest due message.", "queue")
         dead = _labelled(
             "dead_letters", "Messages that were dead-lettered and not handled.", "queue"
         )
@@ -169,7 +169,11 @@ class Gauges(Collector):
         oldest = datetime.fromisoformat(min(late)) if late else None
         return [
             _gauge("timers_overdue", "Timers that are late by more than a minute.", len(late)),
-            _gauge("oldest_timer_seconds", "How late the oldest of them is.", _age(oldest, now)),
+            _gauge(
+                "timer_longest_delay_seconds",
+                "How late the timer is that should have fired first.",
+                _age(oldest, now),
+            ),
             _gauge(
                 "heartbeat_timestamp_seconds",
                 "When the schedule last wrote to the store, twice a minute.",
@@ -191,7 +195,9 @@ class Gauges(Collector):
 
     def _read_disk(self) -> Sequence[Metric]:
         disk = room(self._state)
-        files = _labelled("file_bytes", "Size of a database with its write-ahead log.", "file")
+        files = _labelled(
+            "database_size_bytes", "Size of a database with its write-ahead log.", "file"
+        )
         for name in ("store.db", "queue.db"):
             paths = self._state.glob(f"{name}*")
             files.add_metric([name], sum(path.stat().st_size for path in paths))

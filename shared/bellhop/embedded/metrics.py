@@ -17,6 +17,7 @@ from bellhop.adapters.local.status_server import StatusServer
 from bellhop.cloud.told import SENTENCES, counted
 from bellhop.embedded.gauges import Gauges
 from bellhop.embedded.observer import Observer, Scraping
+from bellhop.embedded.old_names import WithOldNames
 from bellhop.embedded.state import Embedded
 from bellhop.logs import Log
 from bellhop.model.record import Entry
@@ -43,19 +44,12 @@ NAMES: Mapping[str, str] = {
     "Held": "deletion_guard_holds",
     "Waits": "profile_waits",
 }
-"""Their names here. The names of the clouds are still exported, for one release."""
+"""Their names here."""
 
 RESULTS: Mapping[type[Result], str] = {
     Done: "done",
     Again: "retried",
     GivenUp: "dead_lettered",
-}
-
-_LATENCY: Mapping[str, str] = {
-    "bellhop_deployment_latency_seconds": (
-        "Time from a change in a cluster until a profile was applied for it."
-    ),
-    "bellhop_latency_seconds": "Old name of bellhop_deployment_latency_seconds.",
 }
 
 _STEP_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -67,16 +61,11 @@ class Metrics(Observer):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._counts = {
-            name: [Counter(f"bellhop_{NAMES[name]}", text, registry=registry)]
+            name: Counter(f"bellhop_{NAMES[name]}", text, registry=registry)
             for name, text in HELP.items()
         }
-        for name, new in NAMES.items():
-            if name.lower() != new:
-                said = f"Old name of bellhop_{new}_total."
-                old = Counter(f"bellhop_{name.lower()}", said, registry=registry)
-                self._counts[name].append(old)
         self._steps = Histogram(
-            "bellhop_step_seconds",
+            "bellhop_step_duration_seconds",
             "How long a step took, by what it was.",
             ["step"],
             buckets=_STEP_BOUNDS,
@@ -88,12 +77,14 @@ class Metrics(Observer):
             ["step", "reason"],
             registry=registry,
         )
-        self._latency = [
-            Histogram(name, text, buckets=_LATENCY_BOUNDS, registry=registry)
-            for name, text in _LATENCY.items()
-        ]
+        self._latency = Histogram(
+            "bellhop_deployment_latency_seconds",
+            "Time from a change in a cluster until a profile was applied for it.",
+            buckets=_LATENCY_BOUNDS,
+            registry=registry,
+        )
         self._requests = Counter(
-            "bellhop_requests",
+            "bellhop_ingest_requests",
             "Requests of senders that were answered, by HTTP status.",
             ["status"],
             registry=registry,
@@ -108,8 +99,7 @@ class Metrics(Observer):
     def noted(self, entry: Entry) -> None:
         """Count and time a line of the event log."""
         if found := counted(entry):
-            for each in self._counts[found[0]]:
-                each.inc(found[1])
+            self._counts[found[0]].inc(found[1])
         if entry.took_ms and entry.what in SENTENCES:
             self._steps.labels(entry.what).observe(entry.took_ms / 1000)
         if entry.what == "failed":
@@ -118,8 +108,7 @@ class Metrics(Observer):
         since = entry.context.get("since_ring_ms")
         if entry.what == "applied" and since is not None:
             # The cluster's clock may be ahead of ours.
-            for histogram in self._latency:
-                histogram.observe(max(0.0, since / 1000))
+            self._latency.observe(max(0.0, since / 1000))
 
     def answered(self, status: int) -> None:
         """Count an answer to a sender."""
@@ -154,6 +143,8 @@ class Exporter:
         embedded.installation.records.ledger.observe(self.metrics.noted)
         self._gauges = Gauges(embedded, log, labels=scraping.labels)
         self._registry.register(self._gauges)
+        self._both_names = CollectorRegistry()
+        self._both_names.register(WithOldNames(self._registry))
         self._server = StatusServer(
             (scraping.host, scraping.port), {"/metrics": self._page}, "metrics"
         )
@@ -170,4 +161,4 @@ class Exporter:
         self._gauges.close()
 
     def _page(self) -> tuple[HTTPStatus, str]:
-        return HTTPStatus.OK, generate_latest(self._registry).decode()
+        return HTTPStatus.OK, generate_latest(self._both_names).decode()

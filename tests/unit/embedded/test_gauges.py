@@ -89,7 +89,7 @@ def test_queues_tell_what_waits_since_when_and_what_died(embedded: Embedded) -> 
     clock.advance(timedelta(seconds=90))
     value = scrape(embedded)
 
-    names = ("messages_waiting", "messages_in_flight", "oldest_message_seconds", "dead_letters")
+    names = ("messages_waiting", "messages_in_flight", "oldest_message_age_seconds", "dead_letters")
     assert [value(name, queue="apply") for name in names] == [0, 0, 0, 0]
     assert [value(name, queue="deploy") for name in names] == [1, 1, 90, 1]
 
@@ -106,7 +106,7 @@ def test_a_late_timer_counts_after_a_minute(embedded: Embedded) -> None:
     value = scrape(embedded)
 
     assert value("timers_overdue") == 1
-    assert value("oldest_timer_seconds") == 300
+    assert value("timer_longest_delay_seconds") == 300
     assert value("heartbeat_timestamp_seconds") == now.timestamp()
 
 
@@ -137,7 +137,7 @@ def test_the_disk_is_measured(embedded: Embedded) -> None:
     assert 0 < free < size
     sizes = [path.stat().st_size for path in embedded.state.glob("store.db*")]
     assert len(sizes) > 1
-    assert value("file_bytes", file="store.db") == sum(sizes)
+    assert value("database_size_bytes", file="store.db") == sum(sizes)
 
 
 def test_a_part_that_hangs_costs_only_its_own(embedded: Embedded) -> None:

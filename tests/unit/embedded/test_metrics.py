@@ -19,6 +19,7 @@ from bellhop.cloud.told import COUNTED
 from bellhop.embedded.front import Front
 from bellhop.embedded.metrics import HELP, NAMES, Exporter, Metrics
 from bellhop.embedded.observer import Scraping
+from bellhop.embedded.old_names import WithOldNames
 from bellhop.embedded.state import Embedded, open_state
 from bellhop.embedded.workers import Workers
 from bellhop.errors import DeniedError, InvalidError
@@ -78,14 +79,18 @@ def test_an_event_is_counted_and_timed(fleet: Fleet, registry: CollectorRegistry
     fleet.write("east", with_address(service("web")))
     fleet.pump()
 
+    both = CollectorRegistry()
+    both.register(WithOldNames(registry))
+
     def value(name: str, **labels: str) -> Any:
-        return registry.get_sample_value(f"bellhop_{name}", labels)
+        return both.get_sample_value(f"bellhop_{name}", labels)
 
     counters = ("events", "match_changes", "matched", "profile_deployments", "applied")
     assert {name: value(f"{name}_total") for name in counters} == dict.fromkeys(counters, 1)
     assert value("failed_steps_total") == value("failed_total") == 0
-    assert value("step_seconds_count", step="applied") == 1
-    assert value("step_seconds_sum", step="applied") > 0
+    for name in ("step_duration_seconds", "step_seconds"):
+        assert value(f"{name}_count", step="applied") == 1
+        assert value(f"{name}_sum", step="applied") > 0
     assert value("deployment_latency_seconds_count") == value("latency_seconds_count") == 1
 
 
@@ -134,7 +139,7 @@ def test_answers_are_counted_by_status(tmp_path: Path, registry: CollectorRegist
     fleet.close()
 
     counts = {
-        status: registry.get_sample_value("bellhop_requests_total", {"status": status})
+        status: registry.get_sample_value("bellhop_ingest_requests_total", {"status": status})
         for status in ("200", "401", "404")
     }
     assert counts == {"200": 1, "401": 1, "404": 1}
