@@ -1,13 +1,19 @@
-"""A whole installation between two real API servers: every process is one."""
+"""A whole installation between two real API servers: whatever serves is a process of its own.
+
+Commands run in this process: Python takes half a second to start one, and there are hundreds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
+from click.testing import CliRunner
 
+from bellhop.cli.main import cli
 from bellhop.programs.program import cache
 from infra.demo.stand import Stand
 from infra.demo.user import User
@@ -24,6 +30,17 @@ SETTINGS = {
     "BELLHOP_HELM": str(cache() / "helm"),
 }
 _PATIENCE = 30.0
+
+
+class InProcessStand(Stand):
+    """A stand whose commands run in this process; `serve` and forwarders have their own."""
+
+    def bellhop(self, *arguments: str, stdin: str = "") -> CompletedProcess[str]:
+        """Run a command of the CLI on this installation, whatever comes of it."""
+        if arguments[0] == "serve":
+            return super().bellhop(*arguments, stdin=stdin)
+        done = CliRunner(env=self.environment).invoke(cli, arguments, input=stdin)
+        return CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
 class Flow:
@@ -65,7 +82,9 @@ def registered(
     """
     source, destination = (as_after_boot(each) for each in two_clusters)
     with Nursery() as nursery:
-        stand = Stand(tmp_path_factory.mktemp("registered") / "stand", nursery, settings=SETTINGS)
+        stand = InProcessStand(
+            tmp_path_factory.mktemp("registered") / "stand", nursery, settings=SETTINGS
+        )
         stand.serve()
         stand.register(source, namespace="fleet", labels="env=production")
         stand.register(destination, namespace="fleet", labels="dep=eng", forward=False)
@@ -84,7 +103,7 @@ def flow(tmp_path: Path, registered: Registered) -> Iterator[Flow]:
         cluster.start()
         cluster.reset(baseline)
     with Nursery() as nursery:
-        stand = Stand(tmp_path / "stand", nursery, settings=SETTINGS)
+        stand = InProcessStand(tmp_path / "stand", nursery, settings=SETTINGS)
         stand.go_on_from(registered.stand)
         stand.serve()
         stand.forward("source")

@@ -17,7 +17,7 @@ from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
-from tests.flow.conftest import SETTINGS
+from tests.flow.conftest import SETTINGS, InProcessStand
 from tests.waiting import eventually
 
 HOOKS = ObjectKey(
@@ -122,7 +122,7 @@ class Read:
 def read(tmp_path: Path, source_cluster: Cluster, destination_cluster: Cluster) -> Iterator[Read]:
     """Serve, and register `mgmt/mgmt` with its forwarder, and the other without any."""
     with Nursery() as nursery:
-        stand = Stand(tmp_path / "stand", nursery, settings=SETTINGS)
+        stand = InProcessStand(tmp_path / "stand", nursery, settings=SETTINGS)
         stand.serve()
         stand.register(
             destination_cluster, namespace="fleet", labels="env=production", forward=False

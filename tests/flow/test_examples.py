@@ -454,7 +454,7 @@ def stored(manifest: dict[str, Any]) -> dict[str, Any]:
 def test_shows_what_was_deployed_and_what_happened(flow: Flow) -> None:
     """`show addons` has sveltosctl's columns; `show events` tells the whole chain.
 
-    It takes seconds: commands start as processes of their own until the last event is shown.
+    It takes seconds: it goes on until the last event is shown.
     """
     flow.apply("network-policy")
     flow.source.create(service("my-service", sveltos="fv"))
@@ -483,8 +483,7 @@ def test_serves_what_is_there_before_the_trigger(flow: Flow) -> None:
 def test_withdraws_everything_with_the_trigger(flow: Flow) -> None:
     """Deleting what was applied takes the add-ons away, and applying it again brings them back.
 
-    It takes seconds: three commands start as processes of their own, and each goes through all
-    stages.
+    It takes seconds: three commands go through all stages, one after the other.
     """
     flow.apply("network-policy")
     flow.source.create(service("my-service", sveltos="fv"))
@@ -515,10 +514,7 @@ def test_follows_the_clusters_labels(flow: Flow) -> None:
 
 
 def test_another_cluster_takes_the_place_of_one_that_leaves(flow: Flow) -> None:
-    """The set has one cluster: at first the first by name, then the other, which it keeps.
-
-    It takes seconds: six commands start as processes of their own.
-    """
+    """The set has one cluster: at first the first by name, then the other, which it keeps."""
 
     def where() -> list[str]:
         users = {"source": flow.source, "destination": flow.destination}
@@ -540,10 +536,7 @@ def test_another_cluster_takes_the_place_of_one_that_leaves(flow: Flow) -> None:
 
 
 def test_a_team_has_a_profile_and_a_set_of_its_own(flow: Flow, tmp_path: Path) -> None:
-    """One of its clusters has the gateway; by the same from another namespace none has.
-
-    It takes seconds: eight commands start as processes of their own.
-    """
+    """One of its clusters has the gateway; by the same from another namespace none has."""
 
     def where() -> list[str]:
         users = {"source": flow.source, "destination": flow.destination}
@@ -577,7 +570,7 @@ ROLE = GVK("rbac.authorization.k8s.io", "v1", "Role")
 def test_a_team_writes_where_it_was_given_rights(flow: Flow, tmp_path: Path) -> None:
     """It is denied elsewhere, with the missing right; deleted at once all of it goes.
 
-    It takes seconds: commands start as processes of their own, and what was denied is tried again.
+    It takes seconds: what was denied is tried again.
     """
     hours = config_map("opening-hours", "shop")
     flow.stand.do("apply", "-f", str(EXAMPLES / "tenant"))

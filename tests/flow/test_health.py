@@ -68,7 +68,7 @@ def events(flow: Flow) -> list[tuple[str, str]]:
 def test_a_resource_that_is_not_well_is_told_of_until_it_is(flow: Flow) -> None:
     """By rings, status included: no sweep is asked for after what is declared.
 
-    It takes seconds: commands start as processes of their own until the health has changed twice.
+    It takes seconds: the health changes twice.
     """
     flow.apply("health")
     eventually("the cluster is known to be well", lambda: said(flow).startswith("True"))
@@ -94,7 +94,7 @@ def test_a_resource_that_is_not_well_is_told_of_until_it_is(flow: Flow) -> None:
 def test_a_profile_that_fails_is_told_until_it_is_mended(flow: Flow, tmp_path: Path) -> None:
     """A program hears what the API server refuses, and nobody sees its token.
 
-    It takes seconds: commands start as processes of their own until the health has changed twice.
+    It takes seconds: the health changes twice.
     """
     file = tmp_path / "web.yaml"
     with chat() as program:

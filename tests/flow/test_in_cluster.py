@@ -21,7 +21,7 @@ from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
 from tests.fakes.pod import Pod
-from tests.flow.conftest import EXAMPLES
+from tests.flow.conftest import EXAMPLES, InProcessStand
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.oldest
@@ -82,7 +82,7 @@ def ringing(tmp_path: Path, source_cluster: Cluster) -> Iterator[Ringing]:
     It takes seconds: `bellhop serve`, a command and the pod start for each test.
     """
     with Nursery() as nursery:
-        stand = Stand(tmp_path / "stand", nursery)
+        stand = InProcessStand(tmp_path / "stand", nursery)
         pod = Pod(source_cluster, tmp_path, nursery)
         user = User(source_cluster.kubeconfig())
         kubeconfig = stand.folder / "source.kubeconfig"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from bellhop.model.gvk import GVK, ObjectKey
-from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
-from tests.flow.conftest import EXAMPLES, SETTINGS
+from tests.flow.conftest import EXAMPLES, SETTINGS, InProcessStand
 from tests.waiting import eventually
 
 _CONFIG = GVK("", "v1", "ConfigMap")
@@ -23,10 +22,10 @@ def test_what_is_local_follows_its_cluster(
     """It waits for `mgmt/mgmt`, stands there for each cluster, and goes when that matches no more.
 
     What is Remote is brought meanwhile, and to no other cluster.
-    It takes seconds: `bellhop serve` and the commands start as processes of their own.
+    It takes seconds: `bellhop serve` starts.
     """
     with Nursery() as nursery:
-        stand = Stand(tmp_path / "stand", nursery, settings=SETTINGS)
+        stand = InProcessStand(tmp_path / "stand", nursery, settings=SETTINGS)
         stand.serve()
         source, host = (User(each.kubeconfig()) for each in (source_cluster, destination_cluster))
         stand.register(source_cluster, namespace="fleet", labels="env=production", forward=False)

@@ -14,10 +14,7 @@ _BOTH = ["1", "1"]
 
 
 def test_what_is_brought_once_is_the_clusters_own_from_then_on(flow: Flow, tmp_path: Path) -> None:
-    """By OneTime neither a change nor an edit counts; what fails is tried until it was brought.
-
-    It takes seconds: seven commands and more start as processes of their own.
-    """
+    """By OneTime neither a change nor an edit counts; what fails is tried until it was brought."""
     once = "syncMode: OneTime"
     bad = config("modes-once").replace("'1'", "[1]")
     apply(flow, tmp_path, profile("modes-once", bad, once))
@@ -44,10 +41,7 @@ def test_what_is_brought_once_is_the_clusters_own_from_then_on(flow: Flow, tmp_p
 
 
 def test_a_paused_profile_waits_and_a_rolled_back_one_stays(flow: Flow, tmp_path: Path) -> None:
-    """What changes meanwhile comes when that ends; a revision is chosen by its number.
-
-    It takes seconds: eleven commands start as processes of their own.
-    """
+    """What changes meanwhile comes when that ends; a revision is chosen by its number."""
     for v in "12":
         apply(flow, tmp_path, profile("modes-kept", config("modes-kept", v)))
         eventually(

@@ -59,8 +59,7 @@ def found(flow: Flow, name: str) -> list[str]:
 def test_profiles_come_and_go_in_their_order(flow: Flow, tmp_path: Path) -> None:
     """The later one waits while the first fails, follows it, and goes before it.
 
-    It takes seconds: commands start as processes of their own, and each change is waited for in
-    both clusters.
+    It takes seconds: each change is waited for in both clusters.
     """
     later = profile("steps-apps", config("steps-apps"), "dependsOn: [steps-base]")
     bad = config("steps-base").replace("'1'", "[1]")
@@ -90,8 +89,7 @@ def test_profiles_come_and_go_in_their_order(flow: Flow, tmp_path: Path) -> None
 def test_a_profile_stays_until_its_successor_is_deployed(flow: Flow, tmp_path: Path) -> None:
     """Their common object keeps its uid, in each cluster.
 
-    It takes seconds: commands start as processes of their own, and each change is waited for in
-    both clusters.
+    It takes seconds: each change is waited for in both clusters.
     """
     apply(flow, tmp_path, profile("steps-v1", config("steps-v") + "---\n" + config("steps-v1")))
     eventually(
@@ -121,8 +119,7 @@ def test_a_profile_stays_until_its_successor_is_deployed(flow: Flow, tmp_path: P
 def test_a_roll_out_stops_at_the_cluster_that_fails(flow: Flow, tmp_path: Path) -> None:
     """The other cluster keeps what it has until the first one is mended; then both follow.
 
-    It takes seconds: commands start as processes of their own, and each revision is waited for in
-    both clusters.
+    It takes seconds: each revision is waited for in both clusters.
     """
     apply(flow, tmp_path, profile("steps-agent", config("steps-agent"), "maxUpdate: 1"))
     eventually("all have it", lambda: found(flow, "steps-agent") == ["1", "1"], patience=_PATIENCE)
@@ -142,10 +139,7 @@ def test_a_roll_out_stops_at_the_cluster_that_fails(flow: Flow, tmp_path: Path) 
 
 
 def test_nothing_changes_in_a_paused_cluster(flow: Flow, tmp_path: Path) -> None:
-    """A roll-out goes past it; what changed and what was deleted meanwhile follows at once.
-
-    It takes seconds: ten commands and more start as processes of their own.
-    """
+    """A roll-out goes past it; what changed and what was deleted meanwhile follows at once."""
     paced = "maxUpdate: 1"
     apply(flow, tmp_path, profile("steps-kept", config("steps-kept"), paced))
     eventually("all have it", lambda: found(flow, "steps-kept") == ["1", "1"], patience=_PATIENCE)

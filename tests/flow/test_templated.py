@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from bellhop.model.gvk import GVK, ObjectKey
-from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
-from tests.flow.conftest import SETTINGS, Flow
+from tests.flow.conftest import SETTINGS, Flow, InProcessStand
 from tests.waiting import eventually
 
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -137,7 +136,7 @@ spec: {clusterSelector: {matchLabels: {env: nowhere}}}
 def flow(tmp_path: Path, source_cluster: Cluster, destination_cluster: Cluster) -> Iterator[Flow]:
     """Serve, and register the destination as the management cluster."""
     with Nursery() as nursery:
-        stand = Stand(tmp_path / "stand", nursery, settings=SETTINGS)
+        stand = InProcessStand(tmp_path / "stand", nursery, settings=SETTINGS)
         stand.serve()
         stand.register(source_cluster, namespace="fleet", labels="env=production")
         path = tmp_path / "host.kubeconfig"
