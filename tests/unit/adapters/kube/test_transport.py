@@ -8,7 +8,6 @@ import json
 import logging
 import socket
 import threading
-import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -190,14 +189,13 @@ def test_gives_up_on_a_server_that_says_nothing(
     """Reading ends in time, and is not tried again."""
     monkeypatch.setattr(transport, "READ_SECONDS", 0.2)
     wake = threading.Event()
-    api.script = [lambda _: Answer(drop=wake.wait(10))]
-    started = time.monotonic()
+    api.script = [lambda _: Answer(drop=wake.wait(60))]
 
     with pytest.raises(UnreachableError, match="does not answer in time"):
         Transport("a/b", api.kubeconfig, reach=HERE).send(GET, CALL)
     wake.set()
 
-    assert time.monotonic() - started < 5
+    assert len(api.seen) == 1
 
 
 def test_gives_up_on_a_server_that_takes_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
