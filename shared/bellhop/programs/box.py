@@ -139,13 +139,10 @@ def run(
             pass_fds=tuple(held.values()),
             start_new_session=True,
         )
-        try:
-            with _watched(process, place):
-                output, errors = _read(process, limits)
-                used = _processor_time(process)
-                process.wait()
-        finally:
-            _end(process)
+        with _watched(process, place):
+            output, errors = _read(process, limits)
+            used = _processor_time(process)
+            process.wait()
         if process.returncode == -signal.SIGKILL and used > limits.processor - 1:
             raise TooLargeError(f"it took more than {limits.processor} s of processor time")
         wrote = {
@@ -184,27 +181,31 @@ def _in_memory(files: Mapping[str, bytes]) -> Iterator[dict[str, int]]:
 
 @contextmanager
 def _watched(process: subprocess.Popen[bytes], home: Path) -> Iterator[None]:
-    """Let a program start, and have it ended if this process is."""
-    watcher = subprocess.Popen(  # noqa: S603 - a script of ours
-        ["/bin/sh", "-c", _WATCH, "sh", str(process.pid), str(home)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={"PATH": "/usr/bin:/bin"},
-        cwd="/",
-        start_new_session=True,
-    )
+    """Let a program start, and end it; a watcher does that if this process is killed."""
+    watcher: subprocess.Popen[bytes] | None = None
     try:
+        watcher = subprocess.Popen(  # noqa: S603 - a script of ours
+            ["/bin/sh", "-c", _WATCH, "sh", str(process.pid), str(home)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={"PATH": "/usr/bin:/bin"},
+            cwd="/",
+            start_new_session=True,
+        )
         assert process.stdin
         with suppress(BrokenPipeError):
             process.stdin.write(b"\n")
             process.stdin.close()
         yield
     finally:
-        watcher.kill()
-        watcher.wait()
-        assert watcher.stdin
-        watcher.stdin.close()
+        # Until the program has ended, which may take seconds, it is watched.
+        _end(process)
+        if watcher:
+            watcher.kill()
+            watcher.wait()
+            assert watcher.stdin
+            watcher.stdin.close()
 
 
 def _given(limits: Limits) -> tuple[str, str]:

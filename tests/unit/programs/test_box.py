@@ -179,6 +179,24 @@ def test_what_a_killed_process_started_ends_with_it(tmp_path: Path) -> None:
     eventually("its home is deleted", lambda: not list(tmp_path.rglob("secret")))
 
 
+def test_a_process_that_is_killed_while_it_ends_a_program_leaves_none(tmp_path: Path) -> None:
+    """A program may take ten seconds to end once it is asked to; it is watched until then."""
+    place, asked = tmp_path / "pid", tmp_path / "asked"
+    program = f"trap '>{asked}' TERM; echo $$ >{place}; while :; do sleep 1; done"
+    code = (
+        "from pathlib import Path\n"
+        "from bellhop.programs.box import Limits, run\n"
+        f"run(Path('/bin/sh'), ['-c', {program!r}], limits=Limits(seconds=1))"
+    )
+    environment = {"PYTHONPATH": ":".join(sys.path), "TMPDIR": str(tmp_path)}
+    worker = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    eventually("the program is asked to end", asked.exists)
+    worker.kill()
+    worker.wait()
+
+    assert ends(int(place.read_text()))
+
+
 def test_a_program_leaves_nothing_that_watches_it() -> None:
     """The watcher ends with the call, and is waited for."""
     before = children()
