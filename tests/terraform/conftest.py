@@ -1,7 +1,7 @@
 """One installation in a session, applied by the real Terraform on a moto server of its own.
 
-An apply takes a minute and a half, so that all tests share it; each leaves it as it was found, and
-the last one destroys it.
+An apply takes a minute and a half, so that all tests share it. Each leaves it as it was found; who
+comes after one that has destroyed it applies it again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,35 +62,50 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def stack(
+def _stack(
     _terraform: None,
     account: Moto,
     packages: dict[str, Path],
     dist: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Stack:
-    """The complete example, applied; pauses are shorter, so that a test sees their end.
-
-    The first test that wants it waits for minutes: packages are built, and Terraform applies the
-    example resource by resource.
-    """
+    """The complete example; pauses are shorter, so that a test sees their end."""
     shutil.copytree(packages["ingest"].parent, dist)
     variables = {"packages": str(dist), "architecture": machine_architecture()}
-    made = Stack(
+    return Stack(
         tmp_path_factory.mktemp("stack") / "checkout",
         "aws-complete",
         account.url,
         variables,
         settings=HURRIED,
     )
-    made.run("apply", "-auto-approve")
-    return made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="class")
+def stack(_stack: Stack) -> Stack:
+    """The complete example, applied.
+
+    The first test that wants it waits for minutes: packages are built, and Terraform applies the
+    example resource by resource.
+    """
+    if not _outputs(_stack):
+        _stack.run("apply", "-auto-approve")
+    return _stack
+
+
+def _outputs(stack: Stack) -> dict[str, dict[str, Any]]:
+    """Read the outputs from the state, which has none before an apply and after a destroy."""
+    state = stack.place / "terraform.tfstate"
+    found: dict[str, dict[str, Any]] = {}
+    if state.exists():
+        found = json.loads(state.read_text())["outputs"]
+    return found
+
+
+@pytest.fixture(scope="class")
 def cloud(account: Moto, stack: Stack) -> Iterator[Cloud]:
     """What AWS does with it."""
-    one = Cloud(account.url, stack.outputs()["bellhop"])
+    one = Cloud(account.url, _outputs(stack)["bellhop"]["value"])
     yield one
     one.close()
 
@@ -176,6 +192,8 @@ def open_fleet(folder: Path, account: Moto, cloud: Cloud) -> Iterator[Fleet]:
 
 @pytest.fixture
 def fleet(tmp_path: Path, account: Moto, cloud: Cloud) -> Iterator[Fleet]:
-    """An operator, and AWS at work."""
+    """An operator, and AWS at work; no role is denied anything meanwhile."""
+    account.forget_access()
     with open_fleet(tmp_path, account, cloud) as one, cloud.running():
         yield one
+    assert [each for each in account.access() if not each["allowed"]] == []
