@@ -10,7 +10,7 @@ import click
 from msgspec import Struct
 
 from bellhop.cli.completing import complete_profile
-from bellhop.cli.kinds import KindName, kind_named, singular
+from bellhop.cli.kinds import KindName, kind_named, singular, split_kind
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
@@ -103,14 +103,14 @@ def _one_profile(_ctx: click.Context, _parameter: click.Parameter, words: Sequen
 
 
 def join_kind(words: Sequence[str], kinds: Collection[str]) -> Sequence[str]:
-    """Return KIND NAME… as KIND/NAME…, and names without one of the kinds as they are.
+    """Return KIND NAME… and KIND/NAME… as the latter, with the kind's singular; names as they are.
 
     Raises:
         UsageError: a Profile is named without its namespace.
     """
     kind = singular(words[0]) if len(words) > 1 else ""
     if kind not in kinds:
-        return words
+        return ["/".join(filter(None, split_kind(word, kinds))) for word in words]
     if kind == "profile" and not all("/" in name for name in words[1:]):
         raise click.UsageError("a Profile is named by `profile NAMESPACE/NAME`")
     return [f"{kind}/{name}" for name in words[1:]]

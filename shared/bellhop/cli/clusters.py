@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from bellhop.cli.completing import complete_cluster
-from bellhop.cli.kinds import singular
+from bellhop.cli.kinds import singular, split_kind
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
@@ -44,7 +44,7 @@ def named_cluster(command: F) -> F:
 
     @wraps(command)
     def call(*, words: Sequence[str], namespace: str, cluster: str, **others: Any) -> Any:
-        names = words[1:] if len(words) > 1 and singular(words[0]) == "cluster" else words
+        names = cluster_names(words)
         if len(names) > 1:
             raise click.UsageError("name one cluster, as NAMESPACE/NAME")
         key = None
@@ -59,6 +59,12 @@ def named_cluster(command: F) -> F:
     return argument(cluster_option(cast("F", call)))
 
 
+def cluster_names(words: Sequence[str]) -> Sequence[str]:
+    """Return the names of clusters, with or without the kind: `cluster NAME` and `cluster/NAME`."""
+    names = words[1:] if words and singular(words[0]) == "cluster" else words
+    return [split_kind(each, ["cluster"])[1] for each in names]
+
+
 def one_cluster(key: str | None, namespace: str, name: str) -> tuple[str, str]:
     """Read a cluster that is named by argument or by options, as namespace and name.
 
@@ -67,7 +73,7 @@ def one_cluster(key: str | None, namespace: str, name: str) -> tuple[str, str]:
     """
     if bool(key) == bool(name):
         raise click.UsageError("name one cluster, as NAMESPACE/NAME or with --namespace, --cluster")
-    place, slash, rest = (key or name).partition("/")
+    place, slash, rest = split_kind(key or name, ["cluster"])[1].partition("/")
     if slash and namespace not in ("", place):
         raise click.UsageError(f"'{key or name}' and --namespace {namespace} name two namespaces")
     return (place, rest) if slash else (namespace, place)
@@ -83,7 +89,7 @@ def known(here: Installation, text: str | None, namespace: str = "") -> str:
     from bellhop.fleet.naming import cluster_named, require_clusters
 
     if text:
-        return cluster_named(here, text, namespace)
+        return cluster_named(here, split_kind(text, ["cluster"])[1], namespace)
     if namespace:
         require_clusters(here, namespace)
     return ""

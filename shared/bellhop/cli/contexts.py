@@ -157,11 +157,13 @@ def save(contexts: Contexts, environment: Mapping[str, str]) -> None:
 def choose(state: Path | None, context: str | None, environment: Mapping[str, str]) -> Context:
     """Choose the installation: --state, --context, BELLHOP_STATE, BELLHOP_CONTEXT, the current.
 
+    An empty --context counts as none, as kubectl has it.
+
     Raises:
         MissingError: a context is named that is not there.
         InvalidError: it is of a kind that this release cannot talk to.
     """
-    if state is None and context is None and environment.get("BELLHOP_STATE"):
+    if state is None and not context and environment.get("BELLHOP_STATE"):
         state = Path(environment["BELLHOP_STATE"])
     if state is not None:
         return Context("", EMBEDDED, state.absolute())

@@ -8,6 +8,10 @@ from typing import Any
 
 import click
 
+from bellhop.cli.kinds import singular, split_kind
+
+_CLUSTER = "cluster"
+
 _NEAR = 0.65
 """How alike a word and a command are, of 1, where the one may be meant by the other."""
 
@@ -54,8 +58,18 @@ class Group(Exampled, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command; what is mistyped is told with a guess, importing none of them."""
         try:
-            return super().resolve_command(ctx, args)
+            return super().resolve_command(ctx, self._by_kind(ctx, args))
         except click.exceptions.NoSuchCommand as error:
             near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1, cutoff=_NEAR)
             hint = f"; did you mean '{near[0]}'?" if near else ""
             raise click.UsageError(f"there is no command '{args[0]}'{hint}", ctx) from error
+
+    def _by_kind(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read `clusters NAME` and `cluster/NAME` as the command `cluster` and a name."""
+        first, *rest = args
+        if _CLUSTER not in self.list_commands(ctx):
+            return args
+        if singular(first) == _CLUSTER:
+            return [_CLUSTER, *rest]
+        kind, name = split_kind(first, [_CLUSTER])
+        return [kind, name, *rest] if kind else args

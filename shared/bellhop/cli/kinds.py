@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -148,6 +148,8 @@ _OTHER_NAMES = {
     "eventbasedaddons": "eventtriggers",
     "eventbasedaddon": "eventtriggers",
     "ebao": "eventtriggers",
+    "triggers": "eventtriggers",
+    "trigger": "eventtriggers",
     "sveltosclusters": "clusters",
     "sveltoscluster": "clusters",
 }
@@ -176,6 +178,18 @@ def singular(text: str) -> str:
     name, _, group = text.lower().partition(".")
     kind = _BY_NAME.get(name)
     return kind.singular if kind and group in ("", kind.group) else ""
+
+
+def split_kind(word: str, kinds: Collection[str]) -> tuple[str, str]:
+    """Split KIND/NAME, as kubectl has it, where it is one of some kinds; the kind is its singular.
+
+    Otherwise the word is a name, which may have a namespace before it, and the kind is empty. A
+    Profile has a namespace, so `profile/NAME` is one in the namespace `profile`.
+    """
+    kind, slash, name = word.partition("/")
+    kind = singular(kind)
+    has_name = "/" in name if kind == "profile" else bool(name)
+    return (kind, name) if slash and has_name and kind in kinds else ("", word)
 
 
 def shown_name(kind: str, api_version: str, name: str) -> str:

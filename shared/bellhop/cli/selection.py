@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 import click
 from msgspec import Struct
 
-from bellhop.cli.clusters import cluster_option, known, one_cluster
+from bellhop.cli.clusters import cluster_names, cluster_option, known, one_cluster
 from bellhop.cli.completing import complete_cluster
 from bellhop.cli.kinds import singular
 from bellhop.errors import BellhopError, MissingError
@@ -22,9 +22,7 @@ FindKeys: TypeAlias = Callable[["Installation"], list[str]]
 """Find the keys of the clusters that a command line names; none if it names no cluster."""
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-_SHORT = {"trigger": "eventtrigger", "triggers": "eventtrigger"}
+T = TypeVar("T")
 
 
 class Selection(Struct, frozen=True):
@@ -70,7 +68,7 @@ def named_clusters(command: F) -> F:
     def call(
         *, words: Sequence[str], namespace: str, cluster: str, selection: Selection, **others: Any
     ) -> Any:
-        names = words[1:] if words and singular(words[0]) == "cluster" else words
+        names = cluster_names(words)
         if len(names) > 1:
             raise click.UsageError("name one cluster, as NAMESPACE/NAME, or use -l or --all")
         if selection and (names or cluster):
@@ -148,7 +146,7 @@ def selected_kind(words: Sequence[str], possible: Mapping[str, str]) -> str:
     Raises:
         UsageError: it is no such kind, or more than a kind.
     """
-    kind = (singular(words[0]) or _SHORT.get(words[0].lower(), "")) if len(words) == 1 else ""
+    kind = singular(words[0]) if len(words) == 1 else ""
     if kind not in possible:
         raise click.UsageError(
             f"name a kind beside -l or --all: {', '.join(dict.fromkeys(possible.values()))}"
@@ -156,8 +154,8 @@ def selected_kind(words: Sequence[str], possible: Mapping[str, str]) -> str:
     return kind
 
 
-def for_each(keys: Iterable[str], act: Callable[[str], None]) -> None:
-    """Act on each key; a failure keeps none of the others from it.
+def for_each(items: Iterable[T], act: Callable[[T], None]) -> None:
+    """Act on each item; a failure keeps none of the others from it.
 
     Raises:
         BellhopError: the last failure; earlier ones are reported as they happen.
@@ -165,9 +163,9 @@ def for_each(keys: Iterable[str], act: Callable[[str], None]) -> None:
     from bellhop.cli.output import say
 
     failed: BellhopError | None = None
-    for key in keys:
+    for each in items:
         try:
-            act(key)
+            act(each)
         except BellhopError as error:
             if failed:
                 say(f"error: {failed}", err=True)

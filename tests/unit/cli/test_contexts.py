@@ -79,6 +79,9 @@ def test_adds_and_uses_a_context(bellhop: Bellhop, tmp_path: Path) -> None:
             ("--context", "other"), {"BELLHOP_STATE": "/env"}, "other", id="--context before both"
         ),
         pytest.param(
+            ("--context", ""), {"BELLHOP_STATE": "/env"}, "/env", id="an empty --context is none"
+        ),
+        pytest.param(
             ("--state", "/option", "--context", "other"), {}, "/option", id="--state before all"
         ),
     ],

@@ -239,12 +239,34 @@ def test_redeploys_in_their_words(bellhop: Bellhop, words: str) -> None:
             "explain service default/my-service --cluster default/workload",
             "explain default/workload service default/my-service",
         ),
+        ("pause triggers/service-network-policy", "pause trigger service-network-policy"),
+        ("pause cluster/default/workload", "pause cluster default/workload"),
+        ("history et/service-network-policy", "history trigger service-network-policy"),
+        (f"diff clusterprofiles/{fleet.PROFILE}", f"diff {fleet.PROFILE}"),
+        (
+            f"redeploy clusterprofile.config.projectsveltos.io/{fleet.PROFILE}",
+            f"redeploy {fleet.PROFILE}",
+        ),
+        (f"rollback pr/team/{fleet.PROFILE}", f"rollback Profile/team/{fleet.PROFILE}"),
+        ("redeploy clusters/default/workload", "redeploy cluster default/workload"),
+        ("get triggers service-network-policy", "get et/service-network-policy"),
+        ("delete trigger/none", "delete eventtrigger none"),
+        ("explain et/service-network-policy", "explain trigger service-network-policy"),
+        ("resync clusters/default/workload", "resync default/workload"),
+        ("doctor --cluster cluster/default/workload", "doctor default/workload"),
+        ("rotate cluster/default/none", "rotate default/none"),
+        ("label cl/default/workload a=b", "label cluster default/workload a=b"),
+        ("deregister clusters default/none", "deregister cluster default/none"),
+        (
+            "set maintenance-window cluster/default/workload --clear",
+            "set maintenance-window default/workload --clear",
+        ),
         # With nothing after it, it is the name of a profile.
         ("history clusterprofile", "history ClusterProfile/clusterprofile"),
     ],
 )
 def test_a_kind_may_stand_before_a_name(bellhop: Bellhop, words: str, short: str) -> None:
-    """As in `kubectl VERB KIND NAME`, with the same answer as without it."""
+    """As in `kubectl VERB KIND NAME` and `KIND/NAME`, with the same answer as without it."""
     one, other = bellhop(*words.split()), bellhop(*short.split())
 
     assert one.exit_code == other.exit_code

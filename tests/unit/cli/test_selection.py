@@ -9,6 +9,7 @@ import pytest
 
 from bellhop.fleet.installation import Installation
 from bellhop.model import marks
+from bellhop.model.names import LARGEST_ANNOTATIONS
 from bellhop.ports.queue import Done
 from tests.fakes.manifests import config, holder, join, profile, trigger
 from tests.unit.cli import fleet
@@ -179,6 +180,16 @@ def test_a_failure_keeps_no_other_cluster_from_a_change(
     assert result.stdout.count(" labelled ") == 2
     assert "cannot label cluster 'other/c'" in result.stderr
     assert clusters.records.clusters.get("other/c") is not None
+
+
+def test_a_failure_keeps_no_other_object_from_a_pause(bellhop: Bellhop, here: Installation) -> None:
+    """The first of two profiles has so many annotations that there is no room for another."""
+    full = f"name: full, annotations: {{a: {'x' * (LARGEST_ANNOTATIONS - 1)}}}"
+    fleet.declare(here, join(profile().replace("name: own", full, 1), profile()))
+    result = bellhop("pause", "clusterprofiles", "--all")
+
+    assert (result.exit_code, result.stdout) == (2, "ClusterProfile 'own' paused.\n")
+    assert "annotations have at most" in result.stderr
 
 
 def test_deletes_what_is_selected(bellhop: Bellhop, here: Installation) -> None:

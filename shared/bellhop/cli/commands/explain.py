@@ -9,8 +9,10 @@ import click
 from msgspec import to_builtins
 
 from bellhop.cli import session
+from bellhop.cli.asking import TRIGGER
 from bellhop.cli.completing import complete_cluster, complete_explained
 from bellhop.cli.examples import Command
+from bellhop.cli.kinds import singular, split_kind
 from bellhop.cli.options import JSON, YAML, output_option, state_option
 from bellhop.cli.output import objects
 from bellhop.errors import InvalidError
@@ -19,15 +21,6 @@ if TYPE_CHECKING:
     from bellhop.fleet.explain.chain import Explanation
     from bellhop.fleet.installation import Installation
 
-_TRIGGERS = {
-    "trigger",
-    "triggers",
-    "eventtrigger",
-    "eventtriggers",
-    "et",
-    "eventbasedaddon",
-    "ebao",
-}
 _WORDS = 3
 
 
@@ -87,10 +80,10 @@ def _read(words: tuple[str, ...]) -> tuple[str, ...]:
     if len(before) == _WORDS - 2:
         kind, slash, name = last.partition("/")
         last_words = (kind, name) if slash else (last,)
-        words = (*before, *last_words) if before[0].lower() not in _TRIGGERS else words
-    elif not before and last.partition("/")[0].lower() in _TRIGGERS:
-        words = tuple(filter(None, last.split("/", 1)))
-    is_trigger = len(words) == _WORDS - 1 and words[0].lower() in _TRIGGERS
+        words = words if singular(before[0]) == TRIGGER else (*before, *last_words)
+    elif not before:
+        words = tuple(filter(None, split_kind(last, [TRIGGER])))
+    is_trigger = len(words) == _WORDS - 1 and singular(words[0]) == TRIGGER
     if not is_trigger and len(words) != _WORDS:
         raise click.UsageError("write CLUSTER KIND NAMESPACE/NAME, or: trigger NAME")
     return words

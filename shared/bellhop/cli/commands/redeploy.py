@@ -12,18 +12,19 @@ from bellhop.cli.asking import PROFILES, TRIGGER, join_kind, profile_named, prof
 from bellhop.cli.clusters import cluster_option, known
 from bellhop.cli.completing import complete_profile
 from bellhop.cli.examples import Command
-from bellhop.cli.kinds import kind_named, singular
+from bellhop.cli.kinds import kind_named, singular, split_kind
 from bellhop.cli.options import state_option
 from bellhop.cli.output import count, say
 from bellhop.cli.pausing import SELECTABLE
 from bellhop.cli.selection import (
     Selection,
+    for_each,
     select_clusters,
     select_objects,
     selected_kind,
     selection_options,
 )
-from bellhop.errors import MissingError
+from bellhop.errors import BellhopError, MissingError
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
@@ -92,8 +93,6 @@ def command(
     no profile has it, means all profiles that it generated. `bellhop serve` or the functions do
     this; the command requests it.
     """
-    from bellhop.fleet.titled import Titled
-
     if selection.selector and not words:
         raise click.UsageError("name a kind beside -l")
     if selection and words and (namespace or cluster or unchecked):
@@ -105,7 +104,19 @@ def command(
         targets = _select(here, words, selection)
     else:
         targets = [_named(here, word, namespace, cluster, unchecked=unchecked)]
-    asked = _redeploy_each(here, targets, unchecked=unchecked)
+    asked: list[Asked] = []
+    try:
+        _redeploy_each(here, targets, asked, unchecked=unchecked)
+    except BellhopError:
+        if asked:
+            _report(here, asked)
+        raise
+    _report(here, asked)
+
+
+def _report(here: Installation, asked: Sequence[Asked]) -> None:
+    from bellhop.fleet.titled import Titled
+
     titled = Titled(here)
     say(f"Asked for {count(len(asked), 'deployment')}.")
     for each in asked:
@@ -121,28 +132,35 @@ def command(
 
 
 def _redeploy_each(
-    here: Installation, targets: Sequence[Target], *, unchecked: bool
-) -> Sequence[Asked]:
+    here: Installation, targets: Sequence[Target], asked: list[Asked], *, unchecked: bool
+) -> None:
     """Ask for the deployments of each target; of several, one may have none."""
     from bellhop.cli.progress import Progress
     from bellhop.fleet.redeploying import redeploy
 
-    asked: list[Asked] = []
     with Progress() as progress:
-        for profile, cluster, trigger in targets:
+
+        def ask(target: Target) -> None:
             before = len(asked)
-
-            def tell(number: int, before: int = before) -> None:
-                progress.count(before + number, "deployments are asked for")
-
+            profile, cluster, trigger = target
             try:
-                asked += redeploy(
-                    here, profile, cluster, trigger=trigger, unchecked=unchecked, tell=tell
+                asked.extend(
+                    redeploy(
+                        here,
+                        profile,
+                        cluster,
+                        trigger=trigger,
+                        unchecked=unchecked,
+                        tell=lambda number: progress.count(
+                            before + number, "deployments are asked for"
+                        ),
+                    )
                 )
             except MissingError:
                 if len(targets) == 1:
                     raise
-    return asked
+
+        for_each(targets, ask)
 
 
 def _named(
@@ -178,7 +196,8 @@ def _select(here: Installation, words: tuple[str, ...], selection: Selection) ->
 
 def _read(words: tuple[str, ...], namespace: str, cluster: str) -> tuple[str, str]:
     """Read a profile or, in sveltosctl's words, `cluster` with its name or with options."""
-    first, *others = join_kind(words, (*PROFILES, TRIGGER)) or ("",)
+    kind, name = split_kind(words[0], [_CLUSTER]) if len(words) == 1 else ("", "")
+    first, *others = (kind, name) if kind else join_kind(words, (*PROFILES, TRIGGER)) or ("",)
     in_their_words = singular(first) == _CLUSTER and (others or cluster)
     names = others if in_their_words else [first]
     if len(names) > 1 or (not in_their_words and others) or (names and in_their_words and cluster):

@@ -10,16 +10,20 @@ Only the catalog knows B then: B may not have been processed in the cluster yet.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
+from itertools import chain
 
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.charts.placing import release_of
 from bellhop.engine.naming import profile_kind
-from bellhop.errors import WaitingError
+from bellhop.errors import MissingError, WaitingError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Owner
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.departures import Place
+from bellhop.records.profiles import place
 from bellhop.stages.work import Work
 
 _LONGEST = timedelta(minutes=1)
@@ -37,29 +41,54 @@ class Heirs:
         """Keep a release from being removed before another profile had its chance to claim it.
 
         Raises:
-            WaitingError: one of users' own wants it there, and has not tried; its claim publishes
-                this work again.
+            WaitingError: one wants it there, and has not tried; its claim publishes this work
+                again.
         """
         clock, old = self._catalogs.records.clock, work.outcome.value if work.outcome else None
         is_kept = old is not None and old.reason == WaitingError.code and old.retry_at is not None
         until = old.retry_at if old and is_kept else clock.now() + _LONGEST
         if until is None or until <= clock.now():
             return
-        for heir in self._of(work, key):
-            if ("", "", heir) in owner.waiting:
+        for heir in chain(self._own(work, key), self._generated(work, key)):
+            if heir in owner.waiting:
                 return
+            trigger, _, name = heir
+            who = f"trigger '{trigger}'" if trigger else f"{profile_kind(name)} '{name}'"
             raise WaitingError(
-                f"cannot remove the release '{key.namespace}/{key.name}' yet: it is kept for"
-                f" {profile_kind(heir)} '{heir}', which wants it in '{work.cluster.key}', too",
+                f"cannot remove the release '{key.namespace}/{key.name}' yet: it is kept for {who},"
+                f" which wants it in '{work.cluster.key}', too",
                 until=until,
             )
 
-    def _of(self, work: Work, key: Identity) -> Iterator[str]:
-        """Yield the places of the profiles of users' own that want a release."""
+    def _own(self, work: Work, key: Identity) -> Iterator[Place]:
+        """Yield the profiles of users' own that want a release."""
         catalog, root = self._catalogs.current(), cluster_object(work.cluster)
-        for place, each in catalog.profiles.items():
-            passive = place == work.profile.name or each.paused or each.sync == "DryRun"
+        for name, each in catalog.profiles.items():
+            passive = name == work.profile.name or each.paused or each.sync == "DryRun"
             charts = () if passive else each.charts
             wants = any(release_of(chart.chart, root, self._limits) == key for chart in charts)
             if wants and catalog.selects(each, work.cluster.key):
-                yield place
+                yield Place("", "", name)
+
+    def _generated(self, work: Work, key: Identity) -> Iterator[Place]:
+        """Yield the profiles of triggers that want a release.
+
+        A trigger may not have been processed since the cluster moved, so it counts where it may
+        deploy to, as well as where it does.
+        """
+        catalog, cluster = self._catalogs.current(), work.cluster
+        profiles, root = self._catalogs.records.profiles, cluster_object(cluster)
+        for name, trigger in catalog.triggers.items():
+            for head in profiles.heads(name) if trigger.charts else ():
+                heir = place(head)
+                goes = cluster.key in head.destinations
+                if not goes and not catalog.may_reach(trigger, head.cluster, cluster.key):
+                    continue
+                if heir == place(work.profile) or head.paused or head.sync == "DryRun":
+                    continue
+                kept = None
+                with suppress(MissingError):
+                    kept = profiles.get(*heir)
+                charts = [each.chart for each in kept.value.contents] if kept else []
+                if any(each and release_of(each, root, self._limits) == key for each in charts):
+                    yield heir
