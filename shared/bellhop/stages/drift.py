@@ -12,10 +12,9 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from bellhop.engine import contending
-from bellhop.engine.drifting import is_ignored, manager_of
+from bellhop.engine.drifting import is_ignored, manager_of, own_fields
 from bellhop.engine.excluding import own_fields_but, paths
 from bellhop.errors import MissingError
-from bellhop.model.chart import release_key
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.identity import version_of
 from bellhop.model.record import Exclusion, Held
@@ -81,7 +80,7 @@ class Drift:
         if (
             there is not None
             and own_fields_but(there, manager_of(held), paths(excluded, there)) == held.fields
-            and not (held.part_of and self._is_superseded(work, held.part_of))
+            and not (held.part_of and is_superseded(self._open(work), work.held, held.part_of))
         ):
             return
         now = self._clock.now()
@@ -93,15 +92,6 @@ class Drift:
         work.mending[key] = often + 1, version_of((there or {}).get("metadata") or {})
         # What is known to be gone is made only where nobody else makes it meanwhile.
         work.held[key] = replace(held, digest="", uid=held.uid if there else "")
-
-    def _is_superseded(self, work: Work, place: str) -> bool:
-        """Say whether somebody else's Helm has made another revision of a release, as a rollback.
-
-        It writes the same fields by the same name, so nothing else tells.
-        """
-        namespace, _, name = place.partition("/")
-        held = work.held.get(release_key(namespace, name))
-        return is_superseded(self._open(work), namespace, name, held)
 
     def _open(self, work: Work) -> Kube:
         cluster = work.cluster
@@ -127,3 +117,13 @@ def counted(work: Work, key: Identity, before: Held | None, held: Held, stored: 
     if before is None or before.mended_at is None:
         return held
     return replace(held, mended=before.mended, mended_at=before.mended_at)
+
+
+def has_drifted(there: Manifest, held: Held | None) -> bool:
+    """Say whether fields of an object are ours no more.
+
+    Not if it is {}, nor while nobody knows how it was applied.
+    """
+    if not there or held is None:
+        return False
+    return held.fields not in ("", own_fields(there, manager_of(held)))

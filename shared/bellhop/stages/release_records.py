@@ -6,10 +6,12 @@ a later one replaced are `superseded`: of a release with ten of them one Secret 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from bellhop.errors import DeniedError
-from bellhop.model.gvk import GVK
+from bellhop.errors import PermanentError
+from bellhop.model.chart import release_key
+from bellhop.model.gvk import GVK, Identity
 from bellhop.model.record import Held
 from bellhop.ports.charts import DEPLOYED, OUR_LABEL
 from bellhop.ports.kube import Kube
@@ -40,19 +42,21 @@ def newest_revision(kube: Kube, namespace: str, name: str) -> Revision | None:
     return max(_revisions(kube, namespace, name), default=None)
 
 
-def is_superseded(kube: Kube, namespace: str, name: str, held: Held | None) -> bool:
-    """Say whether another Helm has made a revision after the one that is held, as a rollback.
+def is_superseded(kube: Kube, held: Mapping[Identity, Held], place: str) -> bool:
+    """Say whether another Helm made a revision of the release at a place, as by a rollback.
 
-    One that failed is none: the revision of before is deployed still. False where it is unknown.
+    It writes the same fields by the same name, so the objects do not show it. A revision that
+    failed counts as none: the one of before is deployed still. False where it is unknown.
     """
-    if held is None or held.release is None or not held.digest:
+    namespace, _, name = place.partition("/")
+    known = held.get(release_key(namespace, name))
+    if known is None or known.release is None or not known.digest:
         return False
-    known = held.release.revision
     try:
         found = _revisions(kube, namespace, name)
-    except DeniedError:
+    except PermanentError:
         return False
-    return any(each.number > known and each.status != _FAILED for each in found)
+    return any(each.number > known.release.revision and each.status != _FAILED for each in found)
 
 
 def _revisions(kube: Kube, namespace: str, name: str) -> list[Revision]:

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from bellhop.engine.drifting import manager_of, own_fields
 from bellhop.errors import MissingError, PermanentError, StaleError, TemporaryError
 from bellhop.logs import Log
 from bellhop.messages import Apply, Publisher
@@ -32,7 +31,9 @@ from bellhop.ports.kube import Kube, Manifest, Page
 from bellhop.records import Records
 from bellhop.records.holdings import Noted
 from bellhop.settings import Settings
+from bellhop.stages.drift import has_drifted
 from bellhop.stages.installation import other
+from bellhop.stages.release_records import is_superseded
 
 PAGE = 500
 """Objects of one page; a turn ends between two."""
@@ -164,6 +165,7 @@ class Survey:
         unsure: dict[_Who, list[Identity]] = {}
         held = cache(partial(self._held, message.cluster))
         watched, touched = self._watched(message), list[Apply]()
+        superseded = cache(lambda profile, place: is_superseded(kube, held(profile), place))
         for key, owner in owned.items():
             if not owner.profile:
                 continue
@@ -176,7 +178,10 @@ class Survey:
                 unsure.setdefault(_who(owner), []).append(key)
             elif another:
                 found[key] = self._finding("foreign", there, owner.profile)
-            elif owner.profile in watched and _drifts(there, held(owner.profile).get(key)):
+            elif owner.profile in watched and (
+                has_drifted(there, known := held(owner.profile).get(key))
+                or (known and superseded(owner.profile, known.part_of))
+            ):
                 touched.append(Apply(*_who(owner), message.cluster, touched=str(key)))
         for who, keys in unsure.items():
             self._put_back(message.cluster, who, keys)
@@ -350,16 +355,6 @@ def _is_another(key: Identity, owner: Owner, there: Manifest, held: _HeldBy) -> 
 
 def _who(owner: Owner) -> _Who:
     return owner.trigger, owner.source, owner.profile
-
-
-def _drifts(there: Manifest, held: Held | None) -> bool:
-    """Say whether fields of an object are ours no more.
-
-    Not if it is {}, nor while nobody knows how it was applied.
-    """
-    if not there or held is None:
-        return False
-    return held.fields not in ("", own_fields(there, manager_of(held)))
 
 
 def _bears_marks_of(owner: Owner, there: Manifest) -> bool:

@@ -153,10 +153,16 @@ MUTANTS = [
         "Each sweep reads each stray again.",
     ),
     Mutant(
-        "stages/survey.py",
+        "stages/drift.py",
         'return held.fields not in ("", own_fields(there, manager_of(held)))\n',
         "return False\n",
         "What drifted and did not ring is not found.",
+    ),
+    Mutant(
+        "stages/survey.py",
+        "or (known and superseded(owner.profile, known.part_of))",
+        "or False",
+        "A resync finds no rollback of a Helm release of which no event came.",
     ),
     Mutant(
         "stages/hints.py",

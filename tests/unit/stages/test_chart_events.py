@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.errors import BellhopError, InvalidError, TemporaryError
-from bellhop.messages import Apply
+from bellhop.messages import Apply, Survey
 from bellhop.model.record import Watch
 from bellhop.ports.charts import DEPLOYED
 from bellhop.stages.watch import Watching
@@ -78,6 +78,23 @@ def test_a_release_that_somebody_rolls_back_is_deployed_again(
     fleet.publisher.publish([TOUCHED])
     fleet.pump()
     assert len(fleet.charts.deployed) == deployments
+
+
+@pytest.mark.usefixtures("east")
+def test_a_rollback_of_which_no_event_came_is_found_by_a_resync(fleet: Fleet) -> None:
+    """It reads Helm's record of each release whose objects are to stay as they were deployed."""
+    fleet.apply(charts(more=WATCHED))
+    fleet.pump()
+    for _ in range(2):
+        fleet.publisher.publish([Survey(EAST, held=True)])
+        fleet.pump()
+    assert len(fleet.charts.deployed) == 1
+
+    fleet.charts.releases[KEY] = replace(fleet.charts.releases[KEY], revision=2)
+    for _ in range(2):
+        fleet.publisher.publish([Survey(EAST, held=True)])
+        fleet.pump()
+    assert len(fleet.charts.deployed) == 2
 
 
 def test_objects_of_a_watched_release_send_events(fleet: Fleet, east: FakeKube) -> None:
