@@ -10,7 +10,7 @@ from bellhop.cli import session
 from bellhop.cli.asking import PROFILES, TRIGGER, join_kind, profile_named
 from bellhop.cli.clusters import known
 from bellhop.cli.completing import complete_paused
-from bellhop.cli.kinds import kind_named, singular
+from bellhop.cli.kinds import kind_named, singular, split_kind
 from bellhop.cli.output import say
 from bellhop.cli.selection import (
     Selection,
@@ -21,11 +21,10 @@ from bellhop.cli.selection import (
 )
 
 if TYPE_CHECKING:
+    from bellhop.cli.output import Row
     from bellhop.fleet.installation import Installation
 
-_TRIGGER = "trigger"
 _CLUSTER = "cluster"
-_KINDS = {TRIGGER: _TRIGGER, _CLUSTER: _CLUSTER}
 SELECTABLE = {
     _CLUSTER: "clusters",
     "clusterprofile": "clusterprofiles",
@@ -65,14 +64,16 @@ def _mark_selected(
         keys = select_clusters(here, selection)
         for_each(keys, lambda key: _mark_cluster(here, key, done, paused=value is not None))
         return
-    for row in select_applied(here, kind, selection):
-        stored = kind_named(kind).stored
+
+    def mark_row(row: Row) -> None:
         namespace = row["namespace"] if kind_named(kind).namespaced else ""
-        for each in stored:
+        for each in kind_named(kind).stored:
             key = DeclarationKey(each, namespace, row["name"])
             if here.records.manifests.has(*key):
                 is_new = mark(here, key, value) != "unchanged"
                 _tell(key.kind, key.place, done, is_new=is_new)
+
+    for_each(select_applied(here, kind, selection), mark_row)
 
 
 def _mark_one(words: tuple[str, ...], done: str, value: str | None) -> None:
@@ -109,11 +110,8 @@ def _tell(kind: str, place: str, done: str, *, is_new: bool) -> None:
 
 
 def _read(words: tuple[str, ...]) -> tuple[str, str]:
-    """Read what is meant: `trigger` or `cluster` and its name, or the name of a profile alone."""
-    first, *others = join_kind(words, PROFILES)
-    what = _KINDS.get(singular(first), first)
-    if what in (_TRIGGER, _CLUSTER) and len(others) == 1:
-        return what, others[0]
-    if others or first in (_TRIGGER, _CLUSTER):
+    """Read what is meant: a trigger or cluster and its name, or only the name of a profile."""
+    first, *others = join_kind(words, (*PROFILES, TRIGGER, _CLUSTER))
+    if others or singular(first) in (TRIGGER, _CLUSTER):
         raise click.UsageError("name one profile, or `trigger` or `cluster` and its name")
-    return "", first
+    return split_kind(first, (TRIGGER, _CLUSTER))
