@@ -18,7 +18,7 @@ BellhopError                     .code is stable, .context is safe to log
    ├─ PausedError                a cluster is paused; who waits is told once it is resumed
    ├─ ThrottledError             asked to slow down
    ├─ CloudDeniedError           a cloud refuses credentials, or a right; somebody may grant it
-   ├─ UnmetError                 a check of a cluster does not pass yet
+   ├─ UnmetError                 a check does not pass yet in a cluster, or a chart is not ready
    ├─ StaleError                 lost an optimistic write; read again
    └─ BusyError                  another worker holds the claim
 
@@ -168,7 +168,10 @@ class CloudDeniedError(TemporaryError):
 
 
 class UnmetError(TemporaryError):
-    """A check that a profile asks for does not pass yet, in a cluster."""
+    """A check that a profile asks for does not pass yet in a cluster, or a chart is not ready.
+
+    It is asked again by `until`, where that is given.
+    """
 
     code = "Unmet"
 

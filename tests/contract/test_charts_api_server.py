@@ -329,3 +329,36 @@ def test_a_tenant_without_rights_is_told(fleet: Fleet, kube: KubeClient) -> None
     fleet.pump()
     assert "system:serviceaccount:team:bot" in outcome(fleet)[1]
     assert greeting(kube) is None
+
+
+DEPLOYMENT = GVK("apps", "v1", "Deployment")
+WORKLOAD = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "registry.k8s.io/pause:3.9"}]}
+"""
+
+
+def test_a_release_is_deployed_once_its_deployment_is_ready(
+    fleet: Fleet, kube: KubeClient, tmp_path: Path
+) -> None:
+    """Its status in the cluster says so; Helm does not wait for it."""
+    packed(tmp_path, "web", files={"templates/web.yaml": WORKLOAD})
+    fleet.apply(charts(of=chart("options: {wait: true}")))
+    fleet.pump()
+    waiting = "Provisioning", "waiting for Deployment apps/web (0 of 1 ready)"
+    assert outcome(fleet) == waiting
+
+    there = kube.get(DEPLOYMENT, "apps", "web")
+    assert there
+    counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 1)
+    status = {**counts, "conditions": [{"type": "Available", "status": "True"}]}
+    seen = {"observedGeneration": there["metadata"]["generation"]}
+    kube.merge_status({**there, "status": {**status, **seen}}, uid=there["metadata"]["uid"])
+    again(fleet)
+    assert outcome(fleet) == ("Provisioned", "")

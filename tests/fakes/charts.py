@@ -14,7 +14,7 @@ from bellhop.engine.allowing import refuse_charted
 from bellhop.engine.tarball import Folder
 from bellhop.errors import BellhopError, MissingError, StaleError
 from bellhop.model.chart import AS_USUAL, Place, Removal
-from bellhop.model.gvk import GVK
+from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.ports.charts import DEPLOYED, OUR_LABEL, Archive, Release, Wanted
 from tests.fakes.kube import FakeKube
 
@@ -99,6 +99,7 @@ class FakeCharts:
         self.removals: list[Removal] = []
         self.cancelled: list[str] = []
         self.hooks: list[dict[str, Any]] = []
+        self.workloads: dict[str, dict[str, Any]] = {}
         self.crds = ""
         self._manifests: dict[tuple[str, str, str], str] = {}
 
@@ -130,9 +131,11 @@ class FakeCharts:
         if wanted.allow:
             refuse_charted(wanted.allow, [_object(wanted), *self.hooks])
         kube = self._clusters[key[0]]
-        kube.put(_object(wanted))
+        made_of = [_object(wanted), *self._workload(wanted)]
+        for each in made_of:
+            kube.put(each)
         self.releases[key] = replace(made, status=DEPLOYED, failures=0)
-        self._manifests[key] = yaml.safe_dump(_object(wanted))
+        self._manifests[key] = yaml.safe_dump_all(made_of)
         manifest = self.manifest(kubeconfig, wanted.namespace, wanted.name)
         return replace(self.releases[key], manifest=manifest)
 
@@ -148,7 +151,10 @@ class FakeCharts:
         if key not in self.releases:
             return False
         del self.releases[key]
-        self._clusters[key[0]].drop(_CONFIG, namespace, f"{name}-config")
+        kube = self._clusters[key[0]]
+        kube.drop(_CONFIG, namespace, f"{name}-config")
+        if workload := self.workloads.get(name):
+            kube.drop(ObjectKey.of(workload).gvk, namespace, workload["metadata"]["name"])
         return True
 
     def manifest(self, kubeconfig: bytes, namespace: str, name: str) -> str:
@@ -163,7 +169,15 @@ class FakeCharts:
         self.rendered.append(wanted)
         if refusal := self.refused_renders.get(wanted.name):
             raise refusal
-        return yaml.safe_dump(_object(wanted))
+        return yaml.safe_dump_all([_object(wanted), *self.hooks])
+
+    def _workload(self, wanted: Wanted) -> list[dict[str, Any]]:
+        """Return what a release has beside its ConfigMap, as Helm writes it."""
+        given = self.workloads.get(wanted.name)
+        if given is None:
+            return []
+        marks = {"namespace": wanted.namespace, "annotations": _marks(wanted)}
+        return [{**given, "metadata": {**given["metadata"], **marks}}]
 
 
 def _record_name(release: Release) -> str:
@@ -198,10 +212,14 @@ def _object(wanted: Wanted) -> dict[str, Any]:
         "metadata": {
             "name": f"{wanted.name}-config",
             "namespace": wanted.namespace,
-            "annotations": {
-                "meta.helm.sh/release-name": wanted.name,
-                "meta.helm.sh/release-namespace": wanted.namespace,
-            },
+            "annotations": _marks(wanted),
         },
         "data": {"chart": wanted.archive.stem, **values},
+    }
+
+
+def _marks(wanted: Wanted) -> dict[str, str]:
+    return {
+        "meta.helm.sh/release-name": wanted.name,
+        "meta.helm.sh/release-namespace": wanted.namespace,
     }

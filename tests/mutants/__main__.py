@@ -57,6 +57,7 @@ _NEAR = {
     "stages/features/resources/step": (
         "handling ownership holding failures races role_requests adopting drift"
     ),
+    "stages/features/helm": "chart_readiness chart_lane charts",
     "stages/features/resources/preview": "dry_run drift",
     "stages/features/resources/comparing": "dry_run",
     "stages/features/resources/reading": "service_accounts tenants referring",

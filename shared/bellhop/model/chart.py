@@ -7,6 +7,7 @@ has. So it is owned, counted and shown as any object of a profile.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import ClassVar, Literal
 
 from msgspec import Struct
@@ -130,6 +131,8 @@ class HeldRelease(Struct, frozen=True):
     """What is known of a release that a profile holds: which chart it is of, and how it goes.
 
     One that was `removed` is not there, as was asked. It was claimed by a profile of that `tier`.
+    Its objects are to be ready by `ready_by`; None where that is not waited for, or they are. One
+    with `delete_hooks` has hooks that Helm runs when it removes it, or may have some.
     """
 
     chart: str = ""
@@ -139,3 +142,5 @@ class HeldRelease(Struct, frozen=True):
     removal: Removal = AS_USUAL
     removed: bool = False
     tier: int = 100
+    ready_by: datetime | None = None
+    delete_hooks: bool = False

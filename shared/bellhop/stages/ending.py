@@ -27,6 +27,7 @@ from bellhop.errors import (
     BellhopError,
     ConflictError,
     PausedError,
+    QueuedError,
     StaleError,
     TemporaryError,
     UnmetError,
@@ -295,7 +296,11 @@ class Endings:
         pause = self._settings.retry_first * 2 ** min(failures - 1, _DOUBLINGS)
         asked = error.delay if isinstance(error, TemporaryError) else None
         pause = max(min(pause, self._settings.retry_ceiling), asked or timedelta(0))
-        return spread(f"{work.message.group}/{failures}", pause)
+        pause = spread(f"{work.message.group}/{failures}", pause)
+        if isinstance(error, TemporaryError) and error.until:
+            left = error.until - self._records.clock.now()
+            pause = min(pause, max(left, self._settings.retry_first))
+        return pause
 
     def _put(self, work: Work, outcome: Outcome) -> None:
         ended = by_feature(work.features, work.at, outcome, work.unmet | work.unplanned.keys())
@@ -351,11 +356,12 @@ def together(errors: Sequence[BellhopError]) -> BellhopError:
     return whole
 
 
-def _hopeless(error: BellhopError) -> int:
-    """Say how little there is to hope for of another try."""
+def _hopeless(error: BellhopError) -> tuple[int, bool]:
+    """Say how little there is to hope for of another try; a failure counts before what waits."""
+    waits = isinstance(error, (UnmetError, QueuedError))
     if isinstance(error, _SLOW):
-        return 1
-    return 2 if error.code in _INPUTS else 0
+        return 1, waits
+    return (2 if error.code in _INPUTS else 0), waits
 
 
 def contended(contest: Contest) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.listed import (
     assess,
+    charts,
     claim,
     classify,
     declare,
@@ -42,6 +43,7 @@ _LISTS = (
     granting,
     hosting,
     elsewhere,
+    charts,
 )
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 

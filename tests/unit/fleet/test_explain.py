@@ -141,7 +141,7 @@ MISTAKES = [
     pytest.param(
         join(source("Service"), trigger(more=CHECKED), MADE),
         "waits for check 'ground': there is no Pod; next try at",
-        "it goes on by itself once the check passes",
+        "it goes on by itself once that is so",
         id="check that does not pass",
     ),
     pytest.param(

@@ -121,8 +121,8 @@ class Results:
     def _destination(self, profile: Profile, cluster: str, outcome: Outcome | None) -> Link:
         which = profile.name
         if outcome and outcome.reason == UnmetError.code:
-            said = f"{which} {outcome.message}{overview.next_try(outcome)}"
-            cure = "it goes on by itself once the check passes"
+            said = f"{which}: {outcome.message}{overview.next_try(outcome)}"
+            cure = "it goes on by itself once that is so"
             return Link("destination", cluster, "waits", said, cure)
         if outcome and outcome.reason in {WaitingError.code, QueuedError.code}:
             cure = f"see to what comes first, and it goes on by itself: {outcome.message}"

@@ -12,37 +12,41 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from bellhop.engine.charts.hooks import DELETE
 from bellhop.engine.charts.placing import Desired
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
+    BellhopError,
     ConflictError,
     MissingError,
     PermanentError,
+    QueuedError,
     TemporaryError,
     UnmetError,
-    WaitingError,
 )
 from bellhop.gotemplate import Limits
 from bellhop.messages import CHARTS, Publisher
 from bellhop.model.chart import HeldRelease
-from bellhop.model.gvk import Identity, ObjectKey
+from bellhop.model.gvk import Identity
 from bellhop.model.record import Change, Held, Profile
 from bellhop.ports.access import Access
-from bellhop.ports.charts import Archive, Helm, Release
+from bellhop.ports.charts import Archive, Release, Wanted
 from bellhop.ports.tools import Tools
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
-from bellhop.stages.claim import Claims, Taken, taken_from
+from bellhop.stages.claim import Claims, Taken
 from bellhop.stages.comparing import uncompared
 from bellhop.stages.drift import Drift
 from bellhop.stages.features.helm.archives import Archives
-from bellhop.stages.features.helm.cluster_charts import helm_in
+from bellhop.stages.features.helm.caller import Caller
 from bellhop.stages.features.helm.definitions import settling
 from bellhop.stages.features.helm.excluded import excluded_of
 from bellhop.stages.features.helm.heirs import Heirs
 from bellhop.stages.features.helm.inputs import ReleaseInputs, open_cluster
+from bellhop.stages.features.helm.lane import Lane
 from bellhop.stages.features.helm.parts import Parts
 from bellhop.stages.features.helm.planning import (
+    Await,
     Claim,
     Deploy,
     Leave,
@@ -52,13 +56,20 @@ from bellhop.stages.features.helm.planning import (
 )
 from bellhop.stages.features.helm.preflight import Preflight, leaves
 from bellhop.stages.features.helm.preview import Preview
+from bellhop.stages.features.helm.readiness import (
+    Readiness,
+    holds,
+    is_read,
+    options_of,
+    without_wait,
+)
 from bellhop.stages.features.helm.recheck import Recheck
+from bellhop.stages.features.helm.removals import Removals, is_known
 from bellhop.stages.features.helm.wants import Wants
 from bellhop.stages.files import FilesReader
 from bellhop.stages.handover import Transfer
 from bellhop.stages.hands import Hands
 from bellhop.stages.reading import Resources
-from bellhop.stages.release_records import newest_revision
 from bellhop.stages.titles import Titles
 from bellhop.stages.work import Upshot, Work, ends, is_passed_over
 
@@ -83,9 +94,9 @@ class Releases:
         self._records = records = catalogs.records
         self._access = access
         self._settings = settings
-        self._helm = tools.helm
+        self._caller = caller = Caller(access, tools.helm)
         self._claims = Claims(records, publisher)
-        self._transfer = Transfer(records, publisher, hands)
+        transfer = Transfer(records, publisher, hands)
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         titles = Titles(records, publisher)
         files = FilesReader(records, access, titles, tools.files, limits)
@@ -93,7 +104,19 @@ class Releases:
         resources = Resources(records, access, titles, limits, files)
         self._wants = Wants(resources, limits)
         self._parts = Parts(records.clock, access, self._claims)
-        self._heirs = Heirs(catalogs, limits)
+        self._lane = Lane(records.clock)
+        self._removals = Removals(
+            records.clock,
+            access,
+            caller,
+            self._claims,
+            transfer=transfer,
+            inputs=self._inputs,
+            parts=self._parts,
+            heirs=Heirs(catalogs, limits),
+            lane=self._lane,
+        )
+        self._readiness = Readiness(records.clock, access, settings)
         self._preflight = Preflight(access, settings)
         self._preview = Preview(self._claims, self._preflight)
         self._drift = Drift(access, records.clock)
@@ -144,23 +167,27 @@ class Releases:
         for unwanted in plan.back:
             if not self._goes_on(work):
                 return
-            work.note(self._leave(work, unwanted))
+            work.note(self._removals.leave(work, unwanted))
 
     def preview(self, work: Work, plan: Plan) -> Sequence[Change]:
         """Tell what a plan would change, by Helm's own dry run.
 
         Releases that stay as they are compared with the cluster if the work is `live`.
         """
-        steps = [each for each in (*plan.forth, *plan.back) if not isinstance(each, Claim)]
-        claims = [each.key for each in plan.forth if isinstance(each, Claim)]
-        stay = (*claims, *plan.unchanged)
+        steps: list[Deploy | Remove | Leave] = []
+        stay = list(plan.unchanged)
+        for each in (*plan.forth, *plan.back):
+            if isinstance(each, Claim | Await):
+                stay.append(each.key)
+            else:
+                steps.append(each)
         if not steps and not (work.live and stay):
             return [uncompared(key) for key in stay]
-        helm, kubeconfig = self._tools(work), self._kubeconfig(work)
+        helm, kubeconfig = self._caller.helm(work), self._caller.kubeconfig(work)
         changes: list[Change] = []
         for step in steps:
             if isinstance(step, Deploy):
-                found = self._inputs.find(work, helm, step.wanted, there=_is_known(step.held))
+                found = self._inputs.find(work, helm, step.wanted, there=is_known(step.held))
                 changes += self._preview.deploy(helm, work, kubeconfig, step, found)
             else:
                 changes += self._preview.leave(helm, work, kubeconfig, step)
@@ -178,27 +205,18 @@ class Releases:
         work.under_way = True
         return not work.unfinished
 
-    def _tools(self, work: Work) -> Helm:
-        if self._helm is None:
-            raise MissingError(
-                "cannot deploy Helm charts: they are switched off here; deploy the function"
-                " `charts` with Terraform's variable of that name"
-            )
-        return helm_in(work.cluster, self._helm, self._access)
-
-    def _kubeconfig(self, work: Work) -> bytes:
-        """Return how Helm gets into the cluster, with the rights of whose profile it is."""
-        cluster = work.cluster
-        return self._access.kubeconfig(
-            cluster.key, version=cluster.credentials, account=work.profile.account
-        )
-
-    def _take(self, work: Work, step: Deploy | Claim | Remove) -> Upshot:
+    def _take(self, work: Work, step: Deploy | Await | Claim | Remove) -> Upshot:
         """Take one step; where the profile goes on, a release that fails for now is passed over."""
         try:
             if isinstance(step, Claim):
                 return self._claim(work, step)
-            return self._deploy(work, step) if isinstance(step, Deploy) else self._gone(work, step)
+            if isinstance(step, Await):
+                return self._await(work, step)
+            return (
+                self._deploy(work, step)
+                if isinstance(step, Deploy)
+                else self._removals.remove_wanted(work, step)
+            )
         except TemporaryError as error:
             if self._is_late(work) or not is_passed_over(work.profile, error):
                 raise
@@ -216,36 +234,60 @@ class Releases:
         self._parts.claim(work, key)
         return Upshot(key, replace(step.held, release=replace(release, tier=work.profile.tier)))
 
+    def _await(self, work: Work, step: Await) -> Upshot:
+        """Read whether a release is ready, and claim it for the tier of its profile."""
+        assert step.held.release
+        upshot = Upshot(step.key, step.held)
+        if step.held.release.tier != work.profile.tier:
+            upshot = self._claim(work, Claim(step.key, step.held))
+        return upshot if upshot.refused else self._readiness.read(work, step.wanted, upshot)
+
     def _deploy(self, work: Work, step: Deploy) -> Upshot:
         """Claim a release, and have Helm install or upgrade it."""
         cluster, key, profile = work.cluster.key, step.key, work.profile
         taken: Taken | None = None
         begun = False
         try:
-            helm, kubeconfig = self._tools(work), self._kubeconfig(work)
+            helm, kubeconfig = self._caller.helm(work), self._caller.kubeconfig(work)
             taken = self._claims.take(cluster, key, profile, free=step.held is None)
             found = self._preflight.check(work, helm, kubeconfig, step.wanted)
             there, again = found is not None, bool(found and found.failures)
             archive, wanted = self._inputs.find(work, helm, step.wanted, there=there, again=again)
             wanted = replace(wanted, revision=found.revision if found else 0)
-            self._inputs.refuse_slow(helm, archive, wanted)
+            hooks = self._inputs.hooks(helm, archive, wanted)
+            reads, lasts = is_read(options_of(wanted), hooks), holds(options_of(wanted), hooks)
+            wanted = without_wait(wanted) if reads else wanted
             self._refuse_late(work)
-            begun = True
-            quiet = partial(unquoted, f"cannot deploy {_named(key)}", secret=step.wanted.secret)
-            with quiet():
-                self._preflight.clear(work, helm, kubeconfig, wanted, found)
-            changed = self._preflight.define(work, helm, wanted)
-            with settling(changed=changed), quiet():
-                release = helm.charts.deploy(
-                    kubeconfig, wanted, partial(leaves, self._records, work)
-                )
+            with self._lane.enter(cluster, holds=lasts):
+                begun = True
+                release = self._ask(work, step, kubeconfig, wanted, found)
             # Between the claim and the deployment another profile may have taken it.
             self._claims.take(cluster, key, profile)
-        except PermanentError as error:
+        except (PermanentError, QueuedError) as error:
             return self._refused(work, step, taken, error, begun=begun)
-        held = self._held(step.wanted, archive, release, profile.tier)
+        held = self._held(step.wanted, archive, release, hooks, profile.tier)
         self._parts.note(work, release.manifest, step.wanted)
-        return Upshot(key, held, changed=True)
+        if not reads:
+            return Upshot(key, held, changed=True)
+        upshot = Upshot(key, self._readiness.begin(held, step.wanted), changed=True)
+        return self._readiness.read(work, step.wanted, upshot)
+
+    def _ask(
+        self,
+        work: Work,
+        step: Deploy,
+        kubeconfig: bytes,
+        wanted: Wanted,
+        found: Release | None,
+    ) -> Release:
+        """Have Helm install or upgrade a release, for which all is known."""
+        helm = self._caller.helm(work)
+        quiet = partial(unquoted, f"cannot deploy {_named(step.key)}", secret=step.wanted.secret)
+        with quiet():
+            self._preflight.clear(work, helm, kubeconfig, wanted, found)
+        changed = self._preflight.define(work, helm, wanted)
+        with settling(changed=changed), quiet():
+            return helm.charts.deploy(kubeconfig, wanted, partial(leaves, self._records, work))
 
     def _refuse_late(self, work: Work) -> None:
         """Begin nothing where another worker may be at it by now, however long finding out took.
@@ -261,7 +303,7 @@ class Releases:
         return self._records.clock.now() - work.begun_at > self._settings.visibility
 
     def _refused(
-        self, work: Work, step: Deploy, taken: Taken | None, error: PermanentError, *, begun: bool
+        self, work: Work, step: Deploy, taken: Taken | None, error: BellhopError, *, begun: bool
     ) -> Upshot:
         """Say how a release is held that was refused; of what Helm had begun something is there."""
         if isinstance(error, ConflictError) and not begun:
@@ -276,7 +318,9 @@ class Releases:
             self._claims.give_back(work.cluster.key, step.key, work.profile, taken.before)
         return Upshot(step.key, step.held, refused=error)
 
-    def _held(self, wanted: Desired, archive: Archive, release: Release, tier: int) -> Held:
+    def _held(
+        self, wanted: Desired, archive: Archive, release: Release, hooks: frozenset[str], tier: int
+    ) -> Held:
         known = HeldRelease(
             archive.chart,
             archive.version,
@@ -284,78 +328,10 @@ class Releases:
             release.revision,
             wanted.chart.removal,
             tier=tier,
+            delete_hooks=bool(hooks & DELETE),
         )
         now = self._records.clock.now()
         return Held(wanted.digest, wanted.ref, applied_at=now, release=known, secret=wanted.secret)
-
-    def _gone(self, work: Work, step: Remove) -> Upshot:
-        """Remove a release that a profile wants to be gone, and note that it was."""
-        assert step.wanted
-        key = step.key
-        try:
-            helm, kubeconfig = self._tools(work), self._kubeconfig(work)
-            self._claims.take(work.cluster.key, key, work.profile)
-            removal = step.wanted.chart.removal
-            was = helm.charts.remove(
-                kubeconfig, key.namespace, key.name, self._inputs.bounded(removal)
-            )
-        except PermanentError as error:
-            return Upshot(key, work.held.get(key), refused=error)
-        self._parts.drop(work, key)
-        known = HeldRelease(removal=removal, removed=True, tier=work.profile.tier)
-        now = self._records.clock.now()
-        held = Held(step.wanted.digest, step.wanted.ref, applied_at=now, release=known)
-        return Upshot(key, held, changed=was)
-
-    def _leave(self, work: Work, step: Remove | Leave) -> Upshot:
-        """Remove a release, or leave it as it is; one that another profile has is its own.
-
-        One that another waits for is handed over.
-        """
-        key, name = step.key, work.profile.name
-        cluster, was = work.cluster.key, False
-        found = self._claims.owner(cluster, key)
-        if isinstance(step, Remove) and found and found.value.profile == name:
-            try:
-                self._heirs.refuse_early(work, key, found.value)
-            except WaitingError as error:
-                return Upshot(key, work.before.get(key, step.held), refused=error)
-        try:
-            # Whoever gets the release is to find its objects free.
-            with self._parts.dropped(work, key) as parts:
-                if isinstance(step, Remove) and _is_known(step.held):
-                    self._transfer.give(work, [step])
-                owner = self._claims.owner(cluster, key)
-                if isinstance(step, Remove) and not taken_from(name, owner):
-                    was = self._remove(work, step, parts)
-        except PermanentError as error:
-            return Upshot(key, work.held.get(key), refused=error)
-        if not self._claims.give_up(cluster, key, name, owner):
-            # It was taken over while it was removed.
-            self._claims.tell_owner(cluster, key)
-        return Upshot(key, None, changed=was)
-
-    def _remove(self, work: Work, step: Remove, parts: Sequence[ObjectKey]) -> bool:
-        """Uninstall a release; say whether it was there.
-
-        One that no profile made is left to whoever made it. Where Helm has no record of it its
-        `parts` are deleted, as far as they are there.
-        """
-        assert step.held.release
-        key, removal = step.key, step.held.release.removal
-        newest = newest_revision(open_cluster(self._access, work), key.namespace, key.name)
-        if newest is None:
-            return self._parts.remove(work, key, parts)
-        if not newest.ours:
-            return False
-        return self._tools(work).charts.remove(
-            self._kubeconfig(work), key.namespace, key.name, self._inputs.bounded(removal)
-        )
-
-
-def _is_known(held: Held | None) -> bool:
-    """Say whether a release was deployed for sure, by what is held of it."""
-    return held is not None and held.release is not None and held.release.revision > 0
 
 
 def _named(key: Identity) -> str:

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from bellhop.engine.charts.hooks import UNKNOWN, hooks_of
 from bellhop.engine.charts.placing import Desired
 from bellhop.engine.digest import digest
 from bellhop.errors import BellhopError, TooLargeError
@@ -36,7 +37,7 @@ class ReleaseInputs:
     def __init__(self, access: Access, settings: Settings, archives: Archives) -> None:
         self._access = access
         self._archives = archives
-        self._rendered: Remembered[None] = Remembered(_RENDERED_SECONDS)
+        self._rendered: Remembered[frozenset[str]] = Remembered(_RENDERED_SECONDS)
         self._patience = int(settings.visibility.total_seconds() * _PART)
 
     def find(
@@ -82,17 +83,18 @@ class ReleaseInputs:
         waits = 2 if isinstance(how, Options) and how.run_tests else 1
         return replace(how, timeout_seconds=min(how.timeout_seconds, self._patience // waits))
 
-    def refuse_slow(self, helm: Helm, archive: Archive, wanted: Wanted) -> None:
-        """Render a chart without a cluster before Helm begins, once for the same values.
+    def hooks(self, helm: Helm, archive: Archive, wanted: Wanted) -> frozenset[str]:
+        """Render a chart without a cluster before Helm begins, and return its hooks.
 
-        Templates that loop would keep a worker until Helm's time is over. What only the names of
-        releases make of them, Helm's own limits bound.
+        It is rendered once for the same values. Templates that loop would keep a worker until
+        Helm's time is over; what only the names of releases make of them, Helm's own limits bound.
+        A chart that renders only in a cluster may have any hooks.
 
         Raises:
             TooLargeError: they take longer, or write more, than they may.
         """
         rendered = digest([archive.digest, *wanted.values])
-        self._rendered.get(rendered, lambda: _render(helm, wanted))
+        return self._rendered.get(rendered, lambda: _render(helm, wanted))
 
 
 def open_cluster(access: Access, work: Work) -> Kube:
@@ -101,11 +103,11 @@ def open_cluster(access: Access, work: Work) -> Kube:
     return access.open(cluster.key, version=cluster.credentials, account=work.profile.account)
 
 
-def _render(helm: Helm, wanted: Wanted) -> None:
+def _render(helm: Helm, wanted: Wanted) -> frozenset[str]:
     try:
-        helm.charts.render(replace(wanted, patches=(), labels={}, annotations={}))
+        return hooks_of(helm.charts.render(replace(wanted, patches=(), labels={}, annotations={})))
     except TooLargeError:
         raise
     except BellhopError:
         # Helm decides in the cluster, which has a version and objects of its own.
-        return
+        return UNKNOWN

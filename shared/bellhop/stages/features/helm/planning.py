@@ -32,6 +32,18 @@ class Claim(Struct, frozen=True):
     held: Held
 
 
+class Await(Struct, frozen=True):
+    """Read whether a release that was deployed as it is wanted is ready by now."""
+
+    wanted: Desired
+    held: Held
+
+    @property
+    def key(self) -> Identity:
+        """Name the release."""
+        return self.wanted.key
+
+
 class Remove(Struct, frozen=True):
     """Uninstall a release; a `wanted` one is one that is to be gone, whoever made it."""
 
@@ -50,7 +62,7 @@ class Leave(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """Steps in their order; nothing is taken `back` unless all `forth` was taken."""
 
-    forth: tuple[Deploy | Claim | Remove, ...] = ()
+    forth: tuple[Deploy | Await | Claim | Remove, ...] = ()
     back: tuple[Remove | Leave, ...] = ()
     unchanged: tuple[Identity, ...] = ()
 
@@ -63,7 +75,7 @@ class Plan(Struct, frozen=True):
         """Say what is held from the moment on in which the first step may have been taken."""
         unsure = dict(held)
         for step in (*self.forth, *self.back):
-            if isinstance(step, Claim):
+            if isinstance(step, Claim | Await):
                 continue
             old, secret = step.held, False
             if isinstance(step, Deploy):
@@ -83,8 +95,8 @@ def plan(
     """Plan the way from the releases that are held to those that are wanted, in their order.
 
     What a release consists of counts with it: one that lost an object is deployed again. One that
-    is held as it is wanted, but by another `tier`, is claimed only. By `releases_all` nothing is
-    removed.
+    is held as it is wanted, but by another `tier`, is claimed only; one that is not ready yet is
+    only read. By `releases_all` nothing is removed.
     """
     mine = {key: each for key, each in held.items() if each.release}
     broken = {each.part_of for each in held.values() if each.part_of and not each.digest}
@@ -94,11 +106,11 @@ def plan(
         for key, each in wanted.items()
         if key in mine and mine[key].digest == each.digest and place_of(key) not in broken
     }
-    claimed = {key for key in same if _tier(mine[key]) != tier}
+    settled = {key for key in same if _is_settled(mine[key], tier)}
     forth = [
-        Claim(key, mine[key]) if key in claimed else _forth(each, mine.get(key))
+        _kept(each, mine[key]) if key in same else _forth(each, mine.get(key))
         for key, each in wanted.items()
-        if key not in same - claimed
+        if key not in settled
     ]
     back = [
         Leave(key, each) if releases_all or _is_removed(each) else Remove(key, each)
@@ -106,12 +118,17 @@ def plan(
         if key not in wanted
     ]
     # What was deployed last may need what was deployed before it.
-    return Plan(tuple(forth), tuple(reversed(back)), tuple(sorted(same - claimed)))
+    return Plan(tuple(forth), tuple(reversed(back)), tuple(sorted(settled)))
 
 
 def place_of(key: Identity) -> str:
     """Name a release as what it consists of does."""
     return f"{key.namespace}/{key.name}"
+
+
+def _kept(wanted: Desired, held: Held) -> Await | Claim:
+    assert held.release
+    return Await(wanted, held) if held.release.ready_by else Claim(wanted.key, held)
 
 
 def _forth(wanted: Desired, held: Held | None) -> Deploy | Remove:
@@ -124,9 +141,9 @@ def _new(wanted: Desired) -> Held:
     return Held("", wanted.ref, release=HeldRelease(removal=wanted.chart.removal))
 
 
-def _tier(held: Held) -> int:
+def _is_settled(held: Held, tier: int) -> bool:
     assert held.release
-    return held.release.tier
+    return held.release.tier == tier and held.release.ready_by is None
 
 
 def _is_removed(held: Held) -> bool:
