@@ -6,8 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from tests.fakes.fleet import Fleet
+from bellhop.messages import Sweep
+from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import source, trigger
 from tests.unit.stages.test_charts import chart, charts, data, east, held, outcome  # noqa: F401
 
 # ruff: noqa: F811 - a fixture
@@ -40,6 +42,34 @@ def test_a_cluster_that_moves_between_profiles_keeps_their_common_release(
     assert held(fleet, later) == RELEASE
     assert outcome(fleet, former) == ("", "")
     assert outcome(fleet, later) == ("Provisioned", "")
+
+
+def test_a_cluster_that_moves_to_a_trigger_keeps_their_common_release(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """The trigger, which has generated its profile because of another cluster, comes later."""
+    west = fleet.register("west", env="production", role="source")
+    west.put(service("web"))
+    more = "destinationClusterSelector: {matchLabels: {env: test}}\n  "
+    generated = trigger(more=more + chart(values="replicas: two")).replace("policyRefs", "# ")
+    fleet.apply(charts("a"), source(), generated)
+    fleet.publisher.publish([Sweep("fleet/west")])
+    fleet.pump()
+    assert len(fleet.charts.deployed) == 2
+
+    fleet.declare.label("fleet/east", {"env": "test"})
+    fleet.release()
+    deploys = fleet.queues["deploy"].receive(10, wait=timedelta(0))
+    later = [each for each in deploys if each.message.body["do"] == "instantiate"]
+    fleet.work("deploy", [each for each in deploys if each not in later])
+    for inbox in ("apply", "charts"):
+        while deliveries := fleet.queues[inbox].receive(1, wait=timedelta(0)):
+            fleet.work(inbox, deliveries)
+    assert "is kept for trigger 'made'" in outcome(fleet, "a")[1]
+    fleet.work("deploy", later)
+    fleet.pump()
+    assert fleet.charts.removals == []
+    assert data(east)["web-config"]["replicas"] == "two"
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
