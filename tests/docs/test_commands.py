@@ -65,10 +65,10 @@ def stand(
         one.close()
 
 
-def run(stand: Stand, command: str) -> subprocess.CompletedProcess[str]:
+def run(stand: Stand, command: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["/bin/sh", "-c", command],
-        cwd=ROOT,
+        cwd=folder,
         env=stand.environment,
         capture_output=True,
         text=True,
@@ -84,14 +84,14 @@ def leave(stand: Stand, name: str) -> None:
 
 
 @pytest.mark.rest
-def test_the_way_to_find_out_why_runs_as_it_is_written(stand: Stand) -> None:
+def test_the_way_to_find_out_why_runs_as_it_is_written(stand: Stand, tmp_path: Path) -> None:
     """Each question of the page is answered, on what the tutorial declares.
 
     It takes long: every command of the page starts a process of its own.
     """
     stand.do("apply", "-f", str(ROOT / "docs/examples/welcome"))
     for command in commands("docs/how-to/find-out-why.md"):
-        done = run(stand, command)
+        done = run(stand, command, tmp_path)
 
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 

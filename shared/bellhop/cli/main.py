@@ -66,6 +66,7 @@ GROUPS = {
         "doctor": "Check the connection to clusters and back, piece by piece.",
         "logs": "Show what functions have logged.",
         "dead-letters": "List, replay or drop dead-lettered messages.",
+        "support-bundle": "Write what others need to find a fault, without secrets.",
         "wait": "Wait until clusters are ready, profiles are provisioned, or objects are deleted.",
     },
     "Try": {

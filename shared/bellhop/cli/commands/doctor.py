@@ -52,7 +52,7 @@ def command(find_keys: FindKeys, form: str) -> None:
     own = list(house(here, answers=session.answers(here.inbound)))
     found: list[tuple[str, Sequence[Sign]]] = [("", own), *examine(here, keys)]
     if form in {JSON, YAML}:
-        output.records(_rows(found), form)
+        output.records(rows(found), form)
     else:
         for name, signs in found:
             _tell(f"Cluster {name}" if name else "Bellhop", signs)
@@ -62,7 +62,8 @@ def command(find_keys: FindKeys, form: str) -> None:
     raise click.exceptions.Exit(WRONG if ill else 0)
 
 
-def _rows(found: Sequence[tuple[str, Sequence[Sign]]]) -> Iterator[dict[str, str]]:
+def rows(found: Sequence[tuple[str, Sequence[Sign]]]) -> Iterator[dict[str, str]]:
+    """Yield what was found as `bellhop doctor -o json` prints it."""
     for key, signs in found:
         for sign in signs:
             yield {

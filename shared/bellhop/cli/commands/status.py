@@ -64,7 +64,7 @@ def command(form: str) -> None:
         _tell_unreadable(error, form)
         raise click.exceptions.Exit(WRONG) from error
     if form in {JSON, YAML}:
-        output.objects([_whole(found)], form, one=True)
+        output.objects([whole(found)], form, one=True)
     else:
         _tell(found, now, form)
     raise click.exceptions.Exit(WRONG if found.failures else 0)
@@ -185,7 +185,8 @@ def _row(each: ClusterStatus, now: datetime) -> dict[str, Any]:
     }
 
 
-def _whole(found: Status) -> dict[str, Any]:
+def whole(found: Status) -> dict[str, Any]:
+    """Return a status as `bellhop status -o json` prints it."""
     return {
         "well": not found.failures,
         "running": found.running,

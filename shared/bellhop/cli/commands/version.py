@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from bellhop.cli.options import JSON, TABLE, YAML, state_option
 from bellhop.cli.output import count, objects, say
 from bellhop.cli.session import chosen, looking
 from bellhop.errors import BellhopError
+
+if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
 
 
 @click.command(
@@ -40,8 +43,7 @@ def command(form: str, *, client: bool) -> None:
     """
     read = {} if client else _installation()
     if form != TABLE:
-        own = {"bellhop": __version__, "python": platform.python_version()}
-        objects([{**own, **read}], form, one=True)
+        objects([{**own(), **read}], form, one=True)
         return
     say(f"bellhop {__version__}")
     if read:
@@ -58,11 +60,20 @@ def _installation() -> Mapping[str, Any]:
         context = chosen()
         if not place_of(context).there(context):
             return {}
-        here = looking()
-        pulse = here.records.pulses.get()
-        heartbeats = map(here.records.hearings.get, here.catalogs.known().clusters)
-        versions = Counter(each.version for each in heartbeats if each and each.version)
+        return stored(looking())
     except BellhopError as error:
         say(f"warning: cannot read the installation's versions: {error}", err=True)
         return {}
+
+
+def own() -> dict[str, str]:
+    """Return the versions of this program and of its Python."""
+    return {"bellhop": __version__, "python": platform.python_version()}
+
+
+def stored(here: Installation) -> dict[str, Any]:
+    """Return the versions that the records of an installation have."""
+    pulse = here.records.pulses.get()
+    heartbeats = map(here.records.hearings.get, here.catalogs.known().clusters)
+    versions = Counter(each.version for each in heartbeats if each and each.version)
     return {"server": pulse.version if pulse else "", "forwarders": dict(sorted(versions.items()))}
