@@ -105,7 +105,7 @@ def _debian_recipe(wanted: AbstractSet[str], folder: Path) -> Recipe:
     names = ", ".join(sorted(wanted))
     if not debian.is_at_hand():
         raise MissingError(
-            f"cannot make {names} here: this is no Debian with apt and its archive keyring;"
+            f"cannot make {names} here: this is not Debian with apt and its archive keyring;"
             f" {HOW_TO_GET_THEM}"
         )
     if shutil.disk_usage(folder).free < _NEEDED_BYTES:

@@ -144,7 +144,7 @@ class Filter:
             return test
         path, operator = _path(self._take()), self._take()
         if operator not in _OPERATORS:
-            raise ValueError(f"cannot read the filter: {operator!r} is no comparison")
+            raise ValueError(f"cannot read the filter: {operator!r} is not a comparison")
         values = self._values()
         return lambda entry: any(_compared(entry, path, operator, value) for value in values)
 

@@ -13,7 +13,7 @@ def load_key_pair(context: ssl.SSLContext, certificate_pem: bytes, key_pem: byte
     """Load a certificate, with its chain, and its key into a context.
 
     Raises:
-        OSError: one is no PEM, the key is encrypted, or they do not belong together; mostly the
+        OSError: one is not PEM, the key is encrypted, or they do not belong together; mostly the
             `ssl.SSLError` among them.
     """
     descriptor = os.memfd_create("bellhop-key-pair", os.MFD_CLOEXEC)

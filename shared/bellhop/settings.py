@@ -85,11 +85,11 @@ class Settings(Struct, frozen=True):
     """How many resyncs in a row must confirm such a deletion."""
 
     hold_share: float = 0.5
-    """Where more than this share of what matches a source in a cluster ends at once, nothing is
-    withdrawn until somebody releases it or resyncs agree; 0, or 1 and more, switches that off."""
+    """Share of the matches of a source in a cluster. If more of them end at once, nothing is
+    withdrawn until a user releases it or resyncs agree; 0, or 1 and more, switches that off."""
 
     hold_from: int = 20
-    """Where fewer objects match a source in a cluster, nothing is held. For fewer add-ons
+    """Objects that must match a source in a cluster before any deletion is held. For fewer add-ons
     the share does not count."""
 
     hold_agreement: int = 3
@@ -142,7 +142,7 @@ def read(environment: Mapping[str, str]) -> Settings:
 def _word(name: str, words: Sequence[str], text: str) -> str:
     if text not in words:
         raise InvalidError(
-            f"cannot read the setting {name}: '{text}' is none of {', '.join(words)}"
+            f"cannot read the setting {name}: '{text}' is not one of {', '.join(words)}"
         )
     return text
 

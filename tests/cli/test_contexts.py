@@ -216,8 +216,11 @@ def test_refuses_an_output_that_lacks_an_inbox(tmp_path: Path, told: dict[str, A
         (("--aws", "-", "--gcp", "-"), "name its folder with --state DIR, or what Terraform"),
         (("--gcp", "-", "--endpoint", "http://x"), "--role-arn and --endpoint belong to --aws"),
         (("--state", "/x", "--role-arn", ROLE), "--role-arn and --endpoint belong to --aws"),
-        (("--aws", "-", "--role-arn", "operator"), "it is no ARN of a role, such as arn:aws:iam:"),
-        (("--aws", "-", "--endpoint", "nine"), "it is no URL of http or https"),
+        (
+            ("--aws", "-", "--role-arn", "operator"),
+            "it is not the ARN of a role, such as arn:aws:iam:",
+        ),
+        (("--aws", "-", "--endpoint", "nine"), "it is not an http or https URL"),
     ],
     ids=[
         *("no file", "both", "neither", "two clouds", "Google's", "for no cloud"),

@@ -203,7 +203,11 @@ def test_gives_a_name_to_another_cluster(
     ("words", "code", "said"),
     [
         ("prod/eu-1 --eks nowhere", 1, "there is no EKS cluster 'nowhere in eu-west-1'"),
-        ("prod/eu-1 --eks ../x", 2, "cannot find the EKS cluster '../x': it is no name of one"),
+        (
+            "prod/eu-1 --eks ../x",
+            2,
+            "cannot find the EKS cluster '../x': it is not the name of one",
+        ),
         ("prod/UP --eks own", 2, "cannot register cluster 'prod/UP'"),
         ("eu-1 --eks own", 2, "needs a namespace"),
         ("prod/eu-1", 2, "--eks"),

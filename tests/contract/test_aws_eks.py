@@ -198,7 +198,7 @@ def test_what_is_no_arn_is_refused(
     """Nobody is asked for it."""
     arns["prod/eu-1"] = wrong
 
-    with pytest.raises(InvalidError, match="this is no ARN of one"):
+    with pytest.raises(InvalidError, match="this is not the ARN of one"):
         secrets.read(PLACE)
     assert asked() == {}
 

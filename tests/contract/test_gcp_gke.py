@@ -203,7 +203,7 @@ def test_what_is_not_there_is_missing(clusters: GkeClusters, gke: Gke) -> None:
 )
 def test_what_is_no_full_name_is_refused(clusters: GkeClusters, gke: Gke, wrong: str) -> None:
     """Nobody is asked for it."""
-    with pytest.raises(InvalidError, match="this is no full name of one"):
+    with pytest.raises(InvalidError, match="this is not the full name of one"):
         clusters.kubeconfig(wrong)
     assert gke.requests() == {}
 

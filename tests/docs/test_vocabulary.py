@@ -45,6 +45,9 @@ WORDS = {
     r"hearing|heard|pulses?": "heartbeat; last contact",
     r"rooms?": "cluster; space",
     r"carr(?:y|ies|ied|ying)": "deploy; have",
+    r"nobody knows": "cannot find out; is not known yet",
+    r"(?<!here )is none(?! of)": "is invalid, is not a …",
+    r"(?<!here )(?<!hat )is no (?!longer)[a-zA-Z]+": "is not a …",
 }
 """Word to what stands there instead."""
 

@@ -143,7 +143,7 @@ def test_what_is_refused_comes_again_alone(front: Front, account: Account) -> No
     assert len(kept(account)) == 1
     whys = [line["why"] for line in account.lines() if line["message"] == "Refused an event of AWS"]
     assert "cluster 'fleet/nowhere': it is not registered" in whys[0]
-    assert "its time is none of RFC 3339" in whys[1]
+    assert "its time is not in the form of RFC 3339" in whys[1]
     assert "it has no id" in whys[2]
     assert f"the limit is {LIMIT}" in whys[3]
     assert len(whys) == len(bad)

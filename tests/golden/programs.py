@@ -88,7 +88,7 @@ def _have(program: Path, make: Callable[[Workshop], Path]) -> Path:
             return program
         if not debian.is_at_hand():
             raise MissingError(
-                f"cannot make '{program.name}' here: this is no Debian with apt and its archive"
+                f"cannot make '{program.name}' here: this is not Debian with apt and its archive"
                 " keyring"
             )
         progress.say(f"making it, to be kept in {program.parent}.")

@@ -67,11 +67,11 @@ def test_takes_several_addresses_of_one_server() -> None:
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        pytest.param("{", "its entry is no JSON object in base64", id="no JSON"),
-        pytest.param("[]", "its entry is no JSON object", id="a list"),
+        pytest.param("{", "its entry is not a JSON object in base64", id="no JSON"),
+        pytest.param("[]", "its entry is not a JSON object", id="a list"),
         pytest.param("{}", "it has neither 'nats' nor 'jetstream'", id="nothing"),
         pytest.param({"nats": []}, "it has neither", id="an empty list"),
-        pytest.param({"nats": "hunter2"}, "its nats is no object", id="a text"),
+        pytest.param({"nats": "hunter2"}, "its nats is not an object", id="a text"),
         pytest.param({"nats": {"url": URL}}, "names nothing to subscribe to", id="a level less"),
         pytest.param(configuration(url=URL), "names nothing to subscribe to", id="no subjects"),
         pytest.param(configuration(subjects=["s"]), "has no url", id="no address"),
@@ -80,11 +80,11 @@ def test_takes_several_addresses_of_one_server() -> None:
         pytest.param(
             configuration(url=URL, subjects="hunter2"), "subjects must be a list", id="text"
         ),
-        pytest.param(configuration(url=URL, subjects=[1]), "no list of names", id="a number"),
+        pytest.param(configuration(url=URL, subjects=[1]), "not a list of names", id="a number"),
         pytest.param(configuration(url=URL, subjects=["s"], authorization=7), "object", id="seven"),
         pytest.param(
             configuration(url=URL, subjects=["s"], authorization={"rootCA": "hunter2"}),
-            "authorization.rootCA is no PEM",
+            "authorization.rootCA is not PEM",
             id="an authority that is none",
         ),
         pytest.param(
@@ -112,7 +112,7 @@ def test_refuses_a_secret_without_the_entry() -> None:
     """Nor does one that is no base64 end in a traceback."""
     with pytest.raises(InvalidError, match="it has no entry 'sveltos-nats'"):
         parse_secret({"data": {"nats": ""}})
-    with pytest.raises(InvalidError, match="no JSON object in base64"):
+    with pytest.raises(InvalidError, match="not a JSON object in base64"):
         parse_secret({"data": {"sveltos-nats": "hunter2!"}})
 
 

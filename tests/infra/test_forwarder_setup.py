@@ -62,7 +62,7 @@ def test_knows_the_former_path() -> None:
         pytest.param({"ingest-url": "bellhop.example.com"}, "'ingest-url'", id="no scheme"),
         pytest.param({"ingest-url": "http://bellhop.example.com"}, "https", id="http"),
         pytest.param({"ingest-url": "https://a:b"}, "'ingest-url'", id="an odd port"),
-        pytest.param({"ingest-ca": "secret-pem"}, "'ingest-ca'", id="an authority that is no PEM"),
+        pytest.param({"ingest-ca": "secret-pem"}, "'ingest-ca'", id="an authority that is not PEM"),
     ],
 )
 def test_refuses_instructions_that_make_no_sense(changes: dict[str, str], named: str) -> None:

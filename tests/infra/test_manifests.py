@@ -106,7 +106,9 @@ def test_keeps_what_is_done_in_its_own_namespace_from_ringing() -> None:
 @pytest.mark.parametrize("image", ["", "a b", "-a", "image@sha256:12", "image\n"])
 def test_refuses_what_is_no_image(image: str) -> None:
     """Before anything is written, and saying how one looks."""
-    with pytest.raises(InvalidError, match=r"is no image; write it as in 'registry\.example\.com"):
+    with pytest.raises(
+        InvalidError, match=r"is not an image; write it as in 'registry\.example\.com"
+    ):
         forwarder_manifests(image)
 
 

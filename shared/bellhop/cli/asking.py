@@ -155,8 +155,8 @@ def profile_named(word: str) -> str:
         return rest
     if slash and ("/" in rest or namespace_problem(kind)):
         raise click.UsageError(
-            f"'{word}' is no profile; write its NAME, ClusterProfile/NAME, Profile/NAMESPACE/NAME"
-            " or RoleRequest/NAME"
+            f"'{word}' is not a profile; write its NAME, ClusterProfile/NAME,"
+            " Profile/NAMESPACE/NAME or RoleRequest/NAME"
         )
     return word
 

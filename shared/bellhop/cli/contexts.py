@@ -69,7 +69,7 @@ class Contexts(Struct, frozen=True):
         """
         if name not in self.known:
             raise MissingError(
-                f"cannot use context '{name}': there is none of that name;"
+                f"cannot use context '{name}': no context has this name;"
                 " `bellhop context list` shows those that are there"
             )
         return self.known[name]

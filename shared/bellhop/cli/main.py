@@ -234,8 +234,7 @@ def _report(error: Exception) -> int:
         return _TRY_AGAIN
     if not isinstance(error, BellhopError):
         say(
-            f"error: internal error ({type(error).__name__}); run it again with"
-            " BELLHOP_DEBUG=1 to see where",
+            "error: internal error; run it again with BELLHOP_DEBUG=1 to see where",
             err=True,
         )
         return _FAULT

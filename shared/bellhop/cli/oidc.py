@@ -22,6 +22,7 @@ from oauthlib.oauth2 import OAuth2Error
 from requests import RequestException
 from urllib3.exceptions import HTTPError
 
+from bellhop.egress.failures import cause, happened
 from bellhop.errors import DeniedError, InvalidError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.visible import visible
@@ -54,7 +55,7 @@ def refresh(entry: Mapping[str, Any], keep: Keep, *, patience: timedelta) -> str
     if name != "oidc" or not isinstance(given, dict):
         cure = _REPLACED.get(name, "use an exec plugin")
         raise InvalidError(
-            f"the auth-provider '{visible(name)}' is none that Kubernetes still has; {cure}"
+            f"the auth-provider '{visible(name)}' is not one that Kubernetes still has; {cure}"
         )
     config = _complete(given)
     what = f"the OpenID Connect provider '{visible(str(config.get('idp-issuer-url')))}'"
@@ -106,14 +107,14 @@ def _load(config: dict[str, Any], what: str) -> str:
         ) from error
     except (HTTPError, OpenApiException, RequestException, OSError) as error:
         raise UnreachableError(
-            f"{what} did not answer as one ({type(error).__name__}); look at its address and its"
+            f"{what} did not answer as one: {_happened(error)}; check its address and its"
             " certificate authority"
         ) from error
     except (ConfigException, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidError(f"{what} or its entry is malformed ({error}); {_AGAIN}") from error
     token = str(loaded.api_key.get("BearerToken", "")).removeprefix("Bearer ")
     if not token:
-        raise InvalidError(f"the `id-token` of {what} is no JSON Web Token; {_AGAIN}")
+        raise InvalidError(f"the `id-token` of {what} is not a JSON Web Token; {_AGAIN}")
     return token
 
 
@@ -133,3 +134,9 @@ def _bounded(work: Callable[[], str], what: str, patience: timedelta) -> str:
         return done.result(seconds)
     except TimeoutError as error:
         raise UnreachableError(f"{what} took longer than {seconds:g} s to answer") from error
+
+
+def _happened(error: Exception) -> str:
+    """Return what became of a request, in words."""
+    status = getattr(error, "status", None)
+    return f"its answer has the HTTP status {status}" if status else happened(cause(error))

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _HEAD = """\
 # The forwarder of a cluster, as `bellhop register cluster --print-manifests` writes it.
 # Its Secret is not among them unless asked: registration applies it, and a renewal writes it again,
-# so that a repository is no place for it. Nor is its ClusterRole, which follows the EventSources,
-# nor the annotation of its Namespace that names the installation: registration writes it.
+# so it does not belong in a repository. Registration also writes its ClusterRole, which follows the
+# EventSources, and the annotation of its Namespace that names the installation.
 """
 
 

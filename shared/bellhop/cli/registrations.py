@@ -91,7 +91,9 @@ def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
     try:
         urlsplit(url).port  # noqa: B018 - it is read to be judged
     except ValueError as error:
-        raise InvalidError(f"cannot use --ingest-url '{url}': its host or port is none") from error
+        raise InvalidError(
+            f"cannot use --ingest-url '{url}': its host or port is invalid"
+        ) from error
     try:
         return Inbound(url, read_at_most(ca, _LARGEST_AUTHORITY).decode() if ca else "")
     except (OSError, UnicodeDecodeError) as error:

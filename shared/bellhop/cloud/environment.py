@@ -40,7 +40,7 @@ def by_inbox(environment: Mapping[str, str], name: str, what: str) -> Mapping[st
         found = dict(json.loads(given(environment, name)))
     except (TypeError, ValueError) as error:
         raise InvalidError(
-            f"cannot start: the variable {name} is no JSON object of inboxes and {what}s"
+            f"cannot start: the variable {name} is not a JSON object of inboxes and {what}s"
         ) from error
     missing = ", ".join(sorted(INBOXES.keys() - found))
     if missing:
@@ -60,7 +60,7 @@ def ranges(environment: Mapping[str, str], name: str) -> tuple[Range, ...]:
         return tuple(ipaddress.ip_network(each) for each in texts)
     except ValueError as error:
         raise InvalidError(
-            f"cannot start: the variable {name} has something that is no range of"
+            f"cannot start: the variable {name} has something that is not a range of"
             " addresses, such as 203.0.113.0/24"
         ) from error
 

@@ -88,10 +88,10 @@ def origin(url: str) -> tuple[str, str, int]:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        raise InvalidError("cannot download anything: the address is none") from error
+        raise InvalidError("cannot download anything: the address is invalid") from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidError(
-            f"cannot download {shown(url)}: its address is no http:// or https:// one"
+            f"cannot download {shown(url)}: its address does not begin with http:// or https://"
         )
     return parts.scheme, parts.hostname, port
 
@@ -101,7 +101,7 @@ def shown(url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:
-        return "an address that is none"
+        return "an invalid address"
     return f"'{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}'"
 
 
@@ -153,7 +153,9 @@ def _tls(terms: Terms) -> dict[str, Any]:
     try:
         context = ssl.create_default_context(cadata=terms.authority or None)
     except (ssl.SSLError, ValueError) as error:
-        raise InvalidError("cannot download anything: the given authority is no PEM") from error
+        raise InvalidError(
+            "cannot download anything: the given certificate authority is not PEM"
+        ) from error
     if terms.insecure:
         # Its user knows, and the warning names nothing that can be done.
         urllib3.disable_warnings(InsecureRequestWarning)

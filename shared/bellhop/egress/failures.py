@@ -21,7 +21,7 @@ HAPPENED: dict[type[Exception], str] = {
     http.MaxRetryError: "it does not answer",
     http.HostChangedError: "it sends elsewhere",
     http.PoolError: "no connection is free",
-    http.ProxyError: "a proxy stands between and fails",
+    http.ProxyError: "a proxy in between fails",
     http.ProtocolError: "the connection broke off",
     http.IncompleteRead: "the answer broke off",
     http.InvalidChunkLength: "the answer broke off",
@@ -48,6 +48,16 @@ def happened(error: Exception) -> str:
         return _in_tls(str(error))
     found = (words for kind, words in HAPPENED.items() if isinstance(error, kind))
     return next(found, "the request cannot be made")
+
+
+def cause(error: Exception) -> Exception:
+    """Return the innermost exception that a library wraps into its own ones."""
+    while True:
+        wrapped = (getattr(error, "reason", None), *error.args[:1])
+        inner = next((each for each in wrapped if isinstance(each, Exception)), None)
+        if inner is None:
+            return error
+        error = inner
 
 
 def _in_tls(said: str) -> str:

@@ -113,7 +113,7 @@ def split(address: str, kind: str) -> tuple[str, str]:
     try:
         parts = urlsplit(address)
     except ValueError as error:
-        raise InvalidError(f"cannot find a {kind}: the registry's address is none") from error
+        raise InvalidError(f"cannot find a {kind}: the registry's address is invalid") from error
     host, name = parts.netloc.rpartition("@")[2], parts.path.strip("/")
     if not host or not _NAME.fullmatch(name):
         raise InvalidError(

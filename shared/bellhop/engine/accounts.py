@@ -56,7 +56,7 @@ def read_keys(published: Any) -> tuple[Mapping[str, str], ...]:
     """
     keys = published.get("keys") if isinstance(published, Mapping) else None
     if not isinstance(keys, Sequence) or isinstance(keys, str) or len(keys) > MOST_KEYS:
-        raise InvalidError("cannot read the keys of the cluster's accounts: they are no key set")
+        raise InvalidError("cannot read the keys of the cluster's accounts: they are not a key set")
     return tuple(
         {name: each[name] for name in _NAMES if name in each} for each in keys if _is_usable(each)
     )
@@ -70,7 +70,7 @@ def judge(token: str, issuer: Issuer, now: datetime) -> None:
         DeniedError: it is anything else than that; the sentence says what.
     """
     if not may_be_one(token):
-        raise DeniedError("it is no token of a service account")
+        raise DeniedError("it is not a token of a service account")
     signed, _, signature = token.rpartition(".")
     head, claims = (_object(part) for part in signed.split("."))
     key = next((each for each in issuer.keys if each["kid"] == head.get("kid")), None)
@@ -175,7 +175,7 @@ def _object(part: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise DeniedError("it is no token of a service account")
+        raise DeniedError("it is not a token of a service account")
     return found
 
 
@@ -184,7 +184,7 @@ def _decoded(part: str) -> bytes:
         padded = part.encode("ascii") + b"=" * (-len(part) % 4)
         return base64.b64decode(padded, altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:
-        raise DeniedError("it is no token of a service account") from error
+        raise DeniedError("it is not a token of a service account") from error
 
 
 def _number(text: str) -> int:

@@ -85,7 +85,9 @@ def _resource(
     message = told.message
     if given is not None:
         if key not in given:
-            said = "is none of those that were given, and its name may quote a Secret; leave it out"
+            said = (
+                "is not one of those that were given, and its name may quote a Secret; leave it out"
+            )
             raise unfit(source.name, HEALTH, number, said)
         message = _WITHHELD if message else ""
     kept = {STATE: told.state, MESSAGE: message[:_LONGEST]}

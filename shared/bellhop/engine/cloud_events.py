@@ -164,7 +164,7 @@ def parse(given: Any) -> CloudEvent:
         InvalidError: it is none.
     """
     if not isinstance(given, Mapping):
-        raise _wrong("it is no JSON object")
+        raise _wrong("it is not a JSON object")
     content = {name: each for name, each in given.items() if each is not None}
     for name in _REQUIRED:
         if name not in content:
@@ -180,7 +180,7 @@ def parse(given: Any) -> CloudEvent:
 def _batch(body: bytes) -> Iterator[CloudEvent]:
     given = read_value(body)
     if not isinstance(given, list):
-        raise InvalidError("cannot read a batch of CloudEvents: the body is no JSON array")
+        raise InvalidError("cannot read a batch of CloudEvents: the body is not a JSON array")
     if len(given) > MOST_EVENTS:
         raise TooLargeError(
             f"cannot take {len(given)} CloudEvents at once: the limit is {MOST_EVENTS}; send less"
@@ -201,7 +201,9 @@ def _check(name: str, value: Any) -> None:
         InvalidError: the specification has no such.
     """
     if not _NAME.match(name):
-        raise _wrong(f"{name[:64]!a} is no attribute's name: it takes small letters and digits")
+        raise _wrong(
+            f"{name[:64]!a} is not the name of an attribute: it takes small letters and digits"
+        )
     if name not in _TEXTS and isinstance(value, (bool, int)):
         return
     if not isinstance(value, str):
@@ -263,7 +265,9 @@ def _time(text: str) -> datetime:
     try:
         return datetime.fromisoformat(f"{day}T{hour}.{(fraction or '').ljust(6, '0')}{zone}")
     except ValueError as error:
-        raise _wrong("its time is none of RFC 3339, as in 2026-01-31T12:00:00Z") from error
+        raise _wrong(
+            "its time is not in the form of RFC 3339, as in 2026-01-31T12:00:00Z"
+        ) from error
 
 
 def _tick(at: datetime) -> int:

@@ -1,4 +1,4 @@
-"""Whether somebody wrote over what Helm had just applied, by the field owners of an object.
+"""Field owners of an object, which show that somebody wrote over what Helm had just applied.
 
     Helm applies ──► it owns each field of its manifest
     somebody writes one before we read ──► that manager owns it, and Helm no longer does

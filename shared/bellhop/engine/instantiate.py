@@ -171,7 +171,7 @@ def destination(ref: ObjectReference, fields: Fields, *, namespace: str) -> str:
     wrong = {
         "namespace": namespace_problem(namespace),
         "name": name_problem(name),
-        "kind": "" if kind in _CLUSTERS else f"{kind!r} is no cluster, as a SveltosCluster is",
+        "kind": "" if kind in _CLUSTERS else f"{kind!r} is not a cluster, as a SveltosCluster is",
     }
     for part, problem in wrong.items():
         if problem:

@@ -208,7 +208,7 @@ def _mistake(data: Any, *, secret: bool) -> str:
         return f"'metadata.namespace' of the {kind} must be a string"
     if (metadata.get("annotations") or {}).get(ADOPT, "true") not in ADOPTIONS:
         words = ", ".join(f'"{word}"' for word in ADOPTIONS)
-        return f"the annotation {ADOPT} of the {kind} is none of {words}, in quotes"
+        return f"the annotation {ADOPT} of the {kind} must be one of {words}, in quotes"
     return _unnameable(data, metadata)
 
 
@@ -221,4 +221,4 @@ def _unnameable(data: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
         "metadata.name": metadata["name"],
     }
     wrong = [field for field, value in parts.items() if "/" in value]
-    return f"'{wrong[0]}' of the object is no name: it has a slash" if wrong else ""
+    return f"'{wrong[0]}' of the object is not a name: it has a slash" if wrong else ""

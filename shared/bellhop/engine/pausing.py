@@ -125,7 +125,7 @@ def _read(expression: str, now: datetime) -> str:
     except CronSimError as error:
         # What cronsim says is the name of the field, behind the word Bad.
         field = str(error).removeprefix("Bad ")
-        raise _unread(expression, f"its {field} is none that cron knows") from error
+        raise _unread(expression, f"its {field} is invalid for cron") from error
     return " ".join(fields)
 
 

@@ -51,7 +51,7 @@ def forwarder_manifests(
     """
     if not _IMAGE.fullmatch(image):
         raise InvalidError(
-            f"cannot install the forwarder: '{image}' is no image; write it as in"
+            f"cannot install the forwarder: '{image}' is not an image; write it as in"
             " 'registry.example.com/bellhop-forwarder:0.1.0'"
         )
     called = sorted({*CALLED, *ports})

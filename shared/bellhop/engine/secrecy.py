@@ -103,8 +103,7 @@ def unforeseen(doing: str, *, secret: bool) -> Iterator[None]:
         frames = traceback.extract_tb(error.__traceback__)
         place = f" in {frames[-1].name}, line {frames[-1].lineno}" if frames else ""
         raise TemporaryError(
-            f"{doing}: internal error ({type(error).__name__}{place}); its text is withheld, since"
-            " it may quote a Secret"
+            f"{doing}: internal error{place}; its text is withheld, since it may quote a Secret"
         ) from None
 
 

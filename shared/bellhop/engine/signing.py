@@ -96,7 +96,7 @@ def _hmac(key: str, name: str, at: int, body: bytes) -> str:
     try:
         secret = base64.b64decode(key.removeprefix(PREFIX), validate=True)
     except (ValueError, binascii.Error) as error:
-        raise InvalidError("cannot sign: the key is no base64") from error
+        raise InvalidError("cannot sign: the key is not base64") from error
     # Headers come as Latin-1, whatever was sent in them.
     head = f"{name}.{at}.".encode("latin-1", "replace")
     return base64.b64encode(hmac.digest(secret, head + body, "sha256")).decode()

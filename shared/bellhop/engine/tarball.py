@@ -80,7 +80,7 @@ class _Unpacking:
             raise kind(f"cannot unpack '{_shown(name)}': {error}") from error
         except (TarError, OSError, EOFError, zlib.error) as error:
             raise InvalidError(
-                f"cannot unpack '{_shown(name)}': it is no whole tar.gz; make it with"
+                f"cannot unpack '{_shown(name)}': it is not a complete tar.gz; make it with"
                 " `tar -czf FILE -C FOLDER .`"
             ) from error
 
@@ -139,7 +139,7 @@ def _path(name: str, depth: int) -> str:
     sizes = [len(part.encode(errors="replace")) for part in parts]
     is_long = max(sizes, default=0) > _LONGEST_NAME or sum(sizes) > _LONGEST_PATH
     if is_long or not name.isprintable():
-        raise InvalidError(f"'{_shown(name)}' is no name of a file")
+        raise InvalidError(f"'{_shown(name)}' is not the name of a file")
     return "/".join(parts)
 
 

@@ -76,7 +76,7 @@ def read_header(file: IO[str]) -> Header:
     Raises:
         InvalidError: the file is no archive, or one of a later version.
     """
-    text = "cannot read the archive: the file is none that `bellhop backup` wrote"
+    text = "cannot read the archive: `bellhop backup` did not write this file"
     try:
         told = json.loads(file.readline(_HEADER))
         found = Header(str(told["id"]), bool(told["left"]), str(told["salt"]))

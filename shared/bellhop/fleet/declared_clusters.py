@@ -133,7 +133,7 @@ def _has(old: Cluster, kubeconfig: Kubeconfig) -> bool:
 
 
 class _Differences(NamedTuple):
-    """What changes a registered cluster into a declared one; all are empty if it is as declared."""
+    """Changes that make a registered cluster the declared one; all are empty if it is."""
 
     annotations: Mapping[str, str | None]
     data: Mapping[str, str | None]

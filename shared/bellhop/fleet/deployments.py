@@ -1,4 +1,4 @@
-"""What is wrong with profiles: that they cannot be rendered, or not be deployed in clusters.
+"""Failures of profiles, which cannot be rendered or not be deployed in clusters.
 
 One cause is one failure, in however many clusters it is met: what triggers generate for other
 objects, and what messages name, differs from cluster to cluster, and is no other cause.

@@ -147,7 +147,7 @@ def kinds_named(here: Installation, cluster: str, text: str) -> list[GVK]:
         raise InvalidError(f"cannot determine which kind '{text}' is; write {several}")
     if not found:
         raise MissingError(
-            f"no EventSource names a kind '{text}', and it is none of the usual ones"
+            f"no EventSource names a kind '{text}', and it is not one of the usual ones"
             f"{guess(_SHORT.get(name.lower(), name), words)}"
         )
     return list(found)

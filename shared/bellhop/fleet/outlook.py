@@ -71,7 +71,7 @@ def _registered(sources: Iterable[EventSource]) -> Iterator[str]:
     if asking:
         yield (
             f"{_names(asking)} SveltosCluster, and only matches objects of that kind in its"
-            " source clusters: clusters that `bellhop register` added are no such objects; deploy"
+            " source clusters: clusters that `bellhop register` added are not such objects; deploy"
             " add-ons to them by the clusterSelector of a ClusterProfile, and label them by a"
             " Classifier"
         )

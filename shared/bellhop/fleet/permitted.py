@@ -63,7 +63,7 @@ def _lacking(account: str, gvk: GVK, permits: Mapping[str, Permit]) -> Iterator[
 
 
 def _unanswered(account: str, gvk: GVK, error: str) -> str:
-    return f"nobody knows which {gvk.kind} objects service account '{account}' may see: {error}"
+    return f"cannot find out which {gvk.kind} objects service account '{account}' may see: {error}"
 
 
 def _sentence(account: str, gvk: GVK, places: list[str]) -> str:

@@ -376,7 +376,7 @@ class _Attempt:
             raise ConflictError(
                 f"cannot register cluster '{self._spec.key}': {self._taken} has it, and two would"
                 " undo each other's work; deregister it there first, or give --take-over if that"
-                " installation is no more"
+                " installation no longer exists"
             )
 
     # The change itself ------------------------------------------------------------------------

@@ -161,7 +161,7 @@ def _again(
         inbound = Inbound(cluster.forwarder["ingest-url"], cluster.forwarder.get("ingest-ca", ""))
     if not inbound.url:
         raise MissingError(
-            f"cannot renew cluster '{cluster.key}': nobody knows where it is to send its events;"
+            f"cannot renew cluster '{cluster.key}': the ingest URL is not known yet;"
             " register it again with --ingest-url"
         )
     if cluster.managed:

@@ -65,7 +65,8 @@ def remove(here: Installation, cluster: str) -> Iterator[tuple[Stray, bool]]:
     if taken := other(here.records.installations, kube):
         raise ConflictError(
             f"cannot delete orphans from cluster '{cluster}': {taken} has it, and what no profile"
-            " holds here may be that one's; register it with --take-over if that one is no more"
+            " holds here may be that one's; register it with --take-over if that one no longer"
+            " exists"
         )
     for each in list(strays(here, cluster)):
         place = each.key.at(each.finding.version)

@@ -131,7 +131,7 @@ def objects(documents: Sequence[Document]) -> Iterator[Object]:
             yield _event(document)
             continue
         if not isinstance(data, dict) or not data.get("apiVersion") or not data.get("kind"):
-            raise InvalidError("this is no Kubernetes object", where=document.where())
+            raise InvalidError("this is not a Kubernetes object", where=document.where())
         if not isinstance(data.get("metadata"), dict) or not data["metadata"].get("name"):
             raise InvalidError("the object has no metadata.name", where=document.where())
         seen = observe(_NOWHERE, data, datetime.now(UTC))

@@ -60,7 +60,7 @@ class Folders:
         """
         found = sorted({each.parent for each in root.rglob(f"{SOURCE}.*") if _counts(each)})
         if not found:
-            what = f"no {SOURCE}.yaml is in it or below" if root.is_dir() else "it is no folder"
+            what = f"no {SOURCE}.yaml is in it or below" if root.is_dir() else "it is not a folder"
             raise MissingError(f"cannot test '{root}': {what}")
         for folder in found:
             yield from self._test(folder, str(folder))

@@ -21,7 +21,7 @@ _HELP = {
     "looks_asked": "Times that ingest was asked to have the cluster looked at.",
     "events": "CloudEvents of NATS that ingest took.",
     "events_dropped": "CloudEvents of NATS that were dropped.",
-    "events_malformed": "Messages of NATS that are no CloudEvent.",
+    "events_malformed": "Messages of NATS that are not a CloudEvent.",
     "send_failures": "Requests to ingest that it did not take.",
 }
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 30.0)

@@ -31,7 +31,9 @@ _REFUSALS = {
     HTTPStatus.NOT_FOUND: b'{"error":"there is nothing here"}',
     HTTPStatus.METHOD_NOT_ALLOWED: b'{"error":"send an AdmissionReview by POST"}',
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: b'{"error":"the body is too large"}',
-    HTTPStatus.BAD_REQUEST: b'{"error":"the body is no AdmissionReview with a request and uid"}',
+    HTTPStatus.BAD_REQUEST: (
+        b'{"error":"the body is not an AdmissionReview with a request and uid"}'
+    ),
 }
 
 

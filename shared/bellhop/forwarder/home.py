@@ -57,7 +57,7 @@ def _of_account(environ: Mapping[str, str], account: Path) -> Kubeconfig:
     host, port = (environ.get(f"KUBERNETES_SERVICE_{part}", "") for part in ("HOST", "PORT"))
     if not host or not port:
         raise MissingError(
-            "this is no pod of a cluster, so there is no API server to ask; give --kubeconfig"
+            "this is not a pod of a cluster, so there is no API server to ask; give --kubeconfig"
         )
     try:
         token = (account / "token").read_text("ascii").strip()

@@ -86,7 +86,7 @@ class Site:
         if isinstance(error, FunctionError):
             message = str(error)
         else:
-            message = f"{type(error).__name__}: {error}"
+            message = str(error) or "it gives no reason"
         try:
             self.fail(node, f"error calling {name}: {message}")
         except ExecError as failure:

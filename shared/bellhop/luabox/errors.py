@@ -75,4 +75,4 @@ class LuaResultError(LuaError):
     @property
     def plain(self) -> str:
         """Say that without the names of what it returned."""
-        return f"{self.name}: what the script returns is not what is asked for"
+        return f"{self.name}: the script returns a result of the wrong form"

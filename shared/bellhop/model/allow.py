@@ -120,8 +120,8 @@ def _entry(text: str) -> Allowed:
     found = _ENTRY.fullmatch(text)
     if not found:
         raise InvalidError(
-            f"{ANNOTATION} has '{shown}', which is no entry; write KIND[.GROUP] in NAMESPACE, or"
-            f" KIND[.GROUP] cluster-wide, as in '{EXAMPLE}'"
+            f"{ANNOTATION} has '{shown}', which is not an entry; write KIND[.GROUP] in NAMESPACE,"
+            f" or KIND[.GROUP] cluster-wide, as in '{EXAMPLE}'"
         )
     named = _KIND.fullmatch(found[1])
     if not named:
@@ -135,7 +135,7 @@ def _entry(text: str) -> Allowed:
     wrong = [glob for glob in globs if not _GLOB.fullmatch(glob)]
     if wrong:
         raise InvalidError(
-            f"{ANNOTATION} has '{shown}', where '{wrong[0][:_SHOWN]}' is no namespace; it takes"
+            f"{ANNOTATION} has '{shown}', where '{wrong[0][:_SHOWN]}' is not a namespace; it takes"
             " lower-case letters, digits, '-' and '*', with commas between several"
         )
     return Allowed(named[1], named[2] or "", globs)

@@ -14,4 +14,4 @@ def values_problem(text: str) -> str:
         return str(error)
     if all(isinstance(each.data, dict) for each in documents):
         return ""
-    return "values of a chart are a mapping, as in 'replicaCount: 2', and this is none"
+    return "values of a chart must be a mapping, as in 'replicaCount: 2'"

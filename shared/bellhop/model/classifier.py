@@ -47,7 +47,9 @@ def read_version(text: str) -> tuple[int, ...] | None:
 
 def _version(text: str) -> str:
     if read_version(text) is None:
-        raise mistake(f"{text[:40]!r} is no Kubernetes version; write it like '1.34.2' or '1.34'")
+        raise mistake(
+            f"{text[:40]!r} is not a Kubernetes version; write it like '1.34.2' or '1.34'"
+        )
     return text
 
 

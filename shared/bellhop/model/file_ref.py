@@ -94,5 +94,5 @@ def shown_url(url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:
-        return "an address that is none"
+        return "an invalid address"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

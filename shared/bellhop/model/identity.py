@@ -57,7 +57,7 @@ def check_key(key: ObjectKey) -> None:
     for part, is_right in right.items():
         if not is_right:
             shown = parts[part][: _LONGEST["shown"]]
-            raise InvalidError(f"cannot take an object: {shown!a} is no {part} of Kubernetes")
+            raise InvalidError(f"cannot take an object: {shown!a} is not a valid {part}")
 
 
 def check_uid(uid: Any) -> str:
@@ -68,7 +68,7 @@ def check_uid(uid: Any) -> str:
     """
     text = _text("" if uid is None else uid)
     if len(text) > _LONGEST["uid"] or not (text.isascii() and text.isprintable()):
-        raise InvalidError("cannot take an object: its uid is none of Kubernetes")
+        raise InvalidError("cannot take an object: its uid is invalid")
     return text
 
 

@@ -176,7 +176,7 @@ def _model(document: Document, problems: list[InvalidError]) -> type[Declaration
         return None
     missing = [name for name in ("apiVersion", "kind") if not isinstance(data.get(name), str)]
     if missing:
-        refuse(f"this is no manifest: {' and '.join(missing)} must be a string", missing[0])
+        refuse(f"this is not a manifest: {' and '.join(missing)} must be a string", missing[0])
         return None
     name, api_version = data["kind"], data["apiVersion"]
     if name in KNOWN and api_version.partition("/")[0].endswith(f".{_DOMAIN}"):

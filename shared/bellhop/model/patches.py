@@ -15,7 +15,7 @@ _NAMING = frozenset({"/apiVersion", "/kind", "/metadata", "/metadata/name", "/me
 def _pointer(path: str) -> str:
     """See that a path leads to a field that may be another's: of what names an object none may."""
     if not path.startswith("/") or path == "/" or path in _NAMING:
-        raise mistake(f"{path!r} is no path that can be left to others; write /spec/replicas")
+        raise mistake(f"{path!r} is not a path that can be left to others; write /spec/replicas")
     return path
 
 

@@ -75,12 +75,12 @@ class Reach(Struct, frozen=True):
         if any(face.is_loopback for face in faces):
             return "" if self.loopback else "is the machine that calls itself"
         nobody = any(face in network for face in faces for network in _NOBODY)
-        return "is no address of one host" if nobody else ""
+        return "is not the address of one host" if nobody else ""
 
     def _refusal_of_name(self, host: str) -> str:
         name = host.removesuffix(".").lower()
         if not _LETTERS.fullmatch(host):
-            return "is no host name in letters, digits, dots and hyphens"
+            return "is not a host name in letters, digits, dots and hyphens"
         if name in _METADATA_NAMES:
             return "is a cloud's metadata service"
         if name in _LOOPBACK_NAMES or name.endswith(".localhost"):

@@ -42,7 +42,7 @@ class RoleRequestSpec(Model):
         """
         if isinstance(data, dict) and "admin" in data:
             raise mistake(
-                "admin is no field any more; write the service account that gets the rights as"
+                "admin is no longer a field; write the service account that gets the rights as"
                 " serviceAccountName and serviceAccountNamespace"
             )
         return data

@@ -62,7 +62,7 @@ rm -rf "$2"
 
 
 class Limits(Struct, frozen=True):
-    """What a call may take. Memory is address space: of Go, a third of it is never touched.
+    """Limits of a call. Memory is address space: of Go, a third of it is never touched.
 
     The `processor` is the time in seconds that each of its processes may use of one. A call that
     is `cancelled` ends early; that is asked about each two seconds while it is silent.

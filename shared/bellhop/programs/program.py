@@ -70,7 +70,7 @@ class Program(Struct, frozen=True):
         changed = path.stat().st_mtime_ns if path.exists() else 0
         version = _version(path, changed, tuple(self.asked), self.version)
         if version is None:
-            is_it = f"is no {self.title}"
+            is_it = f"is not {self.title}"
         elif version < self.least:
             is_it = f"is {self.title} {version[0]}.{version[1]}"
         else:

@@ -135,7 +135,7 @@ def _rang(item: Mapping[str, Any], now: datetime) -> str:
         ahead = rang - now
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidError(
-            f"cannot read an item of the {BATCH}: 'rang' is no time with a zone in ISO 8601"
+            f"cannot read an item of the {BATCH}: 'rang' is not a time with a zone in ISO 8601"
         ) from error
     return str(text) if text and ahead <= timedelta(0) else now.isoformat()
 

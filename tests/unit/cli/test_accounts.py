@@ -82,7 +82,7 @@ def test_a_cluster_that_gives_no_answer_is_told(bellhop: Bellhop, east: Installa
     say(east, "", error="it is forbidden")
 
     said = words(bellhop("show", "failures").stdout)
-    sentence = "nobody knows which Service objects service account 'team/ann' may see: it is"
+    sentence = "cannot find out which Service objects service account 'team/ann' may see: it is"
     assert sentence in said
 
 

@@ -137,7 +137,7 @@ def test_a_certificate_file_without_end_is_no_file(tmp_path: Path) -> None:
     """What a kubeconfig names is a file: a device is not read at all."""
     path = write(tmp_path, cluster={"certificate-authority": str(ENDLESS)})
 
-    with pytest.raises(InvalidError, match="cannot read '/dev/zero': it is no regular file"):
+    with pytest.raises(InvalidError, match="cannot read '/dev/zero': it is not a regular file"):
         read_kubeconfig(path, None)
 
 
@@ -146,7 +146,7 @@ def test_a_certificate_file_that_is_a_pipe_keeps_nobody_waiting(tmp_path: Path) 
     os.mkfifo(tmp_path / "pipe")
     path = write(tmp_path, user={"client-certificate": "pipe", "client-key": "pipe"})
 
-    with pytest.raises(InvalidError, match="it is no regular file"):
+    with pytest.raises(InvalidError, match="it is not a regular file"):
         read_kubeconfig(path, None)
 
 
@@ -163,7 +163,7 @@ def test_a_folder_is_a_sentence(tmp_path: Path) -> None:
     """As a kubeconfig and as a certificate file."""
     with pytest.raises(InvalidError, match="Is a directory"):
         read_kubeconfig(tmp_path, None)
-    with pytest.raises(InvalidError, match=r"it is no regular file|Is a directory"):
+    with pytest.raises(InvalidError, match=r"it is not a regular file|Is a directory"):
         read_kubeconfig(write(tmp_path, cluster={"certificate-authority": "."}), None)
 
 

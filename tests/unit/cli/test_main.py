@@ -132,7 +132,7 @@ def test_the_list_of_commands_says_what_their_help_says(name: str) -> None:
         pytest.param(
             RuntimeError("secret detail"),
             70,
-            "error: internal error (RuntimeError); run it again with BELLHOP_DEBUG=1 to see where",
+            "error: internal error; run it again with BELLHOP_DEBUG=1 to see where",
             id="a fault of ours",
         ),
         pytest.param(

@@ -91,8 +91,8 @@ def test_refuses_what_it_cannot_do(bellhop: Bellhop, tmp_path: Path, secret: Pat
             f"cannot read the passphrase in '{missing[1]}'",
         ),
         (("backup", str(tmp_path / "new"), "--passphrase-file", str(blob)), "it is not UTF-8 text"),
-        (("restore", str(archive), *told), "the file is none that `bellhop backup` wrote"),
-        (("restore", str(blob), *told), "the file is none that `bellhop backup` wrote"),
+        (("restore", str(archive), *told), "`bellhop backup` did not write this file"),
+        (("restore", str(blob), *told), "`bellhop backup` did not write this file"),
         (("restore", str(tmp_path), *told), f"cannot read '{tmp_path}': Is a directory"),
         (("restore", str(tmp_path / "new"), *told), "new': there is no such file"),
     ):

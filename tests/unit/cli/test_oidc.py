@@ -149,17 +149,17 @@ def test_refreshes_a_token_and_keeps_it(
         pytest.param(
             {"idp-certificate-authority-data": ""},
             UnreachableError,
-            "did not answer as one",
+            "did not answer as one: TLS failed: its certificate is not trusted",
             id="not trusted",
         ),
         pytest.param(
             {"idp-issuer-url": "https://127.0.0.1:1"},
             UnreachableError,
-            "'https://127.0.0.1:1' did not answer as one",
+            "'https://127.0.0.1:1' did not answer as one: the connection is refused",
             id="away",
         ),
         pytest.param({"client-id": ""}, InvalidError, "Expected key client-id", id="no client"),
-        pytest.param({"id-token": "a.b"}, InvalidError, "is no JSON Web Token", id="no token"),
+        pytest.param({"id-token": "a.b"}, InvalidError, "is not a JSON Web Token", id="no token"),
     ],
 )
 def test_says_why_a_token_is_not_refreshed(

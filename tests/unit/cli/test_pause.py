@@ -77,7 +77,7 @@ def test_a_triggers_name_alone_pauses_it(bellhop: Bellhop, here: Installation) -
         (["cluster"], "name one profile, or `trigger` or `cluster` and its name"),
         (["a", "b"], "name one profile, or `trigger` or `cluster` and its name"),
         (["cluster", "fleet/absent"], "no cluster 'fleet/absent'"),
-        (["a/b/c"], "'a/b/c' is no profile"),
+        (["a/b/c"], "'a/b/c' is not a profile"),
         ([], "name one profile, or `trigger` or `cluster` and its name"),
     ],
 )

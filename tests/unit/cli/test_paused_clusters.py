@@ -83,7 +83,7 @@ def test_who_resumes_a_cluster_is_told_that_its_window_is_closed(
         (["--clear", "--to", "* * * * *"], "give --from and --to, or --clear"),
         (
             ["--from", "0 25 * * *", "--to", "0 5 * * 1"],
-            "cannot read the cron expression '0 25 * * *': its hour is none that cron knows; write",
+            "cannot read the cron expression '0 25 * * *': its hour is invalid for cron; write",
         ),
         (["--from", "0 8 * * *", "--to", "0 8 * * *"], "it closes whenever it opens"),
     ],

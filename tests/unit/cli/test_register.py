@@ -382,10 +382,10 @@ def test_another_authority_is_told_of_the_file(
         ),
         pytest.param(("--ingest-ca", "/x"), "belongs to --ingest-url", id="authority alone"),
         pytest.param((*INGEST, "--ingest-ca", "/x"), "cannot read the authority", id="authority"),
-        pytest.param(("--ingest-url", "https://a:b"), "its host or port is none", id="port"),
-        pytest.param((*INGEST, "--install", "--image", "a b"), "is no image", id="image"),
+        pytest.param(("--ingest-url", "https://a:b"), "its host or port is invalid", id="port"),
+        pytest.param((*INGEST, "--install", "--image", "a b"), "is not an image", id="image"),
         pytest.param(
-            (*INGEST, "--print-manifests", "--image", "-"), "is no image", id="image to print"
+            (*INGEST, "--print-manifests", "--image", "-"), "is not an image", id="image to print"
         ),
         pytest.param(
             ("--install", "--no-forwarder"), "are for a forwarder in the cluster", id="none"

@@ -432,7 +432,7 @@ def test_a_failing_script_harms_only_its_object(bellhop: Bellhop, services: str)
         pytest.param(
             ("-f", "EXAMPLES", "--object", "WRITTEN", "--cluster", "prod/eu-1,env=production"),
             2,
-            "written.yaml, document 1, line 1: this is no Kubernetes object",
+            "written.yaml, document 1, line 1: this is not a Kubernetes object",
             id="an object of no kind",
         ),
         pytest.param(
@@ -674,7 +674,7 @@ def test_a_local_copy_is_rendered_for_a_flux_source(
         pytest.param("https://a/b=none", "cannot read 'none': No such file", id="no file"),
         pytest.param("https://a/b=", "write URL=PATH", id="no path"),
         pytest.param("https://u:hidden@a/b=", "'https://a/b='", id="credentials"),
-        pytest.param("https://a/b=/dev/zero", "it is no file and no folder", id="a device"),
+        pytest.param("https://a/b=/dev/zero", "it is neither a file nor a folder", id="a device"),
     ],
 )
 def test_a_local_copy_that_cannot_be_read_is_told(

@@ -145,11 +145,14 @@ def test_addons_and_usage_name_the_profile_with_its_namespace(bellhop: Bellhop) 
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("diff team/absent", "there is none of that name; `bellhop get profiles` lists"),
-        ("diff absent", "there is none of that name; `bellhop get clusterprofiles` lists"),
+        ("diff team/absent", "no context has this name; `bellhop get profiles` lists"),
+        ("diff absent", "no context has this name; `bellhop get clusterprofiles` lists"),
         ("redeploy team/absent", "`bellhop get profiles` lists those that are"),
-        ("diff Profile/web", "'Profile/web' is no profile; write its NAME, ClusterProfile/NAME,"),
-        ("diff ClusterProfile/a/b", "'ClusterProfile/a/b' is no profile"),
+        (
+            "diff Profile/web",
+            "'Profile/web' is not a profile; write its NAME, ClusterProfile/NAME,",
+        ),
+        ("diff ClusterProfile/a/b", "'ClusterProfile/a/b' is not a profile"),
         ("get profile other/web", "there is no profile 'other/web'"),
         ("delete set some", "cannot delete Set 'default/some': there is none"),
     ],

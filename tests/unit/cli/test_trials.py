@@ -154,7 +154,7 @@ def test_a_declared_source_is_taken_by_its_name(bellhop: Bellhop, source: str) -
     ("named", "stdin", "code", "said"),
     [
         pytest.param("nowhere", SERVICE, 1, "no EventSource of that name", id="neither"),
-        pytest.param("{source}", "a: 1\n", 2, "this is no Kubernetes object", id="no object"),
+        pytest.param("{source}", "a: 1\n", 2, "this is not a Kubernetes object", id="no object"),
         pytest.param("{source}", "kind: [", 2, "standard input", id="no YAML"),
         pytest.param("-", SOURCE, 2, "cannot both be standard input", id="both from a pipe"),
     ],

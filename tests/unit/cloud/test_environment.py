@@ -57,8 +57,8 @@ def test_what_is_no_base64_is_nothing() -> None:
     ("text", "expected"),
     [
         pytest.param("", "NAME is not set; apply Terraform again", id="nothing"),
-        pytest.param("{", "NAME is no JSON object of inboxes and topics", id="no JSON"),
-        pytest.param("[1]", "NAME is no JSON object of inboxes and topics", id="a list"),
+        pytest.param("{", "NAME is not a JSON object of inboxes and topics", id="no JSON"),
+        pytest.param("[1]", "NAME is not a JSON object of inboxes and topics", id="a list"),
         pytest.param(json.dumps({"apply": "a"}), "NAME has no topic for confirm, deploy", id="few"),
     ],
 )
@@ -84,7 +84,7 @@ def test_ranges_are_read_with_commas_between() -> None:
         ipaddress.ip_network("2001:db8::/32"),
     )
     assert ranges({}, "NAME") == ()
-    with pytest.raises(InvalidError, match="NAME has something that is no range"):
+    with pytest.raises(InvalidError, match="NAME has something that is not a range"):
         ranges({"NAME": "203.0.113.7/8"}, "NAME")
 
 

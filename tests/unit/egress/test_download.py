@@ -130,7 +130,7 @@ def test_errors_show_no_secrets_of_an_address() -> None:
 
 
 def test_an_authority_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidError, match="no PEM"):
+    with pytest.raises(InvalidError, match="not PEM"):
         download("https://127.0.0.1:1", Terms(HERE, largest=1, authority="no certificate"))
 
 

@@ -181,7 +181,7 @@ def test_passes_over_keys_of_no_use(key: Any) -> None:
 )
 def test_refuses_what_is_no_key_set(published: Any) -> None:
     """In one sentence."""
-    with pytest.raises(InvalidError, match="they are no key set"):
+    with pytest.raises(InvalidError, match="they are not a key set"):
         read_keys(published)
 
 

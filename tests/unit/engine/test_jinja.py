@@ -271,7 +271,7 @@ def test_what_is_not_there_is_an_error(text: str) -> None:
         pytest.param("{{ dict('secret') }}", "dict() takes mappings and names"),
         pytest.param("{{ dict(**'secret') }}", "cannot take names from a string"),
         pytest.param("{{ [range] | to_json }}", "a function or a macro has no JSON"),
-        pytest.param("{{ namespace(a='secret') }}", "this is no value that can be written"),
+        pytest.param("{{ namespace(a='secret') }}", "this value cannot be written"),
     ],
 )
 def test_errors_name_the_line_and_the_mistake(text: str, expected: str) -> None:

@@ -106,7 +106,7 @@ def test_of_a_key_that_stands_twice_the_last_counts(text: str) -> None:
         pytest.param(
             "{name: a, namespace: 7}", "'metadata.namespace' of the Pod must be a", id="7"
         ),
-        pytest.param("{name: a/b}", "'metadata.name' of the object is no name", id="slash"),
+        pytest.param("{name: a/b}", "'metadata.name' of the object is not a name", id="slash"),
         pytest.param("{name: a, namespace: b/c}", "'metadata.namespace' of the object", id="place"),
     ],
 )

@@ -100,6 +100,6 @@ def test_an_attempt_is_known_by_its_id_and_time() -> None:
 
 def test_a_key_that_is_none_is_said_to_be_so() -> None:
     """Nobody signs with what is no base64."""
-    with pytest.raises(InvalidError, match="no base64"):
+    with pytest.raises(InvalidError, match="not base64"):
         signing.sign("whsec_!", NAME, AT, BODY)
     assert signing.new_key() != signing.new_key()

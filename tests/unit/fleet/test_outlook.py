@@ -48,7 +48,7 @@ def test_registered_clusters_are_no_objects(fleet: Fleet) -> None:
 
     assert one == (
         "EventSource 'fleet' selects SveltosCluster, and only matches objects of that kind in its"
-        " source clusters: clusters that `bellhop register` added are no such objects; deploy"
+        " source clusters: clusters that `bellhop register` added are not such objects; deploy"
         " add-ons to them by the clusterSelector of a ClusterProfile, and label them by a"
         " Classifier"
     )

@@ -67,7 +67,7 @@ def test_functions_and_structs_of_ones_own(template: str, expected: str) -> None
     [
         pytest.param("{{ shout }}", "wrong number of args for shout: want at least", id="too few"),
         pytest.param("{{ twice 3 }}", "expected string; found 3", id="wrong literal"),
-        pytest.param("{{ shout 3 }}", "error calling shout: TypeError: sequence", id="failed"),
+        pytest.param("{{ shout 3 }}", "error calling shout: sequence", id="failed"),
         pytest.param("{{ .r.Zip }}", "can't evaluate field Zip in type v1.Ref", id="no such field"),
     ],
 )

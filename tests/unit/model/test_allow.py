@@ -51,17 +51,19 @@ def test_is_written_as_it_is_read() -> None:
     [
         pytest.param("", "names nothing", id="empty"),
         pytest.param(" ;\n", "names nothing", id="blank"),
-        pytest.param("ConfigMap", "has 'ConfigMap', which is no entry", id="no scope"),
-        pytest.param("ConfigMap in", "has 'ConfigMap in', which is no entry", id="no namespace"),
+        pytest.param("ConfigMap", "has 'ConfigMap', which is not an entry", id="no scope"),
+        pytest.param(
+            "ConfigMap in", "has 'ConfigMap in', which is not an entry", id="no namespace"
+        ),
         pytest.param("v1/ConfigMap in a", "kind is not one; write the kind as", id="a version"),
         pytest.param("apps/v1/Deployment in a", "'Deployment.apps'", id="group and version"),
         pytest.param("configmaps in a", "kind is not one", id="a plural"),
         pytest.param("* in a", "kind is not one", id="any kind"),
-        pytest.param("ConfigMap in a,", "'' is no namespace", id="a comma too many"),
-        pytest.param("ConfigMap in Team", "'Team' is no namespace", id="upper case"),
-        pytest.param("ConfigMap in a b", "'a b' is no namespace", id="a blank"),
-        pytest.param("ConfigMap in [ab]", "'[ab]' is no namespace", id="brackets"),
-        pytest.param("ConfigMap in a cluster-wide", "is no namespace", id="both"),
+        pytest.param("ConfigMap in a,", "'' is not a namespace", id="a comma too many"),
+        pytest.param("ConfigMap in Team", "'Team' is not a namespace", id="upper case"),
+        pytest.param("ConfigMap in a b", "'a b' is not a namespace", id="a blank"),
+        pytest.param("ConfigMap in [ab]", "'[ab]' is not a namespace", id="brackets"),
+        pytest.param("ConfigMap in a cluster-wide", "is not a namespace", id="both"),
     ],
 )
 @pytest.mark.parametrize("kind", ["EventTrigger", "ClusterProfile"])

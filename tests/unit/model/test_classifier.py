@@ -94,7 +94,7 @@ def test_asks_by_a_source_for_each_selector() -> None:
         pytest.param(
             "VERSIONS",
             "{comparison: Equal, version: new}",
-            "is no Kubernetes version",
+            "is not a Kubernetes version",
             id="version",
         ),
         pytest.param(

@@ -85,7 +85,9 @@ def test_refuses_what_no_api_server_has(changes: dict[str, Any]) -> None:
     [part] = changes
     text = isinstance(changes[part], str)
 
-    with pytest.raises(InvalidError, match=f"no {part}" if text else "must be a string") as raised:
+    with pytest.raises(
+        InvalidError, match=f"not a valid {part}" if text else "must be a string"
+    ) as raised:
         check_key(key(**changes))
 
     assert str(raised.value).isprintable()

@@ -442,12 +442,12 @@ def problems(text: str) -> list[str]:
         ),
         pytest.param(
             "kind: Secret\n",
-            ["line 1, apiVersion: this is no manifest: apiVersion must be a string"],
+            ["line 1, apiVersion: this is not a manifest: apiVersion must be a string"],
             id="no version",
         ),
         pytest.param(
             "a: b\n",
-            ["line 1, apiVersion: this is no manifest: apiVersion and kind must be a string"],
+            ["line 1, apiVersion: this is not a manifest: apiVersion and kind must be a string"],
             id="no manifest",
         ),
         pytest.param(
@@ -685,7 +685,7 @@ def test_a_stored_manifest_with_such_a_kind_is_read() -> None:
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ("[one, two]", "values of a chart are a mapping, as in 'replicaCount: 2'"),
+        ("[one, two]", "values of a chart must be a mapping, as in 'replicaCount: 2'"),
         ("a: [1", "values, document 1, line 2: this is not YAML: did not find expected ',' or ']'"),
         ("a: 1", ""),
         ("", ""),

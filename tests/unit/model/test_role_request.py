@@ -23,7 +23,7 @@ status: {failureMessage: none}
 """
 
 _NO_ADMIN = (
-    "^f, document 1, line 4, spec: admin is no field any more; write the service account that gets"
+    "^f, document 1, line 4, spec: admin is no longer a field; write the service account that gets"
     " the rights as serviceAccountName and serviceAccountNamespace$"
 )
 

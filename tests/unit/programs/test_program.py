@@ -77,10 +77,10 @@ def test_nowhere_says_how_to_get_it(tmp_path: Path, program: Program, sentence: 
     [
         (HELM, "v3.17.3+g1", "which is Helm 3.17;"),
         (HELM, "v4.0.9+g1", "which is Helm 4.0;"),
-        (HELM, "something else", "which is no Helm;"),
+        (HELM, "something else", "which is not Helm;"),
         (KUBECTL, "Client Version: v1.26.15", "which is kubectl 1.26;"),
         (KUBECTL, OLD_KUBECTL.format(21), "which is kubectl 1.21;"),
-        (KUBECTL, "v4.3.1+g1", "which is no kubectl;"),
+        (KUBECTL, "v4.3.1+g1", "which is not kubectl;"),
     ],
 )
 def test_another_program_is_refused(
@@ -112,5 +112,5 @@ def test_a_program_that_is_replaced_is_asked_again(tmp_path: Path) -> None:
 
 
 def test_a_name_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidError, match="no Helm"):
+    with pytest.raises(InvalidError, match="not Helm"):
         HELM.find({"BELLHOP_HELM": str(tmp_path / "none")})

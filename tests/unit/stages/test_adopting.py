@@ -471,4 +471,4 @@ def test_a_word_that_nobody_knows_is_refused(fleet: Fleet) -> None:
     fleet.pump()
 
     (found,) = fleet.records.profiles.of("")
-    assert 'bellhop.dev/adopt of the ConfigMap is none of "true", "own", "false"' in found.error
+    assert 'bellhop.dev/adopt of the ConfigMap must be one of "true", "own", "false"' in found.error

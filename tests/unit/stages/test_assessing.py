@@ -354,7 +354,7 @@ end
     secret["metadata"]["labels"] = {"quote": "yes"}
     fleet.write("east", secret)
     fleet.pump()
-    assert "is none of those that were given" in selection(fleet).error
+    assert "is not one of those that were given" in selection(fleet).error
     assert "aHVudGVyMg" not in fleet.output.getvalue()
     assert "aHVudGVyMg" not in repr((condition(fleet), selection(fleet)))
 

@@ -168,9 +168,9 @@ def test_what_helm_refuses_right_after_new_definitions_is_tried_again_soon(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("[one, two]", "values of a chart are a mapping"),
+        ("[one, two]", "values of a chart must be a mapping"),
         ("'a: [1'", "this is not YAML"),
-        ("'{{ if false }}a{{ end }}- b'", "values of a chart are a mapping"),
+        ("'{{ if false }}a{{ end }}- b'", "values of a chart must be a mapping"),
     ],
 )
 def test_values_that_are_no_mapping_are_named_before_helm_is_called(
@@ -216,7 +216,7 @@ stringData: {list: "hush: [hidden"}
 """
     fleet.apply(join(held, charts(of=chart(more))))
     fleet.pump()
-    assert "default/more/list: it is no mapping in YAML" in outcome(fleet)[1]
+    assert "default/more/list: it is not a mapping in YAML" in outcome(fleet)[1]
     assert "hidden" not in outcome(fleet)[1]
 
 

@@ -537,9 +537,9 @@ def test_what_is_excluded_and_nobody_decided_stays(fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("exclusion", "said"),
     [
-        pytest.param("{paths: [spec/replicas]}", "'spec/replicas' is no path", id="no pointer"),
-        pytest.param("{paths: [/metadata/name]}", "'/metadata/name' is no path", id="the name"),
-        pytest.param("{paths: [/metadata]}", "'/metadata' is no path", id="all that names it"),
+        pytest.param("{paths: [spec/replicas]}", "'spec/replicas' is not a path", id="no pointer"),
+        pytest.param("{paths: [/metadata/name]}", "'/metadata/name' is not a path", id="the name"),
+        pytest.param("{paths: [/metadata]}", "'/metadata' is not a path", id="all that names it"),
         pytest.param("{paths: [/a/b], target: {name: '('}}", "missing \\)", id="no expression"),
     ],
 )

@@ -150,12 +150,12 @@ def batch(*names: str) -> list[dict[str, Any]]:
         pytest.param({"event": {"id": "1"}}, "it has no specversion", id="no event"),
         pytest.param(
             {"object": service("a"), "rang": "now"},
-            "'rang' is no time with a zone",
+            "'rang' is not a time with a zone",
             id="a time that is none",
         ),
         pytest.param(
             {"object": service("a"), "rang": "2026-01-01T12:00:00"},
-            "'rang' is no time with a zone",
+            "'rang' is not a time with a zone",
             id="a time without a zone",
         ),
     ],

@@ -483,7 +483,7 @@ def test_what_of_a_profile_was_not_begun_is_held_as_before(fleet: Fleet) -> None
     [
         pytest.param(
             packed("kust", b"no tarball"),
-            "ConfigMap default/kust: cannot unpack 'kustomize.tar.gz': it is no whole tar.gz;"
+            "ConfigMap default/kust: cannot unpack 'kustomize.tar.gz': it is not a complete tar.gz;"
             " make it with `tar -czf FILE -C FOLDER .`",
             id="no tarball",
         ),

@@ -44,7 +44,9 @@ class EksClusters:
             InvalidError: EKS takes no such name.
         """
         if not _NAME.fullmatch(name):
-            raise InvalidError(f"cannot find the EKS cluster {name[:128]!r}: it is no name of one")
+            raise InvalidError(
+                f"cannot find the EKS cluster {name[:128]!r}: it is not the name of one"
+            )
         found: str = self._described(f"{name} in {region}", region, name)["arn"]
         return found
 
@@ -59,8 +61,8 @@ class EksClusters:
         parts = _ARN.fullmatch(arn)
         if not parts:
             raise InvalidError(
-                f"cannot reach the EKS cluster {arn[:128]!r}: this is no ARN of one; register the"
-                " cluster again, by a kubeconfig with a token"
+                f"cannot reach the EKS cluster {arn[:128]!r}: this is not the ARN of one; register"
+                " the cluster again, by a kubeconfig with a token"
             )
         return self._made.get(arn, lambda: self._make(arn, parts))
 

@@ -70,7 +70,7 @@ def check(content: bytes, of: str) -> Chart:
     """Check a chart's archive and return it repacked; `of` names the chart in errors.
 
     Raises:
-        InvalidError: it is no chart that may be installed.
+        InvalidError: it is not a chart that may be installed.
         TooLargeError: it unpacks to more than is taken.
     """
     try:
@@ -118,13 +118,13 @@ def read(content: bytes) -> Chart:
 def _about(files: Mapping[str, bytes]) -> tuple[str, str]:
     """Return the name and the version of a chart that can be installed."""
     if _ABOUT not in files:
-        raise RefusedError("its archive has no Chart.yaml; it is no chart")
+        raise RefusedError("its archive has no Chart.yaml; it is not a chart")
     if len(files[_ABOUT]) > _LARGEST_ABOUT:
         raise TooLargeError(f"its Chart.yaml has more than {_LARGEST_ABOUT >> 20} MiB")
     try:
         about = yaml.load(files[_ABOUT], Loader=_Loader)  # noqa: S506 - it builds only text
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise RefusedError("its Chart.yaml is no YAML") from error
+        raise RefusedError("its Chart.yaml is not YAML") from error
     about = about if isinstance(about, dict) else {}
     name, version = about.get("name"), about.get("version")
     if not (name and version and isinstance(name, str) and isinstance(version, str)):
@@ -193,7 +193,7 @@ def _members(content: bytes, budget: _Budget) -> Iterator[tar.Member]:
                 )
             yield member
     except tar.TarError as error:
-        raise RefusedError("its archive is no tar file, or a damaged one") from error
+        raise RefusedError("its archive is not a tar file, or is damaged") from error
 
 
 def _unpacked(content: bytes, budget: _Budget) -> bytes:
@@ -205,9 +205,9 @@ def _unpacked(content: bytes, budget: _Budget) -> bytes:
             budget.take_bytes(len(pieces[-1]))
             content = unpack.unconsumed_tail
     except zlib.error as error:
-        raise RefusedError("it is no gzip archive") from error
+        raise RefusedError("it is not a gzip archive") from error
     if not unpack.eof or unpack.unused_data.strip(b"\0"):
-        raise RefusedError("it is no gzip archive, or a damaged one")
+        raise RefusedError("it is not a gzip archive, or is damaged")
     return b"".join(pieces)
 
 

@@ -73,7 +73,7 @@ class Registry:
     def _manifest(self, version: str) -> str:
         tag = version.replace("+", "_")
         if not is_tag(tag):
-            raise InvalidError(f"{self._task}: {version!r} is no version")
+            raise InvalidError(f"{self._task}: {version!r} is not a version")
         return self._repository.manifest_url(tag)
 
     def _descriptor(self, version: str, answer: Answer) -> Descriptor:
@@ -81,7 +81,9 @@ class Registry:
         for layer in layers(self._repository.manifest(answer, self._manifest(version))):
             if layer.get("mediaType") == _CHART_TYPE:
                 return self._layer(version, layer)
-        raise InvalidError(f"{self._task}: version {version!r} is no Helm chart; check the address")
+        raise InvalidError(
+            f"{self._task}: version {version!r} is not a Helm chart; check the address"
+        )
 
     def _layer(self, version: str, layer: Mapping[str, Any]) -> Descriptor:
         digest, size = self._repository.digest(layer, "chart"), layer.get("size")

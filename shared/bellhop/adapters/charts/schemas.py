@@ -37,7 +37,7 @@ def problem_of(schema: bytes) -> str:
     try:
         json.loads(schema, object_pairs_hook=note)
     except (ValueError, RecursionError):
-        return "is no JSON"
+        return "is not JSON"
     return problems[0] if problems else ""
 
 

@@ -76,7 +76,7 @@ def digest_of(text: str, url: str) -> Digest:
     digest = Digest(found[1] or "sha256", found[2]) if found else None
     if not digest or len(digest.value) != _DIGITS[digest.algorithm]:
         raise InvalidError(
-            f"{task_of(url)}: its digest is no sha256, sha384 or sha512; start source-controller"
+            f"{task_of(url)}: its digest is not a sha256, sha384 or sha512; start source-controller"
             " without another --artifact-digest-algo"
         )
     return digest

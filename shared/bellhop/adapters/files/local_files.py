@@ -58,7 +58,7 @@ def _read(path: Path) -> Folder:
             return _folder(path)
         size = path.stat().st_size
         if not path.is_file():
-            raise InvalidError(f"cannot read '{path}': it is no file and no folder")
+            raise InvalidError(f"cannot read '{path}': it is neither a file nor a folder")
         if size > USUAL.unpacked:
             raise TooLargeError(f"cannot read '{path}': it has more than {USUAL.unpacked:,} bytes")
         content = path.read_bytes()

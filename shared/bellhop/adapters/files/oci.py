@@ -54,13 +54,13 @@ class Reference(Struct, frozen=True):
         try:
             parts = urlsplit(address)
         except ValueError as error:
-            raise InvalidError(f"{task}: the registry's address is none") from error
+            raise InvalidError(f"{task}: the registry's address is invalid") from error
         path, at, digest = parts.path.partition("@")
         path, colon, tag = path.partition(":")
         host, name = split(parts._replace(path=path).geturl(), "file")
         if (colon and not is_tag(tag)) or (at and not is_digest(digest)):
             raise InvalidError(
-                f"{task}: its tag or digest is none; write oci://HOST/PATH:TAG or"
+                f"{task}: its tag or digest is invalid; write oci://HOST/PATH:TAG or"
                 " oci://HOST/PATH@sha256:DIGEST"
             )
         return cls(host, name, tag or "latest", digest)
@@ -116,7 +116,9 @@ def _layers(manifest: bytes, task: str) -> list[Mapping[str, Any]]:
             f"{task}: it is an image index, which has no files itself; name one of its manifests by"
             " @sha256:DIGEST"
         )
-    raise InvalidError(f"{task}: it is no OCI artifact with layers; check the address in remoteURL")
+    raise InvalidError(
+        f"{task}: it is not an OCI artifact with layers; check the address in remoteURL"
+    )
 
 
 def _title(layer: Mapping[str, Any]) -> str:

@@ -91,7 +91,8 @@ def translate(error: Exception, doing: str) -> BellhopError:
     reason = code_of(error)
     if kind is ThrottledError:
         return ThrottledError(f"cannot {doing}: {why}", delay=_delay(error), reason=reason)
-    return kind(f"cannot {doing}: {why} ({reason})", reason=reason)
+    shown = "" if reason == type(error).__name__ else f" ({reason})"
+    return kind(f"cannot {doing}: {why}{shown}", reason=reason)
 
 
 def code_of(error: Exception) -> str:

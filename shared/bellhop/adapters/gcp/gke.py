@@ -68,7 +68,7 @@ class GkeClusters:
         """Return the full name of a cluster; NAME and LOCATION/NAME are the project's own.
 
         Raises:
-            InvalidError: it is no name of one.
+            InvalidError: it is not the name of one.
         """
         short = _SHORT.fullmatch(text)
         if short:
@@ -107,7 +107,7 @@ class GkeClusters:
         """
         if not _NAME.fullmatch(name):
             raise InvalidError(
-                f"cannot reach the GKE cluster {name[:128]!r}: this is no full name of one;"
+                f"cannot reach the GKE cluster {name[:128]!r}: this is not the full name of one;"
                 " register the cluster again, by a kubeconfig with a token"
             )
         return self._ways.get(name, lambda: self._found(name))

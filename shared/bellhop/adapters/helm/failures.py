@@ -1,4 +1,4 @@
-"""What Helm says when it fails, as an error of ours: who may fix it, and whether to try again.
+"""Errors for the failures of Helm: who may fix one, and whether to try again.
 
 Helm quotes what a chart and its values have in them, so its words decide nothing about a cluster:
 whether the cluster answers and accepts our credentials, its API server says to a call of our own.

@@ -522,7 +522,7 @@ def _page(answer: Any, gvk: GVK, call: Call, large: str = "") -> Page:
     if len(after) > _LONGEST_TOKEN:
         raise UnreachableError(f"{call}: the answer's token for the next page is too long")
     if not all(_is_object(item) and item.get("metadata", {}).get("name") for item in items):
-        raise UnreachableError(f"{call}: the answer lists what is no object")
+        raise UnreachableError(f"{call}: the answer lists something that is not an object")
     filled = [{**item, "apiVersion": gvk.api_version, "kind": gvk.kind} for item in items]
     if large:
         return Page([], after, tuple(Unread(ObjectKey.of(each), large) for each in filled))

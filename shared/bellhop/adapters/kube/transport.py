@@ -284,8 +284,8 @@ class _Session:
             raise
         except (urllib3.exceptions.HTTPError, OSError) as exc:
             raise transport_error(exc, call) from exc
-        except ValueError as exc:
-            words = f"{call}: the request cannot be made ({type(exc).__name__})"
+        except ValueError:
+            words = f"{call}: the request cannot be made: its address or a header is malformed"
             # Not chained: it may quote a header, and so the token.
             raise InvalidError(words) from None
         self._dated = (str(answer.headers.get("Date") or ""), datetime.now(UTC))

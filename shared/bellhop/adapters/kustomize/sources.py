@@ -209,8 +209,8 @@ class _Collecting:
         for plugin in plugins:
             if not _is_builtin(plugin):
                 raise InvalidError(
-                    f"{source} is no builtin plugin that is run; programs, functions and charts of"
-                    " kustomizations are not run"
+                    f"{source} is not a builtin plugin that is run; programs, functions and charts"
+                    " of kustomizations are not run"
                 )
             self._read_by(plugin, f"{source}: ", place)
             self._read_by_each(plugin, "replacements", f"{source}: ", place)
@@ -243,7 +243,7 @@ def _field(mapping: Mapping[str, Any], name: str) -> Any:
     folded = name.casefold()
     for key in mapping:
         if key != name and key.casefold() == folded:
-            raise InvalidError(f"'{key}' is no field; write '{name}'")
+            raise InvalidError(f"'{key}' is not a field; write '{name}'")
     return mapping.get(name)
 
 

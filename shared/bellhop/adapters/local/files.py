@@ -71,13 +71,13 @@ def read_regular(path: Path, limit: int) -> bytes:
 
     Raises:
         OSError: it cannot be read.
-        InvalidError: it is no regular file.
+        InvalidError: it is not a regular file.
         TooLargeError: it has more than `limit` bytes.
     """
     # A pipe is opened without waiting for somebody to write into it.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise InvalidError(f"cannot read '{path}': it is no regular file")
+            raise InvalidError(f"cannot read '{path}': it is not a regular file")
         return bounded(file, limit, str(path))
 
 

@@ -134,7 +134,7 @@ def _read(answer: Answer) -> Mapping[str, Any]:
 
 
 def _strange() -> InvalidError:
-    return InvalidError("its answer is none of Prometheus'; see the URL and the path")
+    return InvalidError("its answer is not one of Prometheus; see the URL and the path")
 
 
 def _refusal(answer: Answer) -> BellhopError:

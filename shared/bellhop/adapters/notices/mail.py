@@ -87,7 +87,7 @@ def _written(mail: Mail, subject: str, text: str) -> tuple[EmailMessage, list[st
         message["Message-ID"] = make_msgid(domain="bellhop.invalid")
         message.set_content(text)
     except (MessageError, ValueError) as error:
-        raise InvalidError("cannot send mail: an address in the Secret is none") from error
+        raise InvalidError("cannot send mail: an address in the Secret is invalid") from error
     every = getaddresses([mail.recipients, mail.copies, mail.hidden])
     return message, [address for _, address in every if address]
 

@@ -67,11 +67,11 @@ def _host(url: str, reach: Reach) -> str:
     parts = urlsplit(url)
     host = parts.hostname or ""
     if not host or not (parts.scheme == "https" or (parts.scheme == "http" and reach.loopback)):
-        raise InvalidError("cannot send a notice: its address is no https:// address")
+        raise InvalidError("cannot send a notice: its address does not begin with https://")
     try:
         parts.port  # noqa: B018 - reading it checks it
     except ValueError as error:
-        raise InvalidError(f"cannot send a notice to '{host}': its port is none") from error
+        raise InvalidError(f"cannot send a notice to '{host}': its port is invalid") from error
     if refused := reach.refusal(host):
         raise InvalidError(f"cannot send a notice to '{host}': it {refused}")
     return host

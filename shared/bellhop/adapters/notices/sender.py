@@ -159,5 +159,5 @@ def _key(secret: Mapping[str, str], name: str) -> str:
 
 def _port(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) < 1 << 16:
-        raise InvalidError("cannot send a notice: its SMTP_PORT is no port")
+        raise InvalidError("cannot send a notice: its SMTP_PORT is not a port")
     return int(text)

@@ -61,5 +61,5 @@ def field(value: dict[str, Any], name: str, what: str) -> Any:
         ValueError: it is something else.
     """
     if set(value) != {name}:
-        raise ValueError(f"this is no {what}")
+        raise ValueError(f"this is not {what}")
     return value[name]

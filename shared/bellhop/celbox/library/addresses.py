@@ -20,7 +20,7 @@ def _address(text: str) -> Address:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise ValueError("this is no IP address") from None
+        raise ValueError("this is not an IP address") from None
     if isinstance(address, ipaddress.IPv6Address) and (address.ipv4_mapped or address.scope_id):
         raise ValueError("IPv4-mapped addresses and zones are not taken")
     return address
@@ -29,17 +29,17 @@ def _address(text: str) -> Address:
 def _cidr(text: str) -> dict[str, str]:
     address, slash, length = text.partition("/")
     if not slash or not length.isdecimal() or (length[0] == "0" and length != "0"):
-        raise ValueError("this is no range of IP addresses: ADDRESS/LENGTH")
+        raise ValueError("this is not a range of IP addresses: ADDRESS/LENGTH")
     made = ipaddress.ip_interface(f"{_address(address)}/{length}")
     return {"cidr": str(made)}
 
 
 def _of_ip(pick: Callable[[Address], Any]) -> Callable[[dict[str, Any]], Any]:
-    return lambda value: pick(_address(str(field(value, "ip", "IP address"))))
+    return lambda value: pick(_address(str(field(value, "ip", "an IP address"))))
 
 
 def _interface(value: dict[str, Any]) -> Any:
-    return ipaddress.ip_interface(str(field(value, "cidr", "range of IP addresses")))
+    return ipaddress.ip_interface(str(field(value, "cidr", "a range of IP addresses")))
 
 
 def _network(value: dict[str, Any]) -> Network:
@@ -48,7 +48,7 @@ def _network(value: dict[str, Any]) -> Network:
 
 
 def _contains_ip(value: dict[str, Any], address: str | dict[str, Any]) -> bool:
-    text = address if isinstance(address, str) else str(field(address, "ip", "IP address"))
+    text = address if isinstance(address, str) else str(field(address, "ip", "an IP address"))
     return _address(text) in _network(value)
 
 

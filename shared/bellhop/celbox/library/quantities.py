@@ -37,7 +37,7 @@ def _form(worth: Fraction) -> dict[str, str]:
 def _worth(value: dict[str, Any] | int) -> Fraction:
     if isinstance(value, int):
         return Fraction(value)
-    return Fraction(str(field(value, "quantity", "quantity")))
+    return Fraction(str(field(value, "quantity", "a quantity")))
 
 
 def _integer(value: dict[str, Any]) -> int:

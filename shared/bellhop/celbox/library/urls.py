@@ -15,13 +15,13 @@ _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 def _url(text: str) -> dict[str, str]:
     if not _ABSOLUTE.fullmatch(text) or _BROKEN_ESCAPE.search(text):
-        raise ValueError("this is no absolute URL, and no absolute path")
+        raise ValueError("this is neither an absolute URL nor an absolute path")
     _ = urlsplit(text).port
     return {"url": text}
 
 
 def _part(pick: Callable[[SplitResult], Any]) -> Callable[[dict[str, Any]], Any]:
-    return lambda value: pick(urlsplit(field(value, "url", "URL")))
+    return lambda value: pick(urlsplit(field(value, "url", "a URL")))
 
 
 def _host(url: SplitResult) -> str:

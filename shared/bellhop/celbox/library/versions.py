@@ -18,14 +18,14 @@ _LONGEST = 256
 
 def _semver(text: str) -> dict[str, str]:
     if len(text) > _LONGEST or not _FORM.fullmatch(text):
-        raise ValueError("this is no semantic version")
+        raise ValueError("this is not a semantic version")
     return {"semver": text}
 
 
 def _parts(value: dict[str, Any]) -> tuple[str, ...]:
-    found = _FORM.fullmatch(str(field(value, "semver", "semantic version")))
+    found = _FORM.fullmatch(str(field(value, "semver", "a semantic version")))
     if not found:
-        raise ValueError("this is no semantic version")
+        raise ValueError("this is not a semantic version")
     return found.groups(default="")
 
 

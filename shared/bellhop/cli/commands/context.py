@@ -159,10 +159,10 @@ def _place(kind: str, outputs: Path, called: Mapping[str, str]) -> dict[str, str
 
     endpoint, role = called["endpoint"], called["role_arn"]
     if endpoint and not endpoint.startswith(("https://", "http://")):
-        raise InvalidError(f"cannot use --endpoint '{endpoint}': it is no URL of http or https")
+        raise InvalidError(f"cannot use --endpoint '{endpoint}': it is not an http or https URL")
     if role and not _ROLE.fullmatch(role):
         raise InvalidError(
-            f"cannot use --role-arn '{role}': it is no ARN of a role, such as"
+            f"cannot use --role-arn '{role}': it is not the ARN of a role, such as"
             " arn:aws:iam::123456789012:role/operator"
         )
     source = "standard input" if str(outputs) == "-" else str(outputs)

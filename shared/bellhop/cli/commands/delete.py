@@ -74,7 +74,7 @@ class Delete(Command):
 )
 @selection_options
 @files_options("Manifests to delete.")
-@click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
+@click.option("--ignore-not-found", is_flag=True, help="Ignore missing objects.")
 @click.option("--withdraw", is_flag=True, help="Remove at once what the deletion guard would hold.")
 @dry_run_option
 @state_option

@@ -1,4 +1,4 @@
-"""What a view is: the columns, rows, manifests and story of one kind."""
+"""Views: the columns, rows, manifests and story of one kind."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Answers:
 
 
 class Query(Struct, frozen=True):
-    """Which objects; what is empty asks nothing. `answers` are for the query that comes again."""
+    """Conditions on objects; an empty one is met by all. `answers` are kept for the next query."""
 
     namespace: str = ""
     name: str = ""

@@ -65,7 +65,7 @@ class Desired(Struct, frozen=True):
         for source, text in zip(self.sources, self.values, strict=True):
             problem = values_problem(text)
             if problem:
-                why = "it is no mapping in YAML" if self.secret else problem
+                why = "it is not a mapping in YAML" if self.secret else problem
                 raise InvalidError(why, where=source)
 
 
@@ -233,8 +233,8 @@ def _refuse_names(chart: Chart, names: Mapping[str, str]) -> None:
     release, namespace = names["release"], names["namespace"]
     if not _RELEASE.fullmatch(release):
         raise InvalidError(
-            f"{release[:60]!r} is no name of a release; it takes at most 53 lower-case letters,"
-            " digits, '-' and '.'",
+            f"{release[:60]!r} is not the name of a release; it takes at most 53 lower-case"
+            " letters, digits, '-' and '.'",
             where=f"{chart.field}.releaseName",
         )
     if problem := namespace_problem(namespace) if namespace else "it is empty":

@@ -58,7 +58,7 @@ class _Run:
         try:
             return list(self._written(variables))
         except TemplateSyntaxError as error:
-            raise self._error(error.message or "it is no template", error.lineno) from error
+            raise self._error(error.message or "it is not a template", error.lineno) from error
         except GoTemplateError as error:
             raise self._error(str(error), self._line(error.__traceback__)) from error
         except RecursionError as error:
@@ -70,7 +70,7 @@ class _Run:
             raise self._error(str(error), self._line(error.__traceback__)) from error
         except Exception as error:
             # Whatever an expression raises is the template's mistake.
-            message = f"{type(error).__name__}: {error}"
+            message = str(error) or "an expression fails"
             raise self._error(message, self._line(error.__traceback__)) from error
 
     def _written(self, variables: Mapping[str, Any]) -> Iterator[str]:

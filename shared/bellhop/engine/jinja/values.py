@@ -41,7 +41,7 @@ def kind(value: Any) -> str:
     for cls, name in _KINDS:
         if isinstance(value, cls):
             return name
-    return f"the function {value.name}" if isinstance(value, Bound) else "what is no data"
+    return f"the function {value.name}" if isinstance(value, Bound) else "what is not data"
 
 
 def defined(value: Any) -> Any:
@@ -78,7 +78,7 @@ def shown(budget: Budget, value: Any) -> str:
         return dumped(budget, value)
     if isinstance(value, Bound):
         raise RefusedError(f"{value.name} is a function; call it: {value.name}()")
-    raise RefusedError("this is no value that can be written")
+    raise RefusedError("this value cannot be written")
 
 
 def dumped(budget: Budget, value: Any, indent: int | None = None) -> str:

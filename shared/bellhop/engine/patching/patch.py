@@ -98,7 +98,7 @@ def _read_written(content: dict[str, Any], source: str) -> tuple[Patch, ...]:
     except ValidationError as error:
         where = spell(error.errors()[0]["loc"])
         raise InvalidError(
-            f"it is no patch with a target: {where}: {error.errors()[0]['msg']}", where=source
+            f"it is not a patch with a target: {where}: {error.errors()[0]['msg']}", where=source
         ) from None
     target = written.target.record() if written.target else None
     return read_patches(written.patch, target, source=source)

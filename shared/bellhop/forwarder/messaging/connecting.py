@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from bellhop.egress.failures import happened
 from bellhop.errors import InvalidError
 from bellhop.forwarder.messaging.secret import Server
 from bellhop.key_pair import load_key_pair
@@ -98,6 +99,13 @@ def _hides(server: Server) -> bool:
     return bool(server.authority or server.certificate) or "tls" in schemes
 
 
+def in_words(error: Exception) -> str:
+    """Return why NATS cannot be used: its client's words, or ours for a failed connection."""
+    if isinstance(error, OSError):
+        return happened(error)
+    return str(error).removeprefix("nats: ")[:256] or "it gives no reason"
+
+
 def _proof(server: Server) -> dict[str, Any]:
     given: dict[str, Any] = {
         "user": server.user or None,
@@ -114,7 +122,7 @@ def _tls(server: Server) -> ssl.SSLContext:
             load_key_pair(context, server.certificate.encode(), server.key.encode())
     except (OSError, ValueError) as error:
         raise InvalidError(
-            "cannot subscribe to NATS: the certificates of its Secret cannot be read"
-            f" ({type(error).__name__}); write them again"
+            "cannot subscribe to NATS: the certificates of its Secret cannot be read;"
+            " write them again"
         ) from error
     return context

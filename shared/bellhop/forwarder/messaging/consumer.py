@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from bellhop.errors import InvalidError
 from bellhop.forwarder.backoff import pause
+from bellhop.forwarder.messaging.connecting import in_words
 from bellhop.forwarder.messaging.events import covers, event
 from bellhop.forwarder.messaging.intake import Intake
 from bellhop.forwarder.messaging.secret import Stream
@@ -71,7 +72,7 @@ class Consumer:
                 failures = 0
                 await self._consume(source, within)
             except Exception as error:  # noqa: BLE001 - a stream may be made, or allowed, later
-                why = f"{type(error).__name__}: {error}"
+                why = in_words(error)
                 said = "Cannot consume a stream of JetStream, and keep trying"
                 self._say(said, stream=self._stream.name, why=why)
             failures += 1

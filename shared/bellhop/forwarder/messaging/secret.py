@@ -120,7 +120,7 @@ def _json(entry: Any) -> Mapping[str, Any]:
         given = None
     # Outside of the handler: a chained decoding error would hold the value.
     if not isinstance(given, Mapping):
-        raise _wrong("its entry is no JSON object in base64")
+        raise _wrong("its entry is not a JSON object in base64")
     return given
 
 
@@ -160,7 +160,7 @@ def _urls(text: str, where: str) -> tuple[str, ...]:
         except ValueError:
             good = False
         if not good:
-            raise _wrong(f"its {where}.url is no address such as 'nats://nats.nats.svc:4222'")
+            raise _wrong(f"its {where}.url is not an address such as 'nats://nats.nats.svc:4222'")
     if not urls:
         raise _wrong(f"its {where} has no url")
     return tuple(urls)
@@ -190,13 +190,13 @@ def _pem(given: Mapping[str, Any], name: str, where: str) -> str:
     except (binascii.Error, ValueError):
         text = ""
     if not text.startswith("-----BEGIN"):
-        raise _wrong(f"its {where}.{name} is no PEM")
+        raise _wrong(f"its {where}.{name} is not PEM")
     return text
 
 
 def _mapping(given: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
-        raise _wrong(f"its {where} is no object")
+        raise _wrong(f"its {where} is not an object")
     return given
 
 
@@ -210,7 +210,7 @@ def _list(given: Mapping[str, Any], name: str, where: str) -> list[Any]:
 def _texts(given: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
     found = _list(given, name, where)
     if not all(isinstance(each, str) and each for each in found):
-        raise _wrong(f"its {where}.{name} is no list of names")
+        raise _wrong(f"its {where}.{name} is not a list of names")
     return tuple(dict.fromkeys(found))
 
 

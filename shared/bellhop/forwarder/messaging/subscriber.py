@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from bellhop.forwarder.backoff import pause
-from bellhop.forwarder.messaging.connecting import connect
+from bellhop.forwarder.messaging.connecting import connect, in_words
 from bellhop.forwarder.messaging.consumer import Consumer
 from bellhop.forwarder.messaging.intake import Intake, Seldom
 from bellhop.forwarder.messaging.secret import Server
@@ -116,7 +116,7 @@ class Subscriber:
         except Exception as error:
             if client.is_closed:
                 raise
-            self._say("Cannot subscribe to a subject of NATS", subject=subject, why=_named(error))
+            self._say("Cannot subscribe to a subject of NATS", subject=subject, why=in_words(error))
             return None
 
     def _failed(self, error: Exception) -> None:
@@ -124,10 +124,10 @@ class Subscriber:
         if type(error).__name__ == "SlowConsumerError":
             self._intake.lost(getattr(error, "subject", ""), "they come faster than they are kept")
         elif "permissions violation" in str(error).lower():
-            self._say("NATS refuses a subscription", why=_named(error))
+            self._say("NATS refuses a subscription", why=in_words(error))
 
     def _troubled(self, error: Exception) -> None:
-        said = self._server.concealed(_named(error))
+        said = self._server.concealed(in_words(error))
         self.trouble = f"cannot subscribe to NATS at '{self._server.place}': {said}"
         self._say("Cannot subscribe to NATS, and keep trying", why=said)
 
@@ -178,10 +178,6 @@ class Subscribed:
         self._subscribers = [Subscriber(each, intake) for each in servers]
         self._ready.set()
         await asyncio.gather(*(each.run(lambda: self._grace) for each in self._subscribers))
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:256]
 
 
 async def _cancel(*tasks: asyncio.Task[Any]) -> None:

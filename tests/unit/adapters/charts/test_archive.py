@@ -109,12 +109,12 @@ def test_links_and_devices_are_refused(kind: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "it is no gzip archive, or a damaged one"),
-        (b"<html>", "it is no gzip archive"),
-        (gzip.compress(b"no tar"), "its archive is no tar file, or a damaged one"),
-        (gzip.compress(b""), "its archive has no Chart.yaml; it is no chart"),
-        (made()[:-10], "it is no gzip archive, or a damaged one"),
-        (made() + made(), "it is no gzip archive, or a damaged one"),
+        (b"", "it is not a gzip archive, or is damaged"),
+        (b"<html>", "it is not a gzip archive"),
+        (gzip.compress(b"no tar"), "its archive is not a tar file, or is damaged"),
+        (gzip.compress(b""), "its archive has no Chart.yaml; it is not a chart"),
+        (made()[:-10], "it is not a gzip archive, or is damaged"),
+        (made() + made(), "it is not a gzip archive, or is damaged"),
     ],
 )
 def test_what_is_no_archive_is_refused(content: bytes, why: str) -> None:
@@ -128,7 +128,7 @@ def test_what_is_no_archive_is_refused(content: bytes, why: str) -> None:
         ("- a\n", "its Chart.yaml lacks a name or a version"),
         ("apiVersion: v2\nname: demo\n", "its Chart.yaml lacks a name or a version"),
         ("apiVersion: v2\nname: [a]\nversion: 1.0.0\n", "its Chart.yaml lacks a name or a version"),
-        ("a: [", "its Chart.yaml is no YAML"),
+        ("a: [", "its Chart.yaml is not YAML"),
         ("name: a\nversion: 1.0.0\n", "its Chart.yaml has another apiVersion than v1 and v2"),
         (f"{ABOUT}apiVersion: v3\n", "its Chart.yaml has another apiVersion than v1 and v2"),
         (
@@ -167,7 +167,7 @@ INNERMOST = made(("demo/charts/inner-1.0.0.tgz", INNER))
             [("demo/charts/b/charts/a.tgz", INNERMOST)],
             f"in its 'charts/b/charts/a.tgz', in its 'charts/inner-1.0.0.tgz', {IN_IT}",
         ),
-        ([("demo/charts/a.tgz", "text")], "in its 'charts/a.tgz', it is no gzip archive"),
+        ([("demo/charts/a.tgz", "text")], "in its 'charts/a.tgz', it is not a gzip archive"),
     ],
 )
 def test_no_schema_leads_elsewhere(files: Iterable[Made], why: str) -> None:

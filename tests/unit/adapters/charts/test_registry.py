@@ -163,7 +163,7 @@ def test_pages_go_on_at_the_same_server() -> None:
 
 DISTRUST = "do not trust this registry"
 NO_DIGEST = f"the manifest has no SHA-256 of the chart; {DISTRUST}"
-NO_CHART = "version '1.0.0' is no Helm chart; check the address"
+NO_CHART = "version '1.0.0' is not a Helm chart; check the address"
 LARGE = (32 << 20) + 1
 
 
@@ -392,6 +392,6 @@ def test_docker_hub_has_a_server_of_another_name() -> None:
 
 @pytest.mark.parametrize("version", ["1.0.0+" + "x" * 200])
 def test_what_is_no_tag_is_not_asked_for(version: str) -> None:
-    with Site() as there, pytest.raises(InvalidError, match="is no version"):
+    with Site() as there, pytest.raises(InvalidError, match="is not a version"):
         chart(there).find(version)
     assert there.asked == []

@@ -180,7 +180,7 @@ def test_another_digest_is_refused(files: FileDownloads, kube: FakeKube, digest:
     with pytest.raises(InvalidError) as caught:
         files.artifact(kube, URL, digest)
     assert str(caught.value) == (
-        f"cannot download '{URL}': its digest is no sha256, sha384 or sha512; start"
+        f"cannot download '{URL}': its digest is not a sha256, sha384 or sha512; start"
         " source-controller without another --artifact-digest-algo"
     )
     assert kube.calls == []
@@ -233,8 +233,8 @@ def test_what_the_api_server_refuses_is_passed_on(files: FileDownloads, kube: Fa
 @pytest.mark.parametrize(
     ("content", "kind", "why"),
     [
-        (b"", InvalidError, "it is no whole tar.gz"),
-        (b"kind: A", InvalidError, "it is no whole tar.gz"),
+        (b"", InvalidError, "it is not a complete tar.gz"),
+        (b"kind: A", InvalidError, "it is not a complete tar.gz"),
         (gzip.compress(raw(b"2", b"", b"a.yaml")), InvalidError, "'a.yaml' is a link"),
         (
             gzip.compress(raw(b"0", bytes((32 << 20) + 1), b"a"), 1),

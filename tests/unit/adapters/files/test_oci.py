@@ -133,7 +133,7 @@ def test_a_manifest_is_named_by_tag_or_digest(files: FileDownloads) -> None:
 
 @pytest.mark.parametrize("more", [":", ":a b", "@", "@sha256:abc", "@sha512:abc", ":v1@", ":a:b"])
 def test_what_is_no_reference_is_refused(files: FileDownloads, more: str) -> None:
-    with Site() as site, pytest.raises(InvalidError, match="its tag or digest is none"):
+    with Site() as site, pytest.raises(InvalidError, match="its tag or digest is invalid"):
         files.remote(place(site, more))
     assert site.asked == []
 
@@ -156,8 +156,8 @@ INDEX = b'{"schemaVersion": 2, "manifests": [{"digest": "sha256:abc"}]}'
     ("answer", "kind", "why"),
     [
         (INDEX, InvalidError, "it is an image index, which has no files itself; name one of its"),
-        (b"<html>", InvalidError, "it is no OCI artifact with layers; check the address"),
-        (manifest(), InvalidError, "it is no OCI artifact with layers; check the address"),
+        (b"<html>", InvalidError, "it is not an OCI artifact with layers; check the address"),
+        (manifest(), InvalidError, "it is not an OCI artifact with layers; check the address"),
         (manifest(*MANY), TooLargeError, "it has more than 64 layers"),
         (
             Response(200, manifest(*TWICE), {"Docker-Content-Digest": digest(b"")}),

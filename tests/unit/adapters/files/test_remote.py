@@ -188,12 +188,12 @@ BOMB = gzip.compress(raw(b"0", bytes((32 << 20) + 1), b"a.yaml"), 1)
         (
             gzip.compress(YAML),
             InvalidError,
-            "it is no whole tar.gz; make it with `tar -czf FILE -C FOLDER .`",
+            "it is not a complete tar.gz; make it with `tar -czf FILE -C FOLDER .`",
         ),
         (
             PACKED[:-10],
             InvalidError,
-            "it is no whole tar.gz; make it with `tar -czf FILE -C FOLDER .`",
+            "it is not a complete tar.gz; make it with `tar -czf FILE -C FOLDER .`",
         ),
     ],
     ids=["bomb", "link", "way out", "no tar", "half"],
@@ -237,7 +237,7 @@ def test_a_redirect_to_another_server_has_no_credentials(files: FileDownloads) -
 
 @pytest.mark.parametrize("url", ["ftp://a.example/b", "file:///etc/passwd", "a", "", "http://"])
 def test_only_http_and_registries_are_called(files: FileDownloads, url: str) -> None:
-    with pytest.raises(InvalidError, match="is no http:// or https:// one"):
+    with pytest.raises(InvalidError, match="does not begin with http:// or https://"):
         files.remote(Remote(url))
 
 
@@ -258,7 +258,7 @@ def test_a_server_is_trusted_by_its_authority(files: FileDownloads, tmp_path: Pa
             assert files.remote(each).files == {"a.yaml": YAML}
         with pytest.raises(UnreachableError):
             files.remote(place)
-        with pytest.raises(InvalidError, match="the given authority is no PEM"):
+        with pytest.raises(InvalidError, match="the given certificate authority is not PEM"):
             files.remote(replace(place, authority="hunter2"))
 
 

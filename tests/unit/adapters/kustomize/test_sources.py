@@ -80,8 +80,8 @@ def test_plans_come_as_they_were_read() -> None:
         ("resources: [../nothing]", "the folder 'nothing' has no kustomization.yaml; write one"),
         ("helmCharts: [{name: x}]", "'helmCharts' is not inflated; deploy a chart by"),
         ("helmChartInflationGenerator: [{a: b}]", "'helmChartInflationGenerator' is not inflated"),
-        ("Resources: [a.yaml]", "'Resources' is no field; write 'resources'"),
-        ("configMapGenerator: [{ENVS: [a.yaml]}]", "'ENVS' is no field; write 'envs'"),
+        ("Resources: [a.yaml]", "'Resources' is not a field; write 'resources'"),
+        ("configMapGenerator: [{ENVS: [a.yaml]}]", "'ENVS' is not a field; write 'envs'"),
         ("[]", "must hold one mapping, and holds something else"),
         ("", "must hold one mapping, and holds 0 documents"),
         ("a: 1\n---\nb: 2\n", "must hold one mapping, and holds 2 documents"),
@@ -121,7 +121,7 @@ def test_no_program_and_no_function_is_run(field: str, plugin: str) -> None:
         folder(json.dumps({field: [plugin]})),
         folder(f"{field}: [x.yaml]", **{"app/x.yaml": plugin}),
     ):
-        with pytest.raises(InvalidError, match="is no builtin plugin that is run; programs"):
+        with pytest.raises(InvalidError, match="is not a builtin plugin that is run; programs"):
             collect(source, "app")
 
 
@@ -132,7 +132,7 @@ def test_no_program_and_no_function_is_run(field: str, plugin: str) -> None:
         ("kind: PatchTransformer\npath: /etc/passwd", "path '/etc/passwd' leads out"),
         ("kind: PatchStrategicMergeTransformer\npaths: [gone]", "paths[0] 'gone' is not there"),
         ("kind: ReplacementTransformer\nreplacements: [{path: gone}]", "path 'gone' is not there"),
-        ("kind: PatchTransformer\nPath: gone", "'Path' is no field"),
+        ("kind: PatchTransformer\nPath: gone", "'Path' is not a field"),
     ],
 )
 def test_a_plugin_reads_no_more_than_a_kustomization(plugin: str, sentence: str) -> None:

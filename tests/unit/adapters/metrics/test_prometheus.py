@@ -109,22 +109,22 @@ def test_refuses_what_is_no_number(query: str, told: str) -> None:
         ),
         pytest.param(
             Response(HTTPStatus.OK, b"<html>Bearer hunter2</html>"),
-            "its answer is none of Prometheus'; see the URL and the path",
+            "its answer is not one of Prometheus; see the URL and the path",
             id="another page",
         ),
         pytest.param(
             Response.of(200, {"data": {"resultType": "scalar", "result": [1, "hunter2"]}}),
-            "its answer is none of Prometheus'; see the URL and the path",
+            "its answer is not one of Prometheus; see the URL and the path",
             id="a number that is none",
         ),
         pytest.param(
             Response.of(200, {"data": ["hunter2"]}),
-            "its answer is none of Prometheus'; see the URL and the path",
+            "its answer is not one of Prometheus; see the URL and the path",
             id="another shape",
         ),
         pytest.param(
             Response(HTTPStatus.OK, b"[" * 100_000),
-            "its answer is none of Prometheus'; see the URL and the path",
+            "its answer is not one of Prometheus; see the URL and the path",
             id="nested without end",
         ),
     ],
@@ -179,7 +179,7 @@ def test_sends_credentials_by_tls_alone() -> None:
 @pytest.mark.parametrize("url", ["https://[::1", "https://\u2100/"])
 def test_says_that_an_address_is_none(url: str, given: Credentials) -> None:
     """A label of a cluster may be part of it, and is whatever somebody wrote."""
-    with pytest.raises(InvalidError, match="cannot query metric 'it' at an address that is none"):
+    with pytest.raises(InvalidError, match="cannot query metric 'it' at an invalid address"):
         Prometheus(ABROAD).query(url, {"it": "up"}, given, 10)
 
 

@@ -240,8 +240,8 @@ def test_says_what_a_mail_server_refuses(post: Post, code: int, kind: type[Bellh
 @pytest.mark.parametrize(
     ("key", "value", "told"),
     [
-        ("SMTP_PORT", "none", "SMTP_PORT is no port"),
-        ("SMTP_SENDER", "a\nBcc: x@example.com", "an address in the Secret is none"),
+        ("SMTP_PORT", "none", "SMTP_PORT is not a port"),
+        ("SMTP_SENDER", "a\nBcc: x@example.com", "an address in the Secret is invalid"),
         ("SMTP_HOST", "metadata.google.internal", "metadata service"),
     ],
 )
@@ -277,7 +277,7 @@ def test_no_password_goes_out_in_the_clear(post: Post) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "169.254.169.254", "::1", "fd00:ec2::254"])
 def test_calls_no_name_that_leads_home(address: str) -> None:
-    """One address of several is enough: nobody knows which one would be called."""
+    """One address of several is enough: cannot find out which one would be called."""
     with Deadline(5) as deadline, pytest.raises(InvalidError, match="its address is"):
         dial("chat.example", 443, ABROAD, deadline, lambda *_: ["203.0.113.7", address])
 
