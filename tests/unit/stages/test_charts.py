@@ -971,17 +971,24 @@ def die(fleet: Fleet, fate: Fate, steps: int, declared: str) -> None:
 def test_a_chart_whose_templates_take_too_long_is_refused_before_helm_begins(
     fleet: Fleet, east: FakeKube
 ) -> None:
-    """It is rendered without a cluster first, so that no release is left half done."""
+    """It is rendered without a cluster first, so that no release is left half done.
+
+    It is not tried again: only another chart, or other values, may render sooner.
+    """
     del east
     slow = TooLargeError("cannot render the chart: it took more than 5 s of processor time")
     fleet.charts.refused_renders["web"] = slow
     fleet.apply(charts())
     fleet.pump()
 
+    fleet.clock.advance(timedelta(minutes=5))
+    fleet.pump()
+
     phase, message = outcome(fleet)
-    assert phase == "Failed"
+    assert phase == "FailedNonRetriable"
     assert "more than 5 s of processor time" in message
     assert fleet.charts.deployed == []
+    assert len(fleet.charts.rendered) == 1
 
 
 def test_a_chart_that_renders_only_in_a_cluster_is_deployed(fleet: Fleet, east: FakeKube) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from bellhop.engine.charts.hooks import UNKNOWN, hooks_of
 from bellhop.engine.charts.placing import Desired
 from bellhop.engine.digest import digest
-from bellhop.errors import BellhopError, TooLargeError
+from bellhop.errors import BellhopError, TemplateError, TooLargeError
 from bellhop.model.chart import Options, Removal
 from bellhop.ports.access import Access
 from bellhop.ports.charts import Archive, Helm, Wanted
@@ -91,7 +91,7 @@ class ReleaseInputs:
         A chart that renders only in a cluster may have any hooks.
 
         Raises:
-            TooLargeError: they take longer, or write more, than they may.
+            TemplateError: they take longer, or write more, than they may; so they would again.
         """
         rendered = digest([archive.digest, *wanted.values])
         return self._rendered.get(rendered, lambda: _render(helm, wanted))
@@ -106,8 +106,8 @@ def open_cluster(access: Access, work: Work) -> Kube:
 def _render(helm: Helm, wanted: Wanted) -> frozenset[str]:
     try:
         return hooks_of(helm.charts.render(replace(wanted, patches=(), labels={}, annotations={})))
-    except TooLargeError:
-        raise
+    except TooLargeError as error:
+        raise TemplateError(str(error)) from error
     except BellhopError:
         # Helm decides in the cluster, which has a version and objects of its own.
         return UNKNOWN
