@@ -31,7 +31,7 @@ from bellhop.settings import Settings
 from bellhop.stages.inbox import WAITS
 from tests.fakes.fleet import Fleet, service, with_address
 from tests.fakes.manifests import config, holder, join, profile, source, trigger
-from tests.unit.embedded.test_workers import wait_for
+from tests.waiting import eventually
 
 WAITING = b'bellhop_messages_waiting{queue="deploy"} 2.0\n'
 ENDPOINTS = Resource(GVK("", "v1", "Endpoints"), "endpoints", namespaced=True)
@@ -180,7 +180,7 @@ def test_workers_count_what_became_of_messages(tmp_path: Path, registry: Collect
         return registry.get_sample_value("bellhop_messages_total", labels)
 
     try:
-        assert wait_for(lambda: (count("done"), count("dead_lettered")) == (1, 1))
+        eventually("both end", lambda: (count("done"), count("dead_lettered")) == (1, 1))
     finally:
         workers.stop()
         embedded.close()
@@ -205,7 +205,7 @@ def test_a_scrape_reads_what_waits(embedded: Embedded) -> None:
     url = f"http://127.0.0.1:{exporter.port}"
     with urllib3.PoolManager(retries=False) as pool:
         # A part that is late on a busy machine is in the next scrape.
-        assert wait_for(lambda: WAITING in pool.request("GET", f"{url}/metrics").data)
+        eventually("they wait", lambda: WAITING in pool.request("GET", f"{url}/metrics").data)
         page = pool.request("GET", f"{url}/metrics")
         other = pool.request("GET", f"{url}/")
     exporter.stop()
