@@ -49,5 +49,5 @@ class ClusterApplySet(LeasedSet):
 
 
 def _set_of(cluster: Cluster) -> str:
-    """Return the set of a cluster; a label that a classifier gives is no membership."""
+    """Return the set of a cluster; a label that a classifier gives is not a membership."""
     return "" if APPLYSET in cluster.given else cluster.labels.get(APPLYSET, "")

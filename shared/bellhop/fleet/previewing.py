@@ -89,7 +89,7 @@ def now(
         )
     if not found:
         raise MissingError(
-            f"cannot determine what profile '{profile}' would change: no context has this name;"
+            f"cannot determine what profile '{profile}' would change: no profile has this name;"
             f" `bellhop get {profile_kind(profile).lower()}s` lists those that are"
         )
     features = make_features(

@@ -98,7 +98,7 @@ def test_the_state_says_that_it_is_tried_dry(bellhop: Bellhop) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        pytest.param("other", "profile 'other' would change: there is none", id="no profile"),
+        pytest.param("other", "profile 'other' would change: no profile has", id="no profile"),
         pytest.param("ConfigMap/a", "'ConfigMap/a' is not a profile", id="no kind of profile"),
         pytest.param(
             f"{fleet.PROFILE} --cluster a/b", "there is no cluster 'a/b'", id="no cluster"

@@ -145,8 +145,8 @@ def test_addons_and_usage_name_the_profile_with_its_namespace(bellhop: Bellhop) 
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("diff team/absent", "no context has this name; `bellhop get profiles` lists"),
-        ("diff absent", "no context has this name; `bellhop get clusterprofiles` lists"),
+        ("diff team/absent", "no profile has this name; `bellhop get profiles` lists"),
+        ("diff absent", "no profile has this name; `bellhop get clusterprofiles` lists"),
         ("redeploy team/absent", "`bellhop get profiles` lists those that are"),
         (
             "diff Profile/web",

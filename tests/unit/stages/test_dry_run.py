@@ -420,7 +420,7 @@ def test_a_profile_that_was_just_applied_is_not_missing(fleet: Fleet) -> None:
 
     with pytest.raises(TemporaryError, match="it was just applied, and no worker has read it"):
         list(now(here, "own"))
-    with pytest.raises(MissingError, match="there is none of that name"):
+    with pytest.raises(MissingError, match="no profile has this name"):
         list(now(here, "other"))
 
     fleet.pump()

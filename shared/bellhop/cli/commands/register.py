@@ -122,7 +122,7 @@ def cluster(  # noqa: PLR0913 - one parameter an option
 
     With --applyset and --prune, clusters that were registered from files as members of the set, and
     are no longer in the files, are deregistered, as by `bellhop deregister cluster`. A cluster that
-    is registered by hand is no member. If a cluster fails, nothing is pruned.
+    is registered by hand is not a member. If a cluster fails, nothing is pruned.
     """
     from bellhop.cli.credentials import read_kubeconfig
 
