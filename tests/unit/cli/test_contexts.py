@@ -130,7 +130,9 @@ def test_context_of_a_command_is_its_own(bellhop: Bellhop, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        pytest.param(("use", "x"), 1, "cannot use context 'x': there is none", id="no such"),
+        pytest.param(
+            ("use", "x"), 1, "cannot use context 'x': no context has this name", id="no such"
+        ),
         pytest.param(("add", "x"), 2, "name its folder with --state DIR", id="no state"),
     ],
 )

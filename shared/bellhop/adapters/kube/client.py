@@ -251,7 +251,10 @@ class KubeClient:
             raise
         if isinstance(answer, Refusal):
             return None
-        return answer if isinstance(answer, dict) and is_terminating(answer) else {}
+        if gvk[::2] == ("", "Service") and answer.get("kind") == "Status":
+            # API servers before 1.23 answer so even if a finalizer keeps the Service.
+            answer = self.get(gvk, namespace, name) or {}
+        return answer if is_terminating(answer) else {}
 
     @property
     def skew(self) -> timedelta | None:
