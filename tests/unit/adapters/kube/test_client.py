@@ -330,7 +330,7 @@ def test_a_list_of_what_is_no_object_is_no_answer(
     items = [{"metadata": {"name": "a"}}, item]
     api.script = [Answer(body={"metadata": {}, "items": items})]
 
-    with pytest.raises(UnreachableError, match="lists what is no object"):
+    with pytest.raises(UnreachableError, match="lists something that is not an object"):
         kube.page(CONFIG_MAP, limit=9)
 
 
