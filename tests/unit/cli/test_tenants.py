@@ -152,7 +152,7 @@ def test_addons_and_usage_name_the_profile_with_its_namespace(bellhop: Bellhop) 
             "diff Profile/web",
             "'Profile/web' is not a profile; write its NAME, ClusterProfile/NAME,",
         ),
-        ("diff ClusterProfile/a/b", "'ClusterProfile/a/b' is not a profile"),
+        ("diff ClusterProfile/a/b", "'clusterprofile/a/b' is not a profile"),
         ("get profile other/web", "there is no profile 'other/web'"),
         ("delete set some", "cannot delete Set 'default/some': there is none"),
     ],
