@@ -48,6 +48,7 @@ NODES = {
             condition("Progressing", "False", "ProgressDeadlineExceeded"),
             "0 of 2 ready, its progress deadline is exceeded",
         ),
+        (DEPLOYMENT, {**TWO, "paused": True}, {}, ""),
         (REPLICAS, TWO, ALL, ""),
         (REPLICAS, TWO, {"readyReplicas": 1}, "1 of 2 ready"),
         (REPLICAS, TWO, condition("ReplicaFailure"), "0 of 2 ready, its pods cannot be created"),

@@ -64,6 +64,8 @@ def _by_condition(spec: Object, status: Object, conditions: Mapping[str, Object]
 
 
 def _deployment(spec: Object, status: Object, conditions: Mapping[str, Object]) -> Iterator[str]:
+    if spec.get("paused"):
+        return
     wanted = spec.get("replicas", 1)
     if conditions.get("Progressing", {}).get("reason") == "ProgressDeadlineExceeded":
         yield f"{_ready(status, wanted)}, its progress deadline is exceeded"
