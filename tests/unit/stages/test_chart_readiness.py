@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.errors import TemporaryError
+from bellhop.errors import TemporaryError, UnreachableError
 from bellhop.fleet import pausing
 from bellhop.messages import Apply
 from bellhop.model.gvk import GVK
@@ -304,3 +304,18 @@ def test_what_fails_beside_a_chart_that_waits_is_counted(fleet: Fleet, web: Fake
     assert phase == "Failed"
     assert "the repository is down" in message
     assert "Deployment apps/web (0 of 1 ready)" in message
+
+
+def test_a_cluster_that_fails_as_a_release_is_read_has_it_deployed_once(
+    fleet: Fleet, web: FakeKube
+) -> None:
+    """What Helm has done is noted before: another call would run its hooks again."""
+    dead = UnreachableError("no answer")
+    fleet.charts.meanwhile.append(lambda: web.fail_with(dead, "get"))
+    fleet.apply(waited())
+    fleet.pump()
+    web.fail_with(None, "get")
+    become_ready(web)
+    later(fleet, timedelta(minutes=5))
+    assert outcome(fleet) == ("Provisioned", "")
+    assert len(fleet.charts.deployed) == 1

@@ -269,8 +269,10 @@ class Releases:
         self._parts.note(work, release.manifest, step.wanted)
         if not reads:
             return Upshot(key, held, changed=True)
-        upshot = Upshot(key, self._readiness.begin(held, step.wanted), changed=True)
-        return self._readiness.read(work, step.wanted, upshot)
+        held = self._readiness.begin(held, step.wanted)
+        # A cluster that does not answer now must not have Helm called again.
+        work.note(Upshot(key, held, changed=True))
+        return self._readiness.read(work, step.wanted, Upshot(key, held))
 
     def _ask(
         self,
