@@ -444,6 +444,16 @@ def test_renders_without_a_cluster(helm: HelmCharts, tmp_path: Path) -> None:
     assert "kind: CRD" in made
 
 
+def test_renders_as_for_an_upgrade_where_a_release_is_there(
+    helm: HelmCharts, tmp_path: Path
+) -> None:
+    """Templates may make hooks of an upgrade only."""
+    template = "{{ if .Release.IsUpgrade }}kind: Migration{{ end }}\n"
+    archive = packed(tmp_path, files={"templates/a.yaml": template})
+    made = [helm.render(Wanted("demo", "web", archive, there=there)) for there in (False, True)]
+    assert ["kind: Migration" in each for each in made] == [False, True]
+
+
 def test_two_deploy_at_once_and_one_release_stands(
     helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
 ) -> None:

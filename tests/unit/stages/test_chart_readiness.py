@@ -294,6 +294,33 @@ def test_helm_waits_itself_for_a_chart_with_hooks_after_that(
     assert [each.options.wait for each in fleet.charts.deployed] == [helm_waits]
 
 
+def test_helm_waits_itself_where_an_upgrade_deletes_what_it_made(
+    fleet: Fleet, web: FakeKube
+) -> None:
+    """An upgrade that fails by its wait is cleaned up, which an installation is not."""
+    options = ", upgradeOptions: {cleanupOnFail: true}"
+    fleet.apply(waited(options))
+    fleet.pump()
+    become_ready(web)
+    later(fleet, timedelta(minutes=1))
+    fleet.apply(charts(of=chart(f"options: {{wait: true{options}}}", values="replicas: two")))
+    later(fleet, timedelta(seconds=2))
+    asked = [each.options if each.there else each.install for each in fleet.charts.deployed]
+    assert [each.wait for each in asked if each] == [False, True]
+
+
+def test_hooks_are_those_of_an_upgrade_where_a_release_is_there(
+    fleet: Fleet, web: FakeKube
+) -> None:
+    """Templates may make other hooks of it than of an installation with the same values."""
+    del web
+    fleet.apply(waited())
+    fleet.pump()
+    fleet.apply(waited(", timeout: 10m"))
+    later(fleet, timedelta(seconds=2))
+    assert [each.there for each in fleet.charts.rendered] == [False, True]
+
+
 def test_what_fails_beside_a_chart_that_waits_is_counted(fleet: Fleet, web: FakeKube) -> None:
     """By continueOnError the next chart is deployed meanwhile, and its failure is the status."""
     del web

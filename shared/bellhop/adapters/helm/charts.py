@@ -257,11 +257,12 @@ class HelmCharts:
         return self._ask(kubeconfig, namespace, ["get", "manifest", name], doing)
 
     def render(self, wanted: Wanted, *, kubernetes: str = "") -> str:
-        """Render a chart without a cluster."""
+        """Render a chart without a cluster, as for an upgrade if its release is `there`."""
         options = wanted.options
         arguments = ["template", wanted.name, str(wanted.archive), "--namespace", wanted.namespace]
         arguments += value_flags(wanted)
         arguments += [f"--kube-version={kubernetes}"] if kubernetes else []
+        arguments += ["--is-upgrade"] if wanted.there else []
         arguments += [] if options.skip_crds else ["--include-crds"]
         arguments += ["--skip-schema-validation"] if options.skip_schema_validation else []
         doing = f"render the chart of '{wanted.namespace}/{wanted.name}'"

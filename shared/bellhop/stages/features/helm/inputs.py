@@ -93,7 +93,8 @@ class ReleaseInputs:
         Raises:
             TemplateError: they take longer, or write more, than they may; so they would again.
         """
-        rendered = digest([archive.digest, *wanted.values])
+        # Templates may ask whether they are rendered for an upgrade.
+        rendered = digest([archive.digest, wanted.there, *wanted.values])
         return self._rendered.get(rendered, lambda: _render(helm, wanted))
 
 

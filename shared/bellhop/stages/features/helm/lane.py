@@ -52,6 +52,6 @@ class Lane:
             return
         raise QueuedError(
             f"waiting until Helm has ended with another release {where}: it may take long, since"
-            " the chart has hooks or tests, or is rolled back if it fails",
+            " the chart has hooks or tests, or is rolled back or cleaned up if it fails",
             until=self._clock.now() + _PAUSE,
         )

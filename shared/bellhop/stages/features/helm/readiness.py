@@ -5,7 +5,7 @@
 
 That a release is waited for is in the inventory, so whoever comes next goes on with it: another
 worker, the same message again, or a process that starts after one that died. Helm itself waits
-where something follows the wait in one call: hooks after it, tests, or a rollback.
+where something follows the wait in one call: hooks after it, tests, a rollback, or a cleanup.
 """
 
 from __future__ import annotations
@@ -114,13 +114,14 @@ def _shortfall(kube: Kube, key: Identity, held: Held) -> str:
 def is_read(options: Options, hooks: frozenset[str]) -> bool:
     """Return whether a release is waited for by reading its objects, and not by Helm itself."""
     follows = bool(hooks & AFTER) and not options.disable_hooks
-    return options.wait and not (follows or options.atomic or options.run_tests)
+    undoes = options.atomic or options.cleanup_on_fail
+    return options.wait and not (follows or undoes or options.run_tests)
 
 
 def holds(options: Options, hooks: frozenset[str]) -> bool:
     """Return whether a call of Helm may hold its worker for long."""
     runs = bool(hooks - TESTS - DELETE) and not options.disable_hooks
-    return runs or options.atomic or options.run_tests
+    return runs or options.atomic or options.run_tests or (options.wait and options.cleanup_on_fail)
 
 
 def options_of(wanted: Wanted) -> Options:
