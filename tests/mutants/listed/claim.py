@@ -113,7 +113,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/helm/heirs.py",
-        "if until is None or until <= clock.now():",
+        "if until <= now:",
         "if until:",
         "A release is uninstalled before the profile that is to have it has claimed it.",
     ),

@@ -111,6 +111,28 @@ def test_a_release_is_removed_though_the_next_profile_cannot_be_deployed(
     assert outcome(fleet, "a") == ("", "")
 
 
+def test_a_clock_that_goes_back_keeps_a_release_for_no_longer_than_a_minute(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """The minute begins again by the clock that is right."""
+    values = "valuesFrom: [{kind: ConfigMap, namespace: default, name: none}]"
+    fleet.apply(charts("a"))
+    fleet.apply(of_test("b", chart(values)))
+    fleet.pump()
+    fleet.clock.advance(timedelta(days=1))
+    fleet.declare.label("fleet/east", {"env": "test"})
+    fleet.release()
+    fleet.pump()
+    assert set(data(east)) == {"web-config"}
+
+    fleet.clock.jump(-timedelta(days=1))
+    for _ in range(2):
+        fleet.schedule.pull_in()
+        fleet.clock.advance(timedelta(minutes=2))
+        fleet.pump()
+    assert data(east) == {}
+
+
 def test_a_tier_that_rises_gives_a_release_to_the_profile_that_waits_for_it(
     fleet: Fleet, east: FakeKube
 ) -> None:

@@ -44,10 +44,11 @@ class Heirs:
             WaitingError: one wants it there, and has not tried; its claim publishes this work
                 again.
         """
-        clock, old = self._catalogs.records.clock, work.outcome.value if work.outcome else None
-        is_kept = old is not None and old.reason == WaitingError.code and old.retry_at is not None
-        until = old.retry_at if old and is_kept else clock.now() + _LONGEST
-        if until is None or until <= clock.now():
+        now, old = self._catalogs.records.clock.now(), work.outcome.value if work.outcome else None
+        until = now + _LONGEST
+        if old and old.retry_at and old.reason == WaitingError.code:
+            until = min(until, old.retry_at)
+        if until <= now:
             return
         for heir in chain(self._own(work, key), self._generated(work, key)):
             if heir in owner.waiting:
