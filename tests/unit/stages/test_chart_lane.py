@@ -102,7 +102,8 @@ def test_a_few_clusters_at_a_time_have_helm_wait(fleet: Fleet) -> None:
 
 
 @pytest.mark.usefixtures("east")
-def test_a_removal_with_hooks_has_its_turn_like_a_deployment(fleet: Fleet) -> None:
+@pytest.mark.parametrize("asked", [False, True], ids=["deleted", "Uninstall"])
+def test_a_removal_with_hooks_has_its_turn_like_a_deployment(fleet: Fleet, *, asked: bool) -> None:
     """What Helm has on record is left as it is until then."""
     fleet.charts.hooks = [dict(hook("pre-delete"))]
     fleet.apply(charts("old", of=chart(name="old")))
@@ -111,7 +112,10 @@ def test_a_removal_with_hooks_has_its_turn_like_a_deployment(fleet: Fleet) -> No
     found: list[str] = []
 
     def remove() -> None:
-        fleet.declare.delete([("ClusterProfile", "", "old")])
+        if asked:
+            fleet.apply(charts("old", of=chart("helmChartAction: Uninstall", name="old")))
+        else:
+            fleet.declare.delete([("ClusterProfile", "", "old")])
         fleet.release()
         fleet.pump()
         found.append(outcome(fleet, "old")[1])
@@ -124,4 +128,4 @@ def test_a_removal_with_hooks_has_its_turn_like_a_deployment(fleet: Fleet) -> No
 
     later(fleet, PAUSE)
     assert [name for _, _, name in fleet.charts.releases] == ["first"]
-    assert outcome(fleet, "old") == ("", "")
+    assert outcome(fleet, "old") == (("Provisioned", "") if asked else ("", ""))

@@ -57,9 +57,12 @@ class Removals:
             helm, kubeconfig = self._caller.helm(work), self._caller.kubeconfig(work)
             self._claims.take(work.cluster.key, key, work.profile)
             removal = step.wanted.chart.removal
-            was = helm.charts.remove(
-                kubeconfig, key.namespace, key.name, self._inputs.bounded(removal)
-            )
+            with self._lane.enter(work.cluster.key, holds=_has_hooks(step.held)):
+                was = helm.charts.remove(
+                    kubeconfig, key.namespace, key.name, self._inputs.bounded(removal)
+                )
+        except WaitingError as error:
+            return Upshot(key, work.before.get(key, step.held), refused=error)
         except PermanentError as error:
             return Upshot(key, work.held.get(key), refused=error)
         self._parts.drop(work, key)
