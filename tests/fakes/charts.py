@@ -91,6 +91,7 @@ class FakeCharts:
         self.deployed: list[Wanted] = []
         self.accounts: list[str] = []
         self.failures: dict[str, BellhopError] = {}
+        self.irremovable: dict[str, BellhopError] = {}
         self.refused_renders: dict[str, BellhopError] = {}
         self.refused_rehearsals: dict[str, BellhopError] = {}
         self.rendered: list[Wanted] = []
@@ -148,6 +149,8 @@ class FakeCharts:
     def remove(self, kubeconfig: bytes, namespace: str, name: str, how: Removal = AS_USUAL) -> bool:
         key = (_cluster(kubeconfig), namespace, name)
         self.removals.append(how)
+        if failure := self.irremovable.get(name):
+            raise failure
         if key not in self.releases:
             return False
         del self.releases[key]

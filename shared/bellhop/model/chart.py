@@ -132,7 +132,8 @@ class HeldRelease(Struct, frozen=True):
 
     One that was `removed` is not there, as was asked. It was claimed by a profile of that `tier`.
     Its objects are to be ready by `ready_by`; None where that is not waited for, or they are. One
-    with `delete_hooks` has hooks that Helm runs when it removes it, or may have some.
+    with `delete_hooks` has hooks that Helm runs when it removes it, or may have some. One that is
+    to be removed is kept for another profile until `kept_until`.
     """
 
     chart: str = ""
@@ -144,3 +145,4 @@ class HeldRelease(Struct, frozen=True):
     tier: int = 100
     ready_by: datetime | None = None
     delete_hooks: bool = False
+    kept_until: datetime | None = None

@@ -7,8 +7,8 @@ from tests.mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         "stages/features/helm/planning.py",
-        "    return held.release.tier == tier and held.release.ready_by is None\n",
-        "    return held.release.tier == tier\n",
+        "    if held.release.ready_by or held.release.kept_until:\n",
+        "    if held.release.kept_until:\n",
         "A chart that is not ready counts as deployed at the next try.",
     ),
     Mutant(

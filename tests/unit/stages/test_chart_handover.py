@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from bellhop.errors import InvalidError
 from bellhop.messages import Sweep
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
@@ -109,6 +110,48 @@ def test_a_release_is_removed_though_the_next_profile_cannot_be_deployed(
     fleet.pump()
     assert data(east) == {}
     assert outcome(fleet, "a") == ("", "")
+
+
+def two_releases(fleet: Fleet) -> None:
+    """Deploy releases `web` and `second`, and let a profile that cannot be deployed want `web`."""
+    second = chart(name="second").partition("helmCharts:")[2].lstrip()
+    fleet.apply(charts("a", of=f"{chart().rstrip()}\n    {second}"))
+    values = "valuesFrom: [{kind: ConfigMap, namespace: default, name: none}]"
+    fleet.apply(of_test("b", chart(values)))
+    fleet.pump()
+
+
+def move(fleet: Fleet, env: str) -> None:
+    fleet.declare.label("fleet/east", {"env": env})
+    fleet.release()
+    fleet.pump()
+
+
+def test_a_release_is_kept_once_whatever_else_fails(fleet: Fleet, east: FakeKube) -> None:
+    """A release beside it that cannot be removed does not begin the minute again."""
+    two_releases(fleet)
+    fleet.charts.irremovable["second"] = InvalidError("its hook failed")
+    move(fleet, "test")
+    assert set(data(east)) == {"web-config", "second-config"}
+
+    for _ in range(2):
+        fleet.clock.advance(timedelta(minutes=20))
+        fleet.pump()
+    assert set(data(east)) == {"second-config"}
+    assert "its hook failed" in outcome(fleet, "a")[1]
+
+
+def test_a_release_that_is_wanted_again_is_kept_the_next_time(fleet: Fleet, east: FakeKube) -> None:
+    """Helm is not called for a cluster that comes back within the minute."""
+    two_releases(fleet)
+    for _ in range(2):
+        move(fleet, "test")
+        assert "is kept for ClusterProfile 'b'" in outcome(fleet, "a")[1]
+        move(fleet, "production")
+        assert outcome(fleet, "a") == ("Provisioned", "")
+        fleet.clock.advance(timedelta(minutes=20))
+        fleet.pump()
+    assert "web-config" in data(east)
 
 
 def test_a_clock_that_goes_back_keeps_a_release_for_no_longer_than_a_minute(

@@ -232,13 +232,14 @@ class Releases:
             self._parts.drop(work, key)
             return Upshot(key, None, refused=error)
         self._parts.claim(work, key)
-        return Upshot(key, replace(step.held, release=replace(release, tier=work.profile.tier)))
+        known = replace(release, tier=work.profile.tier, kept_until=None)
+        return Upshot(key, replace(step.held, release=known))
 
     def _await(self, work: Work, step: Await) -> Upshot:
         """Read whether a release is ready, and claim it for the tier of its profile."""
         assert step.held.release
         upshot = Upshot(step.key, step.held)
-        if step.held.release.tier != work.profile.tier:
+        if step.held.release.tier != work.profile.tier or step.held.release.kept_until:
             upshot = self._claim(work, Claim(step.key, step.held))
         return upshot if upshot.refused else self._readiness.read(work, step.wanted, upshot)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 
 from bellhop.engine.catalog import cluster_object
@@ -37,17 +37,17 @@ class Heirs:
         self._catalogs = catalogs
         self._limits = limits
 
-    def refuse_early(self, work: Work, key: Identity, owner: Owner) -> None:
+    def refuse_early(self, work: Work, key: Identity, owner: Owner, until: datetime | None) -> None:
         """Keep a release from being removed before another profile had its chance to claim it.
+
+        One that is kept already is kept `until` then, or for a minute by a clock that went back.
 
         Raises:
             WaitingError: one wants it there, and has not tried; its claim publishes this work
                 again.
         """
-        now, old = self._catalogs.records.clock.now(), work.outcome.value if work.outcome else None
-        until = now + _LONGEST
-        if old and old.retry_at and old.reason == WaitingError.code:
-            until = min(until, old.retry_at)
+        now = self._catalogs.records.clock.now()
+        until = min(until or now + _LONGEST, now + _LONGEST)
         if until <= now:
             return
         for heir in chain(self._own(work, key), self._generated(work, key)):

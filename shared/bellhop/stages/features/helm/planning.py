@@ -26,7 +26,7 @@ class Deploy(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """Claim a release that stays as it is for another tier: others may win it, or lose it."""
+    """Claim a release that stays as it is, for another tier or again: others may win or lose it."""
 
     key: Identity
     held: Held
@@ -143,7 +143,9 @@ def _new(wanted: Desired) -> Held:
 
 def _is_settled(held: Held, tier: int) -> bool:
     assert held.release
-    return held.release.tier == tier and held.release.ready_by is None
+    if held.release.ready_by or held.release.kept_until:
+        return False
+    return held.release.tier == tier
 
 
 def _is_removed(held: Held) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from bellhop.errors import PermanentError, WaitingError
+from msgspec.structs import replace
+
+from bellhop.errors import PermanentError, QueuedError, WaitingError
 from bellhop.model.chart import HeldRelease
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Held
@@ -78,13 +80,19 @@ class Removals:
         """
         cluster, key = work.cluster.key, step.key
         found = self._claims.owner(cluster, key)
+        before, release = work.before.get(key, step.held), step.held.release
+        assert release
         with ExitStack() as place:
             try:
                 if isinstance(step, Remove) and found and found.value.profile == work.profile.name:
-                    self._heirs.refuse_early(work, key, found.value)
+                    self._heirs.refuse_early(work, key, found.value, release.kept_until)
                     place.enter_context(self._lane.enter(cluster, holds=_has_hooks(step.held)))
+            except QueuedError as error:
+                return Upshot(key, before, refused=error)
             except WaitingError as error:
-                return Upshot(key, work.before.get(key, step.held), refused=error)
+                # Whatever else fails meanwhile, it is kept once.
+                kept = replace(before, release=replace(release, kept_until=error.until))
+                return Upshot(key, kept, refused=error)
             return self._leave(work, step)
 
     def _leave(self, work: Work, step: Remove | Leave) -> Upshot:
