@@ -13,7 +13,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/helm/readiness.py",
-        "    return options.wait and not (follows or undoes or options.run_tests)\n",
+        "    return options.wait and not (follows or undoes or expire or options.run_tests)\n",
         "    return options.wait\n",
         "Hooks after the wait, and tests, run before a release is ready.",
     ),

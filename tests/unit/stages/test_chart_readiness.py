@@ -294,6 +294,21 @@ def test_helm_waits_itself_for_a_chart_with_hooks_after_that(
     assert [each.options.wait for each in fleet.charts.deployed] == [helm_waits]
 
 
+@pytest.mark.parametrize(
+    ("more", "helm_waits"), [("", False), (", waitForJobs: true", True)], ids=["wait", "jobs"]
+)
+def test_helm_waits_itself_for_jobs_that_are_deleted_once_they_ended(
+    fleet: Fleet, web: FakeKube, more: str, *, helm_waits: bool
+) -> None:
+    """No later read would find them."""
+    del web
+    job = {"kind": "Job", "metadata": {"name": "j"}, "spec": {"ttlSecondsAfterFinished": 5}}
+    fleet.charts.hooks = [{"apiVersion": "batch/v1", **job}]
+    fleet.apply(waited(more))
+    fleet.pump()
+    assert [each.options.wait for each in fleet.charts.deployed] == [helm_waits]
+
+
 def test_helm_waits_itself_where_an_upgrade_deletes_what_it_made(
     fleet: Fleet, web: FakeKube
 ) -> None:

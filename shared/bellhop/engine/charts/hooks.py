@@ -1,4 +1,4 @@
-"""Hooks of a chart, as the annotations of what it renders name them."""
+"""Hooks of a chart, as the annotations of what it renders name them, and Jobs that expire."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ TESTS = frozenset({"test", "test-success", "test-failure"})
 DELETE = frozenset({"pre-delete", "post-delete"})
 """Hooks that Helm runs when it removes a release."""
 
-UNKNOWN = AFTER | DELETE | {"pre-install", "pre-upgrade"}
+EXPIRING = frozenset({"ttlSecondsAfterFinished"})
+"""The field of Jobs that are deleted once they have ended, so that no later read finds them."""
+
+UNKNOWN = AFTER | DELETE | EXPIRING | {"pre-install", "pre-upgrade"}
 """Hooks of a chart that cannot be read: it may have any."""
 
 _ANNOTATION = re.compile(r"""helm\.sh/hook["']?[ \t]*:[ \t]*(.*)""")
@@ -21,8 +24,11 @@ _WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
 
 
 def hooks_of(rendered: str) -> frozenset[str]:
-    """Return the hooks that a rendered chart names; one that is written unusually may be any."""
-    found: set[str] = set()
+    """Return the hooks that a rendered chart names, and whether Jobs of it expire.
+
+    A hook that is written unusually may be any.
+    """
+    found = {field for field in EXPIRING if field in rendered}
     for value in _ANNOTATION.findall(rendered):
         found |= set(_WORD.findall(value)) or UNKNOWN
     return frozenset(found)

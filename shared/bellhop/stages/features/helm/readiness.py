@@ -5,7 +5,8 @@
 
 That a release is waited for is in the inventory, so whoever comes next goes on with it: another
 worker, the same message again, or a process that starts after one that died. Helm itself waits
-where something follows the wait in one call: hooks after it, tests, a rollback, or a cleanup.
+where something follows the wait in one call: hooks after it, tests, a rollback, or a cleanup. So it
+does for Jobs that are deleted once they have ended, which only a watch sees end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from bellhop.engine.charts.hooks import AFTER, DELETE, TESTS
+from bellhop.engine.charts.hooks import AFTER, DELETE, EXPIRING, TESTS
 from bellhop.engine.charts.placing import Desired
 from bellhop.engine.charts.readiness import is_waited_for, shortfall
 from bellhop.errors import MissingError, PermanentError, TemporaryError, UnmetError
@@ -115,13 +116,15 @@ def is_read(options: Options, hooks: frozenset[str]) -> bool:
     """Return whether a release is waited for by reading its objects, and not by Helm itself."""
     follows = bool(hooks & AFTER) and not options.disable_hooks
     undoes = options.atomic or options.cleanup_on_fail
-    return options.wait and not (follows or undoes or options.run_tests)
+    expire = options.wait_for_jobs and bool(hooks & EXPIRING)
+    return options.wait and not (follows or undoes or expire or options.run_tests)
 
 
 def holds(options: Options, hooks: frozenset[str]) -> bool:
     """Return whether a call of Helm may hold its worker for long."""
-    runs = bool(hooks - TESTS - DELETE) and not options.disable_hooks
-    return runs or options.atomic or options.run_tests or (options.wait and options.cleanup_on_fail)
+    runs = bool(hooks - TESTS - DELETE - EXPIRING) and not options.disable_hooks
+    waits = options.wait and not is_read(options, hooks)
+    return runs or waits or options.atomic or options.run_tests
 
 
 def options_of(wanted: Wanted) -> Options:
