@@ -286,8 +286,7 @@ def test_a_namespace_that_ends_is_waited_for(fleet: Fleet, kube: KubeClient) -> 
     fleet.declare.delete([("ClusterProfile", "", "own")])
     fleet.pump()
     fleet.apply(brought)
-    fleet.pump()
-    assert "is terminating" in told(fleet)
+    until(fleet, lambda: "is terminating" in told(fleet))
 
     assert kube.merge(NAMESPACE, "", "shop", {"metadata": {"finalizers": None}})
     until(fleet, lambda: kube.get(CONFIG, "shop", "a") is not None)
