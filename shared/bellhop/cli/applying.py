@@ -26,7 +26,8 @@ def read(
     Raises:
         InvalidError: there is nothing, unless that is allowed, or something is wrong with it.
     """
-    found = documents(files(paths, recursive=recursive, allow_empty=allow_empty))
+    given = files(paths, recursive=recursive, allow_empty=allow_empty)
+    found = documents(given, whole=applyset is not None and not allow_empty)
     if not (found or allow_empty):
         raise InvalidError(f"cannot apply {', '.join(paths)}: there is no document in it")
     if applyset is not None:

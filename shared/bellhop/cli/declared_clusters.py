@@ -67,7 +67,9 @@ def read(
     clusters: dict[str, tuple[Document, SveltosCluster]] = {}
     secrets: dict[Place, Secret] = {}
     problems: list[InvalidError] = []
-    for document in documents(files(paths, recursive=recursive, allow_empty=allow_empty)):
+    given = files(paths, recursive=recursive, allow_empty=allow_empty)
+    whole = applyset is not None and not allow_empty
+    for document in documents(given, validate=False, whole=whole):
         try:
             found = parse_one(document)
             if isinstance(found, Secret):

@@ -74,8 +74,13 @@ def _is_manifest(path: Path) -> bool:
         return True
 
 
-def documents(paths: Iterable[str], *, validate: bool = True) -> list[Document]:
+def documents(
+    paths: Iterable[str], *, validate: bool = True, whole: bool = False
+) -> list[Document]:
     """Read the documents of all files; when one cannot be read, tell what else is wrong, too.
+
+    Files that are a `whole` set must not be empty: a program that failed may have left one so, and
+    the objects that it had would be deleted.
 
     Raises:
         InvalidDocuments: with what is wrong in each file.
@@ -85,9 +90,14 @@ def documents(paths: Iterable[str], *, validate: bool = True) -> list[Document]:
     problems: list[InvalidError] = []
     for path in paths:
         try:
-            found.extend(read_documents(_content(path), source=_source(path)))
+            content = _content(path)
+            found.extend(read_documents(content, source=_source(path)))
         except InvalidError as error:
             problems.append(error)
+            continue
+        if whole and path != STDIN and not content.strip():
+            said = f"cannot read '{path}': it is empty; if it is to have nothing, delete it"
+            problems.append(InvalidError(said))
     if problems:
         if validate:
             _collect(found, problems)

@@ -151,6 +151,18 @@ def test_a_file_that_cannot_be_read_prunes_nothing(
     assert names(here) == {"one", "two"}
 
 
+def test_an_empty_file_beside_others_prunes_nothing(
+    bellhop: Bellhop, here: Installation, folder: Path
+) -> None:
+    """A program that failed may have left it so."""
+    bellhop("apply", "-f", str(folder), *PRUNE)
+    (folder / "two.yaml").write_text("")
+    result = bellhop("apply", "-f", str(folder), *PRUNE)
+
+    assert f"cannot read '{folder}/two.yaml': it is empty; if it" in result.stderr
+    assert names(here) == {"one", "two"}
+
+
 def test_a_failed_apply_prunes_nothing(bellhop: Bellhop, here: Installation, folder: Path) -> None:
     """Not with a mistake in one file, and not where a change is refused."""
     bellhop("apply", "-f", str(folder), *PRUNE)

@@ -108,6 +108,34 @@ def test_an_empty_folder_prunes_nothing_unless_it_may(
     assert sets(clusters) == {"eu-3": ""}
 
 
+def test_an_empty_file_beside_others_prunes_nothing(
+    bellhop: Bellhop, clusters: Installation, tmp_path: Path
+) -> None:
+    """A program that failed to write it must not take its clusters out of the fleet."""
+    register(bellhop, "eu-1", "eu-2")
+    (tmp_path / "eu-1.yaml").write_text(DOCUMENT.format(name="eu-1"))
+    (tmp_path / "eu-2.yaml").write_text("\n")
+    refused = bellhop("register", "cluster", "-f", str(tmp_path), *OPTIONS)
+
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        f"error: cannot read '{tmp_path}/eu-2.yaml': it is empty; if it is to have nothing,"
+        " delete it\n"
+    )
+    assert sets(clusters) == {"eu-1": "fleet", "eu-2": "fleet", "eu-3": ""}
+
+
+def test_a_file_that_is_no_yaml_blames_no_other(bellhop: Bellhop, tmp_path: Path) -> None:
+    """Its error is the only one."""
+    (tmp_path / "a.yaml").write_text(DOCUMENT.format(name="eu-1"))
+    (tmp_path / "b.yaml").write_text(f"{DOCUMENT.format(name='eu-2')}\nkind: [")
+    refused = bellhop("register", "cluster", "-f", str(tmp_path), *OPTIONS)
+
+    assert refused.exit_code == 2
+    assert "b.yaml, document 2" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
 def test_a_cluster_is_in_one_set(bellhop: Bellhop, clusters: Installation) -> None:
     """It leaves a set by being registered without one."""
     register(bellhop, "eu-1", "eu-2")
