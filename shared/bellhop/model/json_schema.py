@@ -1,7 +1,8 @@
 """JSON Schemas of the kinds, for editors and for validators such as kubeconform.
 
 They are those of the models, so a field has its schema as soon as it has its type. A schema accepts
-whatever the models accept; it does not refuse all that they refuse, such as a malformed name.
+whatever the models accept, except unknown fields without a value; it does not refuse all that they
+refuse, such as a malformed name.
 """
 
 from __future__ import annotations

@@ -82,9 +82,10 @@ class _Schema(NamedTuple):
 def command(kind: str, api_version: str, folder: Path | None) -> None:
     """Print the JSON Schema of a kind's manifests, for editors and for kubeconform.
 
-    Without KIND, it lists the kinds that have one. A schema refuses unknown fields, missing fields
-    and values of wrong types. `bellhop apply --dry-run` checks more, such as names and references.
-    It needs no installation.
+    Without KIND, it lists the kinds that have one. A schema refuses unknown fields, values of wrong
+    types, and manifests without a field that they always need. `bellhop apply --dry-run` checks
+    more, such as names, references, and fields that only some manifests need. It needs no
+    installation.
     """
     schemas = list(_asked(kind, api_version))
     if folder is not None:

@@ -41,8 +41,8 @@ def command(file: Path | None, since: str, *, overwrite: bool) -> None:
     lists that `bellhop get` prints of every kind, and recent events. Only you can read the file. It
     has no manifests, no contents of ConfigMaps, Secrets and reports, no values of charts and no
     credentials. It has the names of clusters and objects, their labels, addresses and error
-    messages: read it before you pass it on. Clusters are called, as `bellhop doctor` does. Nothing
-    else is written.
+    messages, which may quote an object that a script or a template reads: read it before you pass
+    it on. Clusters are called, as `bellhop doctor` does. Nothing else is written.
     """
     from bellhop.adapters.local.files import write_whole
     from bellhop.cli.support import bundle
