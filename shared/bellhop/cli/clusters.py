@@ -60,9 +60,15 @@ def named_cluster(command: F) -> F:
 
 
 def cluster_names(words: Sequence[str]) -> Sequence[str]:
-    """Return the names of clusters, with or without the kind: `cluster NAME` and `cluster/NAME`."""
+    """Return the names of clusters without their kind, which may come first or be part of one."""
     names = words[1:] if words and singular(words[0]) == "cluster" else words
-    return [split_kind(each, ["cluster"])[1] for each in names]
+    return [_without_kind(each) for each in names]
+
+
+def _without_kind(word: str) -> str:
+    """Read `cluster/NAMESPACE/NAME`; in `clusters/NAME` the first word is a namespace."""
+    name = split_kind(word, ["cluster"])[1]
+    return name if "/" in name else word
 
 
 def one_cluster(key: str | None, namespace: str, name: str) -> tuple[str, str]:
@@ -73,7 +79,7 @@ def one_cluster(key: str | None, namespace: str, name: str) -> tuple[str, str]:
     """
     if bool(key) == bool(name):
         raise click.UsageError("name one cluster, as NAMESPACE/NAME or with --namespace, --cluster")
-    place, slash, rest = split_kind(key or name, ["cluster"])[1].partition("/")
+    place, slash, rest = _without_kind(key or name).partition("/")
     if slash and namespace not in ("", place):
         raise click.UsageError(f"'{key or name}' and --namespace {namespace} name two namespaces")
     return (place, rest) if slash else (namespace, place)
@@ -89,7 +95,7 @@ def known(here: Installation, text: str | None, namespace: str = "") -> str:
     from bellhop.fleet.naming import cluster_named, require_clusters
 
     if text:
-        return cluster_named(here, split_kind(text, ["cluster"])[1], namespace)
+        return cluster_named(here, _without_kind(text), namespace)
     if namespace:
         require_clusters(here, namespace)
     return ""

@@ -346,3 +346,20 @@ def test_a_dry_run_refuses_what_a_real_one_refuses(bellhop: Bellhop, here: Insta
     assert "Value is immutable" in result.stderr
     assert parse_all(read_documents(one, source="x"))
     assert here
+
+
+@pytest.mark.parametrize(
+    "command", ["label cluster {} a=b", "pause cluster {}", "deregister cluster {}"]
+)
+def test_a_namespace_may_be_called_like_the_kind(
+    bellhop: Bellhop, here: Installation, command: str
+) -> None:
+    """A cluster of that name in another namespace is not meant."""
+    words = command.format("clusters/workload").split()
+    refused = bellhop(*words)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "there is no cluster 'clusters/workload'; did you mean" in refused.stderr
+
+    here.declare.register(fleet.cluster("clusters"))
+    done = bellhop(*words)
+    assert (done.exit_code, "clusters/workload" in done.stdout) == (0, True)
