@@ -40,12 +40,20 @@ class ClusterApplySet(LeasedSet):
 
         Raises:
             StaleError: the lease was lost meanwhile; nothing is changed.
+            ConflictError: it left the set while it was called; it stays registered.
         """
         self.renew("what the files declare is registered: register it again")
         kept = self.here.records.clusters.get(key)
         if kept is None or _set_of(kept.value) != self.name:
             return None
-        return deregister(self.here, key)
+        return deregister(self.here, key, check=self._require_membership)
+
+    def _require_membership(self, cluster: Cluster) -> None:
+        if _set_of(cluster) != self.name:
+            raise ConflictError(
+                f"cannot prune cluster '{cluster.key}': it left applyset '{self.name}' meanwhile,"
+                " and its webhook configuration and forwarder may be deleted; register it again"
+            )
 
 
 def _set_of(cluster: Cluster) -> str:

@@ -5,7 +5,7 @@ No cluster is needed that answers: whoever deregisters one may do so because it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -13,6 +13,7 @@ from bellhop.errors import BellhopError, ConflictError, MissingError
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.undisturbed import undisturbed
 from bellhop.fleet.unwiring import BY_HAND, leave_behind, silence
+from bellhop.model.record import Cluster
 from bellhop.stages.installation import refuse_taken
 
 
@@ -23,10 +24,17 @@ class Deregistered(Struct, frozen=True):
     left: str = ""
 
 
-def deregister(here: Installation, key: str, *, uninstall: bool = False) -> Deregistered:
+def deregister(
+    here: Installation,
+    key: str,
+    *,
+    uninstall: bool = False,
+    check: Callable[[Cluster], None] = lambda _: None,
+) -> Deregistered:
     """Take a cluster out: what rings in it as far as it answers, then all that is kept of it.
 
-    With `uninstall` what was installed of its forwarder goes even where its namespace stays.
+    With `uninstall` what was installed of its forwarder goes even where its namespace stays. The
+    `check` gets the cluster as it is after its calls, which may last; what it raises keeps it.
 
     Raises:
         MissingError: there is no such cluster.
@@ -49,6 +57,8 @@ def deregister(here: Installation, key: str, *, uninstall: bool = False) -> Dere
     except BellhopError as error:
         left = f"its webhook configuration and forwarder may still exist: {error}; once it"
         f" answers, {BY_HAND}"
+    if now := here.records.clusters.get(key):
+        check(now.value)
     with undisturbed():
         here.secrets.delete(f"abandoned/{key}")
         here.secrets.delete(f"kubeconfig/{key}")

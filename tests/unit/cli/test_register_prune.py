@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
+from msgspec.structs import replace
 
+from bellhop.errors import ConflictError, TemporaryError
+from bellhop.fleet.cluster_applysets import ClusterApplySet
 from bellhop.fleet.installation import Installation
 from bellhop.model.marks import APPLYSET
 from bellhop.model.record import Cluster
+from bellhop.ports.kube import Kube
 from tests.fakes.kept import value_of
 from tests.unit.cli.conftest import Bellhop
 
@@ -82,6 +87,25 @@ def test_a_run_that_was_killed_is_completed_by_the_next(
     clusters.records.applysets.release("fleet", token)
     assert register(bellhop, "eu-1").exit_code == 0
     assert sets(clusters) == {"eu-1": "fleet"}
+
+
+def test_a_cluster_that_leaves_the_set_while_it_is_called_stays(
+    bellhop: Bellhop, clusters: Installation
+) -> None:
+    """Somebody registers it by hand, and a cluster that does not answer lasts."""
+    register(bellhop, "eu-1", "eu-2")
+
+    class Access:
+        """The way to a cluster that leaves the set meanwhile."""
+
+        def open(self, key: str, **_: Any) -> Kube:
+            clusters.declare.label(key, {APPLYSET: None})
+            raise TemporaryError(f"cluster '{key}' does not answer")
+
+    members = ClusterApplySet(replace(clusters, access=Access()), "fleet")
+    with members.leased(), pytest.raises(ConflictError, match="left applyset 'fleet' meanwhile"):
+        members.prune("prod/eu-2")
+    assert sets(clusters) == {"eu-1": "fleet", "eu-2": "", "eu-3": ""}
 
 
 def test_nothing_is_pruned_if_a_cluster_fails(bellhop: Bellhop, clusters: Installation) -> None:
