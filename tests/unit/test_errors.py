@@ -128,3 +128,22 @@ def test_errors_speak_one_dialect(folder: str) -> None:
     ]
 
     assert [each for each in told if not any(word in each for word in OTHERS_WORDS)] == []
+
+
+def test_no_sentence_loses_its_second_line() -> None:
+    """Python takes a line of text without parentheses for a statement, and drops it."""
+    dropped = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for folder in ("shared", "functions", "infra")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Expr) and is_rest(node.value)
+    ]
+
+    assert dropped == []
+
+
+def is_rest(value: ast.expr) -> bool:
+    """Tell the rest of a sentence from a docstring, which begins with no space."""
+    text = value.value if isinstance(value, ast.Constant) else ""
+    return isinstance(value, ast.JoinedStr) or (isinstance(text, str) and text.startswith(" "))

@@ -55,8 +55,10 @@ def deregister(
     except ConflictError as error:
         left = f"its webhook configuration and forwarder were left unchanged: {error}"
     except BellhopError as error:
-        left = f"its webhook configuration and forwarder may still exist: {error}; once it"
-        f" answers, {BY_HAND}"
+        left = (
+            f"its webhook configuration and forwarder may still exist: {error}; once it"
+            f" answers, {BY_HAND}"
+        )
     if now := here.records.clusters.get(key):
         check(now.value)
     with undisturbed():

@@ -67,6 +67,7 @@ def test_a_cluster_that_left_the_files_is_deregistered(
         "cluster/prod/eu-1 unchanged\ncluster/prod/eu-2 pruned; the add-ons in it stay\n",
     )
     assert "warning: prod/eu-2: its webhook configuration and forwarder may still" in done.stderr
+    assert "; once it answers, " in done.stderr
     assert sets(clusters) == {"eu-1": "fleet", "eu-3": ""}
     kept = value_of(clusters.records.clusters.get("prod/eu-1"))
     assert kept

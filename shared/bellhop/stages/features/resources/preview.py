@@ -144,8 +144,9 @@ def _left(work: Work, step: Remove | Release, there: Manifest | None) -> Change:
         return Change(step.key, "No Action", "it is gone already")
     ours = owner_of(there) == work.profile.name
     if isinstance(left(step, there), Release):
-        said = "it stays, without Bellhop's labels and annotations" if ours else "it stays, and"
-        " is not ours"
+        said = "it stays, " + (
+            "without Bellhop's labels and annotations" if ours else "and is not ours"
+        )
         action: Action = "Update" if ours else "No Action"
         return Change(step.key, action, said)
     if uid_of(there) == step.held.uid if step.held.uid else ours:
