@@ -295,8 +295,8 @@ def test_an_archive_tells_nothing_without_its_passphrase(
         ("\n".join(swapped), PASSPHRASE, "wrong passphrase"),
         ("\n".join(unleft), PASSPHRASE, "wrong passphrase"),
         ("\n".join([*lines[:3], lines[3][:-8], *lines[4:]]), PASSPHRASE, "damaged at its line 4"),
-        ("", PASSPHRASE, "the file is none"),
-        ("[]\n", PASSPHRASE, "the file is none"),
+        ("", PASSPHRASE, "did not write this file"),
+        ("[]\n", PASSPHRASE, "did not write this file"),
         (json.dumps({**header, "format": 2}), PASSPHRASE, "a newer Bellhop wrote it"),
     ):
         with pytest.raises(InvalidError, match=said):
