@@ -61,5 +61,5 @@ def test_refuses_a_value_that_means_nothing(name: str, text: str, expected: str)
 
 def test_refuses_a_word_that_is_none_of_its() -> None:
     """The sentence names those that there are."""
-    with pytest.raises(InvalidError, match="BELLHOP_ADOPT: 'never' is none of asked, always"):
+    with pytest.raises(InvalidError, match="BELLHOP_ADOPT: 'never' is not one of asked, always"):
         read({"BELLHOP_ADOPT": "never"})

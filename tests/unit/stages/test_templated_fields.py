@@ -190,7 +190,6 @@ def test_a_destination_that_is_no_cluster_is_refused(ready: Fleet) -> None:
 
     (profile,) = ready.records.profiles.of("made")
     assert profile.error == (
-        "destinationCluster.kind: cannot determine which cluster is meant: 'Service' is no"
-        " cluster, as"
-        " a SveltosCluster is"
+        "destinationCluster.kind: cannot determine which cluster is meant: 'Service' is not a"
+        " cluster, as a SveltosCluster is"
     )
