@@ -302,7 +302,9 @@ REMOTE = (
 def test_nothing_remote_is_fetched(build: Any, uncalled: Uncalled, plan: str) -> None:
     """Each field that kustomize fetches is refused before it runs, in whatever case."""
     files = {"kustomization.yaml": plan.format(url=f"{uncalled.url}/a"), "a": CONFIG}
-    with pytest.raises(InvalidError, match=r"is remote, and nothing is fetched|is not a field; write"):
+    with pytest.raises(
+        InvalidError, match=r"is remote, and nothing is fetched|is not a field; write"
+    ):
         build(files)
     assert not uncalled.was_called()
 
