@@ -14,7 +14,7 @@ _BOTH = ["1", "1"]
 
 
 def test_what_is_brought_once_is_the_clusters_own_from_then_on(flow: Flow, tmp_path: Path) -> None:
-    """By OneTime neither a change nor an edit counts; what fails is tried until it was brought."""
+    """By OneTime neither a change nor an edit counts; what fails is tried until it is deployed."""
     once = "syncMode: OneTime"
     bad = config("modes-once").replace("'1'", "[1]")
     apply(flow, tmp_path, profile("modes-once", bad, once))

@@ -158,7 +158,7 @@ def test_rings_as_a_pod_of_the_image(image: Image, tmp_path: Path, source_cluste
             names = count()
             with telling(pod.log):
                 eventually(
-                    "it rings",
+                    "an event comes",
                     lambda: rig.api.create(f"c-{next(names)}") and rig.inbox.items,
                     patience=60,
                 )

@@ -130,8 +130,8 @@ def applyset_options(command: F) -> F:
         click.option(
             "--allow-empty",
             is_flag=True,
-            help="With --prune: if no manifest is left, delete all members; otherwise that is an"
-            " error.",
+            help="With --prune: accept empty files, and delete all members if no manifest is left;"
+            " otherwise both are errors.",
         ),
         click.option(
             "--prune",
@@ -156,8 +156,8 @@ def cluster_applyset_options(command: F) -> F:
         click.option(
             "--allow-empty",
             is_flag=True,
-            help="With --prune: if the files have no cluster, deregister all members; otherwise"
-            " that is an error.",
+            help="With --prune: accept empty files, and deregister all members if the files have no"
+            " cluster; otherwise both are errors.",
         ),
         click.option(
             "--prune",

@@ -1,7 +1,7 @@
-"""What a support bundle has: views that name things and their states, and no contents.
+"""The content of a support bundle: views that name things and their states, and no contents.
 
 Nothing is filtered out of what has secrets; it is not read. So manifests, values of Helm charts,
-objects in reports and credentials are left out as a whole, whoever wrote a password into them.
+objects in reports and credentials are left out as a whole: any of them may have a password.
 """
 
 from __future__ import annotations

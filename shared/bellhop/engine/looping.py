@@ -12,8 +12,8 @@ copies annotations would bring round again.
 It is a bucket that leaks: sixteen turns come at once, and then one a minute. Nobody has to tell
 who wrote the object last: people who edit what is theirs and ours, less than once a minute, are
 never slowed, and a loop that ends is forgotten by itself. Turns that were counted before something
-was declared count no more, so that whoever mends a trigger or a source waits for nothing. A change
-of clusters forgets no turn: in a fleet there may be one each second.
+was declared count no more, so that a corrected trigger or source is not delayed. A change of
+clusters forgets no turn: in a fleet there may be one each second.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Turns(NamedTuple):
 
 
 def led_by(makers: Iterable[Profile], declared: str, now: datetime) -> Turns:
-    """Return the turns of what is made from what these profiles brought by the rules `declared`."""
+    """Return the turns of a profile made from objects of these, under the rules `declared`."""
     known = (
         Turns(each.turns, each.turning, each.trigger)
         for each in makers

@@ -1,4 +1,4 @@
-"""Objects that are deleted and still exist: what keeps them, as people are told it."""
+"""Objects that are deleted and still exist: what keeps them, in a sentence."""
 
 from __future__ import annotations
 

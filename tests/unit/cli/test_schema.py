@@ -65,7 +65,7 @@ def test_writes_files_where_validators_look_for_them(bellhop: Bellhop, tmp_path:
     ],
 )
 def test_refuses(bellhop: Bellhop, arguments: list[str], said: str) -> None:
-    """What has no schema, and a folder that cannot be made."""
+    """Words that no schema has, and a folder that cannot be made."""
     result = bellhop("schema", *arguments)
 
     assert (result.exit_code, result.stderr) == (2, said)

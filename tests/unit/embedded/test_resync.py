@@ -103,7 +103,7 @@ def test_serve_begins_with_it(tmp_path: Path) -> None:
 
     with running(tmp_path / "state", settings, Log(io.StringIO()), "127.0.0.1", 0):
         eventually(
-            "the timer is set anew",
+            "the timer is set again",
             lambda: (timer := records.timers.get(name)) and timer.value.at != due,
         )
     state.close()

@@ -80,7 +80,7 @@ def test_who_runs_scripts_that_take_long_rests(tmp_path: Path) -> None:
     try:
         eventually("it has begun", lambda: times)
         publish([Evaluate("a/b", "x", rang="now")])
-        eventually("it rings", rings.is_set)
+        eventually("the event is set", rings.is_set)
         resting = len(times) == 1
         eventually("it has begun again", lambda: len(times) > 1)
     finally:

@@ -93,7 +93,7 @@ NODES = {
 def test_an_object_is_ready_once_it_lacks_nothing(
     kind: tuple[str, str], spec: Any, status: Any, lacks: str
 ) -> None:
-    """What it lacks is counted, in words that fit in parentheses."""
+    """The shortfall is counted, in words that fit in parentheses."""
     manifest = {"metadata": {"generation": 1}, "spec": spec, "status": status}
     assert shortfall(Identity(*kind, "apps", "x"), manifest) == lacks
 

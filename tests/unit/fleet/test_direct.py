@@ -116,11 +116,11 @@ class House:
         """Change a ConfigMap until that is heard of: the API server has to follow first."""
         numbers = count()
 
-        def rings() -> bool:
+        def is_heard() -> bool:
             self.kube.apply(config_map(name, str(next(numbers))))
             return any(name in each.object for each in self.hints())
 
-        eventually(f"{name} rings", rings)
+        eventually(f"a change of {name} is heard", is_heard)
 
 
 def config_map(name: str, value: str) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def test_a_few_clusters_at_a_time_have_helm_wait(fleet: Fleet) -> None:
 @pytest.mark.usefixtures("east")
 @pytest.mark.parametrize("asked", [False, True], ids=["deleted", "Uninstall"])
 def test_a_removal_with_hooks_has_its_turn_like_a_deployment(fleet: Fleet, *, asked: bool) -> None:
-    """What Helm has on record is left as it is until then."""
+    """Helm's record stays as it is until then."""
     fleet.charts.hooks = [dict(hook("pre-delete"))]
     fleet.apply(charts("old", of=chart(name="old")))
     fleet.pump()

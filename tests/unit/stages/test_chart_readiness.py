@@ -159,7 +159,7 @@ def test_a_chart_that_never_becomes_ready_has_failed_after_its_timeout(
 
 @pytest.mark.usefixtures("web")
 def test_a_timeout_counts_for_the_most_failures_in_a_row(fleet: Fleet) -> None:
-    """What is waited for before it does not."""
+    """The readings before it do not."""
     fleet.apply(waited(spec="maxConsecutiveFailures: 1"))
     fleet.pump()
     for _ in range(4):
@@ -351,7 +351,7 @@ def test_what_fails_beside_a_chart_that_waits_is_counted(fleet: Fleet, web: Fake
 def test_a_cluster_that_fails_as_a_release_is_read_has_it_deployed_once(
     fleet: Fleet, web: FakeKube
 ) -> None:
-    """What Helm has done is noted before: another call would run its hooks again."""
+    """The call of Helm is noted before: another one would run its hooks again."""
     dead = UnreachableError("no answer")
     fleet.charts.meanwhile.append(lambda: web.fail_with(dead, "get"))
     fleet.apply(waited())

@@ -31,7 +31,7 @@ _SAVE = "bellhop schema --output-dir schemas"
 
 
 class _Schema(NamedTuple):
-    """What has a schema: a kind in one version, as the model that reads it."""
+    """A kind in one version, with the model that reads it."""
 
     name: KindName
     kind: str
@@ -87,7 +87,7 @@ def command(kind: str, api_version: str, folder: Path | None) -> None:
     more, such as names, references, and fields that only some manifests need. It needs no
     installation.
     """
-    schemas = list(_asked(kind, api_version))
+    schemas = list(_select(kind, api_version))
     if folder is not None:
         _write(folder, schemas)
     elif kind:
@@ -96,7 +96,7 @@ def command(kind: str, api_version: str, folder: Path | None) -> None:
         output.table(_COLUMNS, (each.row for each in schemas), TABLE, nothing="")
 
 
-def _asked(kind: str, api_version: str) -> Iterator[_Schema]:
+def _select(kind: str, api_version: str) -> Iterator[_Schema]:
     """Yield the schemas of a kind, or of all, in one version, or in all, newest first.
 
     Raises:

@@ -3,7 +3,7 @@
     Helm deploys without --wait ─► ready? ─► no: noted until when ─► a timer ─► ready? ─► …
                                      └─► yes: the next chart          └─► too late: failed
 
-That a release is waited for is in the inventory, so whoever comes next goes on with it: another
+That a release is waited for is in the inventory, so the next worker goes on with it: another
 worker, the same message again, or a process that starts after one that died. Helm itself waits
 where something follows the wait in one call: hooks after it, tests, a rollback, or a cleanup. So it
 does for Jobs that are deleted once they have ended, which only a watch sees end.

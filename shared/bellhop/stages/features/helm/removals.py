@@ -99,7 +99,7 @@ class Removals:
         key, name = step.key, work.profile.name
         cluster, was = work.cluster.key, False
         try:
-            # Whoever gets the release is to find its objects free.
+            # The next owner of the release is to find its objects free.
             with self._parts.dropped(work, key) as parts:
                 if isinstance(step, Remove) and is_known(step.held):
                     self._transfer.give(work, [step])
@@ -116,8 +116,8 @@ class Removals:
     def _remove(self, work: Work, step: Remove, parts: Sequence[ObjectKey]) -> bool:
         """Uninstall a release; say whether it was there.
 
-        One that no profile made is left to whoever made it. Where Helm has no record of it its
-        `parts` are deleted, as far as they are there.
+        One that no profile made stays. Where Helm has no record of it its `parts` are deleted, as
+        far as they are there.
         """
         assert step.held.release
         key, removal = step.key, step.held.release.removal
