@@ -176,12 +176,18 @@ class Stand:
         self._ports = dict(other._ports)
 
     def settle(self, cluster: str) -> None:
-        """Wait until a cluster has been swept after what was declared until now."""
+        """Wait until a cluster was resynced after all that was requested until now.
+
+        A resync under way ends later than this, but may have begun before an apply: only when no
+        message waits, either, is the cluster as the manifests have it, and stays so.
+        """
         asked = datetime.now(UTC)
+        resyncs = self._installation().queues["sweep"]
 
         def swept() -> bool:
             at = self.records().health.get(cluster).value.swept_at
-            return at is not None and at > asked
+            left = resyncs.backlog()
+            return at is not None and at > asked and not left.waiting + left.held
 
         deadline = time.monotonic() + _READY
         self.do("resync", cluster)
@@ -192,9 +198,12 @@ class Stand:
 
     def records(self) -> Records:
         """Open the installation's records beside the process that serves them."""
+        return self._installation().installation.records
+
+    def _installation(self) -> Embedded:
         if self._opened is None:
             self._opened = open_state(self.state, Settings())
-        return self._opened.installation.records
+        return self._opened
 
     def close(self) -> None:
         """Let go of the state folder; the nursery ends the processes."""
