@@ -155,14 +155,19 @@ def save(contexts: Contexts, environment: Mapping[str, str]) -> None:
 
 
 def choose(state: Path | None, context: str | None, environment: Mapping[str, str]) -> Context:
-    """Choose the installation: --state, --context, BELLHOP_STATE, BELLHOP_CONTEXT, the current.
+    """Choose the installation: --state or --context, BELLHOP_STATE, BELLHOP_CONTEXT, the current.
 
     An empty --context counts as none, as kubectl has it.
 
     Raises:
         MissingError: a context is named that is not there.
-        InvalidError: it is of a kind that this release cannot talk to.
+        InvalidError: it is of a kind that this release cannot talk to, or two are named.
     """
+    if state is not None and context:
+        raise InvalidError(
+            f"cannot use --state '{state}' and --context '{context}': each names an installation;"
+            " leave one of them out"
+        )
     if state is None and not context and environment.get("BELLHOP_STATE"):
         state = Path(environment["BELLHOP_STATE"])
     if state is not None:

@@ -12,6 +12,7 @@ from bellhop.cli.reading import documents, files
 from bellhop.cli.selection import Selection, select_applied
 from bellhop.errors import InvalidError
 from bellhop.model.kinds import KINDS, key_of
+from bellhop.model.sveltos_cluster import KIND as CLUSTER
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
@@ -101,6 +102,13 @@ def listed(paths: Sequence[str], *, recursive: bool) -> Iterator[Named]:
         metadata = data.get("metadata")
         kind = data.get("kind")
         name = metadata.get("name") if isinstance(metadata, dict) else None
+        if kind == CLUSTER and isinstance(name, str):
+            place = metadata.get("namespace") or "default"
+            raise InvalidError(
+                f"cannot delete {CLUSTER} '{place}/{name}'; `bellhop deregister cluster"
+                f" {place}/{name}` takes the cluster out",
+                where=document.where(),
+            )
         if kind not in KINDS or not isinstance(name, str):
             raise InvalidError(
                 "cannot determine what to delete: it takes a known kind, and metadata.name",

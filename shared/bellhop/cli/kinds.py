@@ -155,6 +155,9 @@ _OTHER_NAMES = {
 }
 _BY_NAME = {name: kind for kind in NAMES for name in (kind.plural, kind.singular, kind.short)}
 _BY_NAME |= {other: _BY_NAME[name] for other, name in _OTHER_NAMES.items()}
+_SHORT = {"ebao", *(kind.short for kind in NAMES)}
+_LONG = [name for name in _BY_NAME if name not in _SHORT]
+"""Names that may have been mistyped: every other word of a few letters is like a short name."""
 
 
 def kind_named(text: str) -> KindName:
@@ -166,7 +169,7 @@ def kind_named(text: str) -> KindName:
     name = text.lower().partition(".")[0]
     kind = _BY_NAME.get(name)
     if kind is None or not singular(text):
-        near = difflib.get_close_matches(name, _BY_NAME, n=1)
+        near = difflib.get_close_matches(name, _LONG, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else ""
         known = ", ".join(f"{kind.plural} ({kind.short})" for kind in NAMES)
         raise InvalidError(f"there is no kind '{text}'{hint or f'; the kinds are {known}'}")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bellhop.cli.output import Row
     from bellhop.fleet.installation import Installation
 
+RESUMED = "resumed"
 _CLUSTER = "cluster"
 SELECTABLE = {
     _CLUSTER: "clusters",
@@ -99,14 +100,17 @@ def _mark_cluster(here: Installation, name: str, done: str, *, paused: bool) -> 
     from bellhop.fleet.pausing import pause
 
     key = known(here, name)
-    _tell("Cluster", key, done, is_new=pause(here, key, paused=paused) != "unchanged")
+    is_new = pause(here, key, paused=paused) != "unchanged"
     kept = here.records.clusters.get(key)
-    if kept and not paused and window_in(kept.value):
+    window = bool(kept and not paused and window_in(kept.value))
+    _tell("Cluster", key, done, is_new=is_new, by=" by `bellhop pause`" * window)
+    if kept and window:
         say(f"It {standing(kept.value, here.records.clock.now())}.")
 
 
-def _tell(kind: str, place: str, done: str, *, is_new: bool) -> None:
-    say(f"{kind} '{place}' {done if is_new else f'is {done} already'}.")
+def _tell(kind: str, place: str, done: str, *, is_new: bool, by: str = "") -> None:
+    unchanged = f"is not paused{by}" if done == RESUMED else f"is {done} already"
+    say(f"{kind} '{place}' {done if is_new else unchanged}.")
 
 
 def _read(words: tuple[str, ...]) -> tuple[str, str]:

@@ -500,6 +500,23 @@ def test_deletes_by_file_what_is_no_longer_valid(bellhop: Bellhop, here: Install
     ]
 
 
+def test_deletes_no_cluster_by_file(bellhop: Bellhop, here: Installation) -> None:
+    """It names the command that does, and deletes nothing of the files."""
+    fleet.declare(here)
+    cluster = (
+        "apiVersion: lib.projectsveltos.io/v1beta1\nkind: SveltosCluster\n"
+        "metadata: {name: eu-1, namespace: prod}\n"
+    )
+    result = bellhop("delete", "-f", "-", stdin=f"{fleet.MANIFESTS}---\n{cluster}")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert (
+        "cannot delete SveltosCluster 'prod/eu-1'; `bellhop deregister cluster prod/eu-1` takes the"
+        " cluster out"
+    ) in result.stderr
+    assert list(here.records.manifests.of("Secret"))
+
+
 def test_deletes_by_file_a_trigger_that_is_stored_by_its_other_name(
     bellhop: Bellhop, here: Installation
 ) -> None:

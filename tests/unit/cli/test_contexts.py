@@ -82,7 +82,10 @@ def test_adds_and_uses_a_context(bellhop: Bellhop, tmp_path: Path) -> None:
             ("--context", ""), {"BELLHOP_STATE": "/env"}, "/env", id="an empty --context is none"
         ),
         pytest.param(
-            ("--state", "/option", "--context", "other"), {}, "/option", id="--state before all"
+            ("--state", "/option"),
+            {"BELLHOP_CONTEXT": "other", "BELLHOP_STATE": "/env"},
+            "/option",
+            id="--state before both",
         ),
     ],
 )
@@ -103,6 +106,25 @@ def test_chooses(
 
     expected = state if state.startswith("/") else str(tmp_path / state)
     assert yaml.safe_load(result.stdout)["state"] == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--state", "/option", "--context", "other", "context", "show"),
+        ("--state", "/option", "get", "cm", "--context", "other"),
+        ("get", "cm", "--state", "/option", "--context", "other"),
+    ],
+)
+def test_two_installations_are_refused(bellhop: Bellhop, words: tuple[str, ...]) -> None:
+    """One of the two would be ignored, and a change made in the wrong installation."""
+    result = bellhop(*words)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "error: cannot use --state '/option' and --context 'other': each names an installation;"
+        " leave one of them out\n"
+    )
 
 
 def test_state_of_a_command_is_its_own(bellhop: Bellhop, tmp_path: Path) -> None:

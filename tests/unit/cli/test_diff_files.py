@@ -22,12 +22,13 @@ PRUNE = ("--applyset", "fleet", "--prune")
 
 
 def test_shows_nothing_where_nothing_differs(bellhop: Bellhop) -> None:
-    """Whatever the order of keys."""
+    """Whatever the order of keys; people are told that nothing differs."""
     bellhop("apply", "-f", "-", stdin=MAP + "---\n" + SECRET)
     turned = "kind: ConfigMap\nmetadata: {name: one}\ndata: {v: '1'}\napiVersion: v1\n"
     result = bellhop("diff", "-f", "-", stdin=turned + "---\n" + SECRET)
 
-    assert (result.exit_code, result.output) == (0, "")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "Nothing would change.\n"
 
 
 def test_shows_what_differs(bellhop: Bellhop, here: Installation) -> None:

@@ -152,6 +152,8 @@ def test_a_namespace_that_has_none_of_a_kind_is_no_error(bellhop: Bellhop) -> No
         ("frobnicate", "there is no command 'frobnicate'; `bellhop --help` shows how it is used"),
         ("get clusters --selctor a", "no such option '--selctor'. Did you mean '--selector'?"),
         ("get clsters", "there is no kind 'clsters'; did you mean 'clusters'?"),
+        ("get svc", "there is no kind 'svc'; the kinds are clusters (cl), "),
+        ("schema List", "there is no kind 'List'; the kinds are clusters (cl), "),
         ("get", "missing argument 'KIND'; `bellhop get --help` shows how it is used"),
         ("get cm -o jsn", "'jsn' is not one of 'table', 'wide', 'name', 'json', 'yaml'"),
         ("deregister cluster", "name one cluster, as NAMESPACE/NAME or with --namespace"),

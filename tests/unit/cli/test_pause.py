@@ -47,7 +47,7 @@ def test_pauses_and_resumes(
     assert bellhop("pause", *words).stdout == f"{key.kind} '{key.place}' is paused already.\n"
 
     assert bellhop("resume", *words).stdout == f"{key.kind} '{key.place}' resumed.\n"
-    assert "already" in bellhop("resume", *words).stdout
+    assert bellhop("resume", *words).stdout == f"{key.kind} '{key.place}' is not paused.\n"
     after = here.records.manifests.get(*key)
     assert after
     assert after.value == before.value

@@ -39,7 +39,7 @@ def test_a_cluster_is_paused_and_resumed(bellhop: Bellhop, here: Installation, e
     assert bellhop("pause", "cluster", east).stdout == f"Cluster '{east}' is paused already.\n"
 
     assert bellhop("resume", "cluster", east).stdout == f"Cluster '{east}' resumed.\n"
-    assert "already" in bellhop("resume", "cluster", east).stdout
+    assert bellhop("resume", "cluster", east).stdout == f"Cluster '{east}' is not paused.\n"
     assert spec(here, east) == before
 
 
@@ -73,6 +73,9 @@ def test_who_resumes_a_cluster_is_told_that_its_window_is_closed(
     bellhop("pause", "cluster", east)
 
     assert "It is paused until 20" in bellhop("resume", "cluster", east).stdout
+    by, until = bellhop("resume", "cluster", east).stdout.splitlines()
+    assert by == f"Cluster '{east}' is not paused by `bellhop pause`."
+    assert until.startswith("It is paused until 20")
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def command() -> None:
 
     A context is a name for an installation. `local` always exists, with its state in
     ~/.local/state/bellhop. BELLHOP_STATE and BELLHOP_CONTEXT take priority over the current
-    context, and --state and --context over those.
+    context, and --state or --context over those.
     """
 
 

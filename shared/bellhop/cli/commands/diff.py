@@ -144,6 +144,8 @@ def _of_files(
     if form == TABLE:
         for each in found:
             say(*each.lines)
+        if not found:
+            say(_NOTHING, err=True)
     else:
         output.present(COLUMNS, (each.row for each in found), form, nothing=_NOTHING)
     say_plan(here.declare.foresee(declared, pruned))

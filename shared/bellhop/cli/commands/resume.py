@@ -6,7 +6,7 @@ import click
 
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
-from bellhop.cli.pausing import mark, what_argument
+from bellhop.cli.pausing import RESUMED, mark, what_argument
 from bellhop.cli.selection import Selection, selection_options
 
 
@@ -30,4 +30,4 @@ from bellhop.cli.selection import Selection, selection_options
 @state_option
 def command(words: tuple[str, ...], selection: Selection) -> None:
     """End a pause; Bellhop then catches up."""
-    mark(words, selection, "resumed", None)
+    mark(words, selection, RESUMED, None)
