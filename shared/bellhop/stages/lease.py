@@ -80,10 +80,10 @@ class Leases:
             StaleError: another worker was quicker.
         """
         work.before, work.held = dict(work.held), dict(begun)
-        worker = f"{self._peers.badge}.{os.urandom(4).hex()}"
+        work.worker = f"{self._peers.badge}.{os.urandom(4).hex()}"
         work.begun_at = self._records.clock.now()
         until = work.begun_at + self._settings.visibility
-        inventory = Inventory(work.cluster.key, work.profile.name, work.held, worker, until)
+        inventory = Inventory(work.cluster.key, work.profile.name, work.held, work.worker, until)
         work.token = self._records.inventories.put(inventory, expect=work.token)
 
     def give_up(self, work: Work) -> None:
@@ -102,7 +102,8 @@ class Leases:
     def _add(self, work: Work) -> None:
         """Note what another worker and we did, so that the next try puts it in order.
 
-        It claims what it applies anew, and removes what is nobody's.
+        It claims what it applies again, and removes what is nobody's. Our lease ends with it; that
+        of another worker does not.
         """
         for _ in range(_RETRIES):
             kept = self._records.inventories.get(work.cluster.key, work.profile.name)
@@ -115,8 +116,10 @@ class Leases:
                 else replace(held, digest="", uid="", secret=True)
                 for key, held in both.items()
             }
+            ended = {"worker": "", "until": None} if there.worker == work.worker else {}
             try:
-                self._records.inventories.put(replace(there, held=unsure), expect=token)
+                new = replace(there, held=unsure, **ended)
+                self._records.inventories.put(new, expect=token)
             except StaleError:
                 continue
             return

@@ -70,6 +70,7 @@ class Work:
     """A profile on its way to a cluster; `outcome` is that of the last time, as it was found.
 
     `held` is what the inventory is to say, and `token` that of the inventory as we know it;
+    `worker` names our lease of it, once it is acquired;
     `before` is what was held when we took the lease, `claimed` what was claimed since, ahead of
     applying any of it, `made_of` names what it is made of, and `read` is a digest of what templates
     were given to read. Of its `features` it is `at` one; at none before the first, and after the
@@ -97,6 +98,7 @@ class Work:
     held: dict[Identity, Held]
     token: str
     begun_at: datetime
+    worker: str = ""
     before: Mapping[Identity, Held] = field(default_factory=dict)
     claimed: Mapping[Identity, Taken] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)

@@ -58,6 +58,46 @@ def test_an_event_during_an_upgrade_delays_no_later_change(
     assert fleet.queues["apply"].backlog().waiting == 0
 
 
+def test_a_release_whose_record_others_wrote_delays_no_later_change(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A cluster that is registered again makes all uncertain; the lease of who works there ends."""
+    fleet.apply(charts())
+    fleet.pump()
+    fleet.charts.meanwhile.append(lambda: fleet.records.doubt_holdings(EAST))
+    fleet.apply(charts(of=chart(values="replicas: two")))
+    fleet.pump()
+    fleet.apply(charts(of=chart(values="replicas: three")))
+    fleet.pump()
+
+    assert data(east)["web-config"]["replicas"] == "three"
+
+
+@pytest.mark.usefixtures("east")
+def test_who_loses_a_lease_ends_no_other_one(fleet: Fleet) -> None:
+    """What it did is added to the record of the worker that has it now, as uncertain."""
+
+    def take_over() -> None:
+        kept = fleet.records.inventories.get(EAST, "p")
+        assert kept
+        assert kept.value.until
+        late = kept.value.until + timedelta(seconds=1)
+        fleet.records.inventories.put(
+            replace(kept.value, worker="another.1", until=late), expect=kept.token
+        )
+
+    fleet.apply(charts())
+    fleet.pump()
+    fleet.charts.meanwhile.append(take_over)
+    fleet.apply(charts(of=chart(values="replicas: two")))
+    fleet.pump()
+
+    kept = fleet.records.inventories.get(EAST, "p")
+    assert kept
+    assert kept.value.worker == "another.1"
+    assert not any(each.digest for each in kept.value.held.values())
+
+
 @pytest.mark.usefixtures("east")
 @pytest.mark.parametrize(("status", "deployments"), [(DEPLOYED, 2), ("failed", 1)])
 def test_a_release_that_somebody_rolls_back_is_deployed_again(
