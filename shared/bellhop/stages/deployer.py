@@ -56,6 +56,7 @@ class Deployer:
         *,
         metrics: Metrics,
         leases: Leases,
+        endings: Endings,
         features: Sequence[Feature[Any]],
         builds: bool,
     ) -> None:
@@ -65,7 +66,7 @@ class Deployer:
         self._leases = leases
         self._features = features
         self._builds = builds
-        self._endings = Endings(records, settings)
+        self._endings = endings
         self._watching = Watching(records, publisher)
         self._elsewhere = Elsewhere(records, publisher, settings)
         reader = MetricReader(Titles(records, publisher), metrics, settings)

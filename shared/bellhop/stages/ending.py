@@ -60,7 +60,9 @@ DRIFT = "Drift"
 """The reason of an outcome where two fight over an object."""
 
 _SOON = timedelta(seconds=5)
-"""Pauses up to this are left to the queue: a kind may be about to be served."""
+"""Pauses up to this are left to a cloud's queue: a kind may be about to be served, and the schedule
+ticks each minute. In one process it ticks all the time, and a message that rested in its queue
+would have a correction of what failed wait behind it."""
 
 _MOST_NEEDED = 256
 _TOLD = 1900
@@ -77,9 +79,11 @@ _SLOW = (ConflictError, NotAllowedError, MissingInputError)
 class Endings:
     """Notes how work ended; whoever was overtaken gets a StaleError, and is to begin anew."""
 
-    def __init__(self, records: Records, settings: Settings) -> None:
+    def __init__(self, records: Records, settings: Settings, *, alone: bool) -> None:
+        """Note for workers of a cloud, or of one process that works `alone`."""
         self._records = records
         self._settings = settings
+        self._soon = timedelta(0) if alone else _SOON
 
     def settle(self, work: Work) -> None:
         """Note that all is as it should be; only the inputs of the profile may be wrong still."""
@@ -159,7 +163,7 @@ class Endings:
         at = self._records.clock.now() + pause if pause else None
         if given_up and old and old.retry_at:
             self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
-        if at and pause and pause > _SOON:
+        if at and pause and pause > self._soon:
             self._set_retry(work, at)
         inputs = error.code in _INPUTS or isinstance(error, (NotAllowedError, MissingInputError))
         phase: Phase = "FailedNonRetriable" if inputs or given_up else "Failed"
@@ -169,7 +173,7 @@ class Endings:
         outcome = self._outcome(work, phase, reason=error.code, message=message)
         outcome = replace(outcome, failures=failures, retry_at=at)
         self._put(work, replace(outcome, counted=counted, made_of=work.made_of, read=work.read))
-        if pause and pause <= _SOON:
+        if pause and pause <= self._soon:
             raise TemporaryError(str(error), delay=pause)
 
     def leaves(self, work: Work) -> bool:
@@ -183,7 +187,7 @@ class Endings:
         if old.retry_at is None:
             return old.phase == "FailedNonRetriable"
         waits = self._records.clock.now() < old.retry_at
-        return old.phase == "Failed" and waits and old.retry_at - old.at > _SOON
+        return old.phase == "Failed" and waits and old.retry_at - old.at > self._soon
 
     def _counted(self, work: Work, error: BellhopError) -> int:
         """Count the failures in a row that count against the profile's most.

@@ -98,7 +98,7 @@ class Execute:
         self._publisher = publisher
         self._circuits = Circuits(records, access, publisher, settings, log)
         self._leases = Leases(records, settings, peers)
-        self._endings = Endings(records, settings)
+        self._endings = Endings(records, settings, alone=peers.alone)
         self._elsewhere = Elsewhere(records, publisher, settings)
         self._order = Order(records, publisher)
         self._pauses = Pauses(records)
@@ -115,6 +115,7 @@ class Execute:
             settings,
             metrics=metrics,
             leases=self._leases,
+            endings=self._endings,
             features=self._features,
             builds=tools.kustomizations is not None,
         )

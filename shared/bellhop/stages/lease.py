@@ -33,11 +33,16 @@ _LONGEST = 2
 class Peers(Struct, frozen=True):
     """The processes that work on the same records: our badge, and whether that of one is alive.
 
-    Where nobody can say, all are taken for alive.
+    Where nobody can say, all are taken for alive. Who has a badge does all work in one process.
     """
 
     badge: str = ""
     lives: Callable[[str], bool] = lambda _: True
+
+    @property
+    def alone(self) -> bool:
+        """Return whether one process does all work, with the schedule in it."""
+        return bool(self.badge)
 
 
 UNKNOWN = Peers()

@@ -534,7 +534,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/ending.py",
-        "        if at and pause and pause > _SOON:\n",
+        "        if at and pause and pause > self._soon:\n",
         "        if pause and not self:\n",
         "What failed for long is never tried again.",
     ),

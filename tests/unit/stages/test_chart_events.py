@@ -11,6 +11,7 @@ from bellhop.errors import BellhopError, InvalidError, TemporaryError
 from bellhop.messages import Apply, Survey
 from bellhop.model.record import Watch
 from bellhop.ports.charts import DEPLOYED
+from bellhop.stages.lease import Peers
 from bellhop.stages.watch import Watching
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -71,6 +72,29 @@ def test_a_release_whose_record_others_wrote_delays_no_later_change(
     fleet.pump()
 
     assert data(east)["web-config"]["replicas"] == "three"
+
+
+def test_values_that_are_corrected_wait_for_no_retry_of_those_that_failed(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """In one process the timer has the retry, so that nothing waits behind it in the queue."""
+    fleet.peers = Peers("ours")
+    fleet.reread()
+    fleet.apply(charts())
+    fleet.pump()
+    for values in ("two", "three"):
+        fleet.charts.failures["web"] = InvalidError("refused")
+        fleet.apply(charts(of=chart(values="replicas: wrong")))
+        fleet.pump()
+        fleet.charts.failures.clear()
+        fleet.apply(charts(of=chart(values=f"replicas: {values}")))
+        fleet.pump()
+        assert data(east)["web-config"]["replicas"] == values
+
+    deployed = len(fleet.charts.deployed)
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert len(fleet.charts.deployed) == deployed
 
 
 @pytest.mark.usefixtures("east")
