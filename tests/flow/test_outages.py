@@ -99,7 +99,7 @@ def test_what_is_well_is_said_to_be(flow: Flow) -> None:
         *("serve", "disk", "listener", "API server", "clock", "sources", "rights"),
         *("certificate", "webhook", "Secret", "account", "webhook call", "heartbeat"),
     }
-    assert "No problem is known." in status
+    assert "No problem is known" in status
     assert "fleet/source Healthy" in status
     assert signs(flow, DESTINATION)["wrong"] == []
 

@@ -159,7 +159,9 @@ def test_says_which_messages_are_tried_again_and_why(bellhop: Bellhop, here: Ins
     queue.settle(taken, Again(HOUR, "another worker is at it"))
 
     line = "delayed         1 message in apply, tried again soon: another worker is at it\n"
-    assert line in bellhop("status").stdout
+    said = bellhop("status").stdout
+    assert line in said
+    assert "No problem is known, but some work failed and is tried again: see `delayed`." in said
     told = json.loads(bellhop("status", "-o", "json").stdout)["queues"]["apply"]
     assert (told["waiting"], told["delayed"]) == (0, 1)
 

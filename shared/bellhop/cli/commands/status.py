@@ -122,6 +122,8 @@ def _tell_failures(found: Status) -> None:
         say(f"`bellhop show failures` lists all {len(found.failures)}.")
     if not found.failures:
         but = ", but not everything is active: see `paused`" if found.paused else ""
+        if any(_delayed(found)):
+            but = ", but some work failed and is tried again: see `delayed`"
         say(f"No problem is known{but}. {NOT_COMPARED if found.deployments else ''}".rstrip())
 
 
