@@ -1,4 +1,4 @@
-"""Forms of output for programs: `apply -o` and `describe -o`."""
+"""Output for programs: `apply -o` and `describe -o`, and keys that have former names."""
 
 from __future__ import annotations
 
@@ -36,3 +36,24 @@ def test_describe_prints_manifests_for_programs(bellhop: Bellhop, here: Installa
     assert described.stdout == bellhop("get", "cluster", "default/workload", "-o", "json").stdout
     assert json.loads(described.stdout)["metadata"]["name"] == "workload"
     assert bellhop("describe", "cluster", "default/none", "-o", "yaml").exit_code == 1
+
+
+def test_former_names_of_keys_stay_beside_the_present_ones(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """Programs that read them have one release to follow."""
+    fleet.populate(here)
+    for what in ("rang", "gone", "applied"):
+        here.records.ledger.note(fleet.entry(what, context={"since_ring_ms": 20.0}))
+    lines = bellhop("show", "events", "-o", "json").stdout.splitlines()
+    events = list(map(json.loads, lines))
+    cluster = json.loads(bellhop("get", "cluster", "default/workload", "-o", "json").stdout)
+    signs = json.loads(bellhop("doctor", "-o", "json").stdout)
+
+    shown = {(each["what"], each["event"]) for each in events}
+    assert shown == {("rang", "changed"), ("gone", "deleted"), ("applied", "applied")}
+    assert {(each["sinceChangeMs"], each["sinceRingMs"]) for each in events} == {(20.0, 20.0)}
+    assert cluster["status"]["lastResyncTime"] == cluster["status"]["lastSweepTime"]
+    marks = {"well": "OK", "open": "WARN", "wrong": "FAIL"}
+    assert signs
+    assert [each["status"] for each in signs] == [marks[each["verdict"]] for each in signs]

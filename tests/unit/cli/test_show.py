@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from bellhop.cli.commands.status import NOT_COMPARED
 from bellhop.fleet.installation import Installation
-from bellhop.model.record import Circuit, Entry, Health, Match, Refusals
+from bellhop.model.record import Circuit, Entry, Health, Match, Phase, Refusals
 from bellhop.ports.queue import Again, Done, Message
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
@@ -424,6 +424,29 @@ def test_tells_all_that_is_wrong(bellhop: Bellhop, here: Installation) -> None:
         ("deployment", "denied (failed 3 times)"),
         ("dead letter", "dead-lettered after 12 attempts: the queue's reason"),
     }
+
+
+@pytest.mark.parametrize(
+    ("phase", "said"),
+    [
+        ("Failed", "denied; next try at 09:30:00 UTC"),
+        (
+            "FailedNonRetriable",
+            "denied; it is tried when an input changes, and checked again at 09:30:00 UTC",
+        ),
+    ],
+)
+def test_says_when_a_failed_profile_is_tried_again(
+    bellhop: Bellhop, here: Installation, phase: Phase, said: str
+) -> None:
+    """FailedNonRetriable has no next try, only a check in case an input has changed."""
+    fleet.populate(here)
+    at = fleet.now().replace(hour=9, minute=30, second=0)
+    here.records.outcomes.put(fleet.outcome(phase=phase, message="denied", retry_at=at))
+    rows = json.loads(bellhop("show", "failures", "-o", "json").stdout)
+
+    assert [row["sentence"] for row in rows if row["what"] == "deployment"] == [said]
+    assert said in " ".join(bellhop("describe", "cp", fleet.PROFILE).stdout.split())
 
 
 def test_a_cluster_that_does_not_answer_is_told_once(bellhop: Bellhop, here: Installation) -> None:

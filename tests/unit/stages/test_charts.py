@@ -618,15 +618,24 @@ def test_with_continue_on_error_the_rest_is_deployed(fleet: Fleet, east: FakeKub
     assert outcome(fleet)[1] == "no values"
 
 
+@pytest.mark.parametrize("where", ["its hook times out", "its repository is down"])
 def test_with_continue_on_error_a_release_that_fails_for_now_delays_no_other(
-    fleet: Fleet, east: FakeKube
+    fleet: Fleet, east: FakeKube, where: str
 ) -> None:
-    """A hook that times out may pass: the release is tried again, and the next one is deployed."""
-    fleet.charts.failures["web"] = TemporaryError("cannot deploy 'web': timed out")
+    """Either may pass: the release is tried again, and the next one is deployed."""
+    error = TemporaryError(f"cannot deploy 'web': {where}")
+
+    def fail() -> None:
+        raise error
+
+    if "hook" in where:
+        fleet.charts.failures["web"] = error
+    else:
+        fleet.repositories.meanwhile.append(fail)
     fleet.apply(charts(of=TWO, more="continueOnError: true"))
     fleet.pump()
     assert set(data(east)) == {"second-config"}
-    assert outcome(fleet) == ("Failed", "cannot deploy 'web': timed out")
+    assert outcome(fleet) == ("Failed", str(error))
 
     fleet.charts.failures.clear()
     fleet.clock.advance(timedelta(minutes=20))

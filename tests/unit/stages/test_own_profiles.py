@@ -192,6 +192,21 @@ def test_an_optional_ref_whose_name_comes_to_nothing_is_skipped(fleet: Fleet, mo
     assert "a" in names(east)
 
 
+def test_a_patch_ends_with_the_label_that_names_it(fleet: Fleet) -> None:
+    """The reference names nothing from then on, so the object is as without it."""
+    east = fleet.register("east", env="production", region="north")
+    patch = "patch: '[{op: replace, path: /data/v, value: north}]'"
+    north = holder("in-north", f"target: {{kind: ConfigMap, name: a}}\n{patch}", namespace="zones")
+    fleet.apply(profile(more=f"patchesFrom: [{NOTHING}]"), holder("own", config("a", "v: any")))
+    fleet.apply(north)
+    fleet.pump()
+    assert [each["data"] for each in east.objects(CONFIG)] == [{"v": "north"}]
+
+    fleet.declare.label("fleet/east", {"region": None})
+    fleet.pump()
+    assert [each["data"] for each in east.objects(CONFIG)] == [{"v": "any"}]
+
+
 def test_what_is_missing_in_one_namespace_harms_its_clusters_alone(fleet: Fleet) -> None:
     """The outcome says which ConfigMap is to be applied; once it is there, it follows."""
     east, west = two(fleet)
