@@ -546,11 +546,13 @@ class Publisher:
     def publish(self, messages: Iterable[Envelope]) -> None:
         """Publish messages, in order for each inbox; after an error some may be out.
 
-        Of messages that ask for the same work, one is enough.
+        Of messages that ask for the same work, one is enough. One for an inbox that is not here
+        goes to its usual one: whoever works on that says what is missing.
         """
         batches: dict[str, dict[tuple[Any, ...], Message]] = {}
         for each in messages:
-            batches.setdefault(each.inbox, {}).setdefault(each.work, each.message())
+            inbox = each.inbox if self.reaches(each.inbox) else each.usual
+            batches.setdefault(inbox, {}).setdefault(each.work, each.message())
         for inbox, batch in batches.items():
             self._queues[inbox].publish(list(batch.values()))
 

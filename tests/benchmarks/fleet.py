@@ -57,6 +57,7 @@ from bellhop.settings import Settings
 from bellhop.stages.declare import Declare
 from bellhop.stages.deploy import Deploy
 from bellhop.stages.execute import Execute
+from bellhop.stages.hands import ALONE
 from bellhop.stages.sweep import Sweep
 from tests.benchmarks.clouds.aws import SHARE
 from tests.benchmarks.clouds.bill import CALL, CALLS
@@ -308,7 +309,8 @@ class Fleet(Events):
             "evaluate": Function(lambda: Batch(modules["evaluate"]._stage, self.open)),
             "deploy": Function(lambda: Batch(self.deploy, self.open)),
             "sweep": Function(lambda: Batch(self.sweep, self.open)),
-            "schedule": Function(lambda: Tick(Due, self.open)),
+            # An invocation is played in one thread: threads of its own have no simulated time.
+            "schedule": Function(lambda: Tick(lambda here: Due(here, ALONE), self.open)),
         }
         with self.aws.unlimited():
             self.settle(clusters, sources)

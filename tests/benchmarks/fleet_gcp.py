@@ -29,12 +29,13 @@ from bellhop.cloud.told import ToldLedger
 from bellhop.gcp.front import Front
 from bellhop.gcp.push import Push
 from bellhop.gcp.resources import Resources
-from bellhop.gcp.tick import Tick
+from bellhop.gcp.tick import Tick, Woken
 from bellhop.logs import Log
 from bellhop.messages import INBOXES, Publisher
 from bellhop.model.reach import HERE
 from bellhop.records import Records, Sealer
 from bellhop.records.ledger import Bounds
+from bellhop.stages.hands import ALONE
 from infra.terraform_tables import MODULES
 from tests.benchmarks.figures import percentile, run, table
 from tests.benchmarks.fleet import TICK, Events, Nowhere
@@ -121,7 +122,7 @@ class Fleet(Events):
             "evaluate": lambda: Push(modules["evaluate"]._stage, self.open),
             "deploy": lambda: Push(self.deploy, self.open),
             "sweep": lambda: Push(self.sweep, self.open),
-            "schedule": lambda: Tick(opening=self.open),
+            "schedule": lambda: Tick(lambda here: Woken(here, ALONE), self.open),
         }
         sizes = _SIZES.findall((MODULES / "gcp" / "functions.tf").read_text())
         self.functions = {

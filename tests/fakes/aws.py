@@ -65,6 +65,10 @@ class SimulatedClock:
         """Return the time, aware, in UTC."""
         return START + timedelta(seconds=self.seconds)
 
+    def steady(self) -> timedelta:
+        """Return the same: it never jumps."""
+        return timedelta(seconds=self.seconds)
+
     def rest(self, seconds: float) -> None:
         """Let time pass for who is at work."""
         self.seconds += seconds

@@ -6,35 +6,75 @@ from datetime import datetime, timedelta
 
 from bellhop import __version__
 from bellhop.cloud.resources import Resources
+from bellhop.model.record import Pulse
 from bellhop.records.timers import SKEW
-from bellhop.stages.schedule import Schedule
+from bellhop.stages.hands import Hands
+from bellhop.stages.isolation import Failures
+from bellhop.stages.schedule import SPELL, Schedule, Ticked
 
 _ON_TIME = timedelta(minutes=2)
+
+_HELPERS = 15
+"""Threads that help a tick: nearly all of a timer's time is waiting for a cloud."""
 
 
 class Due:
     """What the schedule publishes, and declarations that somebody began and abandoned.
 
-    Hardly any tick finds one. So what finishes them, with all kinds that people may declare, is
-    loaded by the tick that does.
+    The heartbeat comes first, and delayed messages come before timers, of which a fleet may have
+    more than one tick publishes. A step that fails keeps no other from being done.
+
+    Hardly any tick finds an abandoned declaration. So what finishes them, with all kinds that
+    people may declare, is loaded by the tick that does.
     """
 
-    def __init__(self, here: Resources) -> None:
+    def __init__(self, here: Resources, hands: Hands | None = None) -> None:
         self._here = here
         self._records = here.records
-        self._schedule = Schedule(here.records, here.publisher, here.settings, here.log)
+        hands = hands or Hands(_HELPERS, at_one=_HELPERS)
+        self._schedule = Schedule(here.records, here.publisher, here.settings, here.log, hands)
 
     def tick(self) -> int:
-        """Do what is due by now, and report the oldest pending work; return how many messages."""
+        """Do what is due by now, and report the oldest pending work; return how many messages.
+
+        Raises:
+            Exception: a step failed, the first of them; all others were done.
+        """
+        failures, published, ticked = Failures(), 0, Ticked(0, None)
+        until = self._records.clock.steady() + SPELL
         now, before = self._records.clock.now(), self._records.pulses.get()
-        if before and before.at > now + SKEW:
-            self._schedule.pull_in()
-        ticked = self._schedule.tick()
-        if self._records.pending.abandoned():
-            self._finish()
-        pending = self._pending(ticked.earliest, now)
-        self._records.pulses.tick(before, self._records.clock.now(), __version__, pending)
-        return ticked.published
+        with failures.isolated("heartbeat"):
+            self._beat(before, now, before.pending if before else None)
+        with failures.isolated("delayed messages"):
+            published = self.publish_delayed()
+        ahead = before is not None and before.at > now + SKEW
+        with failures.isolated("timers"):
+            ticked = self._schedule.tick(until=until, ahead=ahead)
+        with failures.isolated("declarations"):
+            if self._records.pending.abandoned():
+                self._finish()
+        with failures.isolated("pending work"):
+            self._report(before, ticked.earliest, now)
+        with failures.isolated("the rest"):
+            self.conclude()
+        failures.end()
+        return published + ticked.published
+
+    def publish_delayed(self) -> int:
+        """Publish messages whose pause is over, where no queue does; return how many."""
+        return 0
+
+    def conclude(self) -> None:
+        """Do what else a cloud has for each tick."""
+
+    def _beat(self, before: Pulse | None, at: datetime, pending: datetime | None) -> None:
+        self._records.pulses.tick(before, at, __version__, pending)
+
+    def _report(self, before: Pulse | None, earliest: datetime | None, now: datetime) -> None:
+        """Report since when the oldest work waits: the heartbeat had what was known before."""
+        pending = self._pending(earliest, now)
+        if pending != (before.pending if before else None):
+            self._beat(before, self._records.clock.now(), pending)
 
     def _pending(self, earliest: datetime | None, now: datetime) -> datetime | None:
         """Return since when the oldest work waits: a timer that was late, or a retried message.

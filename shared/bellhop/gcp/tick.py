@@ -1,6 +1,6 @@
 """Ticks of Cloud Scheduler, for what publishes what is due, and what Terraform is to be told.
 
-    tick ─► what is due ─► what rested in the queues, and what Pub/Sub has buried ─► the guard
+    tick ─► heartbeat ─► what rested in the queues, what Pub/Sub has buried ─► timers ─► the guard
 
 Nothing of Terraform's calls a function before it destroys. So an object lies in a bucket of its
 own for as long as clusters are registered, since nobody can destroy a bucket that has one.
@@ -17,22 +17,24 @@ from bellhop.cloud.ready import Ready
 from bellhop.cloud.tick import Ticker
 from bellhop.gcp.guard import Guard
 from bellhop.gcp.resources import Resources, from_environment
+from bellhop.stages.hands import Hands
 
 
 class Woken(Due):
     """What is due, in the queues as well, and the guard that follows from it."""
 
-    def __init__(self, here: Resources) -> None:
-        super().__init__(here)
+    def __init__(self, here: Resources, hands: Hands | None = None) -> None:
+        super().__init__(here, hands)
         self._queues = here.queues
         self._guard = Guard(here)
 
-    def tick(self) -> int:
-        """Do all of it; return how many messages that were."""
-        published = super().tick()
-        published += wake(self._queues.values())
+    def publish_delayed(self) -> int:
+        """Publish what rested, and take over what Pub/Sub has buried; return how many messages."""
+        return wake(self._queues.values())
+
+    def conclude(self) -> None:
+        """See that the guard stands while clusters are registered."""
         self._guard.stand()
-        return published
 
 
 class Tick:

@@ -17,6 +17,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct
@@ -104,12 +105,18 @@ class Timers:
 
     def due(self, now: datetime, *, limit: int) -> Iterator[Due]:
         """Yield what is due, for each shard up to `limit` and in the order of time."""
-        latest = _moment(now)
         for shard in SHARDS:
-            for item in self._entries(f"due/{shard}", limit):
-                if item.value["at"] > latest:
-                    break
-                yield Due(item, self.get(item.value["name"]))
+            yield from map(self.read, self.entries(shard, now, limit=limit))
+
+    def entries(self, shard: str, now: datetime, *, limit: int) -> Iterator[Item]:
+        """Yield the entries of one shard that are due, in the order of time, up to `limit`."""
+        latest = _moment(now)
+        due = self._entries(f"due/{shard}", limit)
+        return takewhile(lambda item: item.value["at"] <= latest, due)
+
+    def read(self, item: Item) -> Due:
+        """Read the timer of an entry."""
+        return Due(item, self.get(item.value["name"]))
 
     def _entries(self, shard: str, limit: int) -> Iterator[Item]:
         """Yield a shard's entries in the order of time; few are read beyond those that are wanted.
@@ -139,21 +146,17 @@ class Timers:
             moved = Timer(timer.name, at, timer.body, self._clock.now())
             self._put(moved, expect=due.timer.token)
 
-    def pull_in(self, now: datetime) -> int:
-        """Set timers again that a clock set which was ahead; return how many there were.
+    def ahead(self, shard: str, now: datetime) -> Iterator[Item]:
+        """Yield the entries of one shard that a clock set which was ahead.
 
-        It reads all of the index: for when a clock went back, and once in a while.
+        It reads all of the shard: for when a clock went back, and once in a while.
         """
         latest = _moment(now + SKEW)
-        pulled = 0
-        for shard in SHARDS:
-            for item in list(self._store.query(f"due/{shard}")):
-                if item.value["set"] > latest:
-                    self._pull_in(Due(item, self.get(item.value["name"])), now)
-                    pulled += 1
-        return pulled
+        return (item for item in self._store.query(f"due/{shard}") if item.value["set"] > latest)
 
-    def _pull_in(self, due: Due, now: datetime) -> None:
+    def pull_in(self, item: Item, now: datetime) -> None:
+        """Set the timer of such an entry again, for as long after now as it was set for."""
+        due = self.read(item)
         timer = due.timer.value if due.timer else None
         if due.counts and timer:
             self.move(due, now + max(timer.at - timer.set_at, timedelta(0)))

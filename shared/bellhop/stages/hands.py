@@ -33,9 +33,13 @@ R = TypeVar("R")
 
 
 class Hands:
-    """The helpers of a process; without any, all is done in order by whoever asks."""
+    """The helpers of a process; without any, all is done in order by whoever asks.
 
-    def __init__(self, helpers: int = 0) -> None:
+    `at_one` is how many of them help one execution.
+    """
+
+    def __init__(self, helpers: int = 0, *, at_one: int = _AT_ONE) -> None:
+        self._at_one = at_one
         self._helpers = ThreadPoolExecutor(helpers, "helper") if helpers else None
 
     def each(
@@ -49,7 +53,7 @@ class Hands:
         heap = _Heap(do, items, go_on)
         more = heap.one()
         if more and self._helpers and len(items) > _FEW:
-            for _ in range(min(_AT_ONE, len(items) - 1)):
+            for _ in range(min(self._at_one, len(items) - 1)):
                 self._helpers.submit(self._help, heap)
         while more:
             more = heap.one()

@@ -114,21 +114,36 @@ MUTANTS = [
     ),
     Mutant(
         "stages/schedule.py",
-        "        if not due.counts or due.timer is None:\n",
-        "        if due.timer is None:\n",
+        "            if not due.counts or due.timer is None:\n",
+        "            if due.timer is None:\n",
         "A timer that was set anew fires at its old time, too.",
     ),
     Mutant(
         "stages/schedule.py",
-        "        self._publisher.publish([message])\n        again",
-        "        again",
+        "            self._publisher.publish([each.message for each in batch])\n",
+        "            pass\n",
         "What is due is struck out and not published.",
     ),
     Mutant(
         "stages/schedule.py",
-        "        self._records.timers.strike(due)\n        if isinstance",
-        "        if isinstance",
+        "            self._records.timers.move(fired.due, again)\n"
+        "        self._records.timers.strike(fired.due)\n",
+        "            self._records.timers.move(fired.due, again)\n",
         "What was due is due for ever.",
+    ),
+    Mutant(
+        "stages/schedule.py",
+        "            *self._fire(others, now, failures, middle),\n"
+        "            *self._fire(resyncs, now, failures, until),\n",
+        "            *self._fire(resyncs, now, failures, until),\n"
+        "            *self._fire(others, now, failures, until),\n",
+        "Retries wait for all resyncs.",
+    ),
+    Mutant(
+        "stages/schedule.py",
+        "            return [each for each in several if self._is_published(each, failures)]\n",
+        "            return batch\n",
+        "A timer whose message was refused is moved as if it had fired.",
     ),
     Mutant(
         "stages/outside.py",

@@ -1,4 +1,4 @@
-"""What each tick of a cloud's timer does where its clock, or another one, was wrong."""
+"""What each tick of a cloud's timer does first, and where its clock, or another one, was wrong."""
 
 from __future__ import annotations
 
@@ -8,25 +8,84 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from bellhop.cloud.due import Due
+from bellhop.errors import UnreachableError
 from bellhop.logs import Log
 from bellhop.messages import Resolve
 from tests.fakes.fleet import Fleet
 
-SECOND = timedelta(seconds=1)
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+
+
+def resources(fleet: Fleet, pending: list[timedelta] | None = None) -> Any:
+    return SimpleNamespace(
+        records=fleet.records,
+        publisher=fleet.publisher,
+        settings=fleet.settings,
+        log=Log(io.StringIO()),
+        report_pending=(pending if pending is not None else []).append,
+    )
+
+
+class Ordered(Due):
+    """A tick that notes what is done by the time delayed messages are published, and fails then."""
+
+    def __init__(self, here: Any, fleet: Fleet) -> None:
+        super().__init__(here)
+        self._fleet = fleet
+        self.seen: list[tuple[bool, int]] = []
+        self.concluded = 0
+
+    def publish_delayed(self) -> int:
+        pulse = self._records.pulses.get()
+        alive = pulse is not None and pulse.at == self._records.clock.now()
+        self.seen.append((alive, self._fleet.queues["deploy"].backlog().waiting))
+        message = "cannot publish: Pub/Sub does not answer"
+        raise UnreachableError(message)
+
+    def conclude(self) -> None:
+        self.concluded += 1
+
+
+def test_the_heartbeat_and_delayed_messages_come_before_timers(tmp_path: Path) -> None:
+    """A step that fails keeps no other from being done; then the tick fails."""
+    fleet = Fleet(tmp_path)
+    pending: list[timedelta] = []
+    due = Ordered(resources(fleet, pending), fleet)
+    at = fleet.clock.now() - 5 * MINUTE
+    fleet.records.timers.set("late", at, Resolve("p").message().body)
+    with pytest.raises(UnreachableError, match="Pub/Sub"):
+        due.tick()
+
+    assert due.seen == [(True, 0)]
+    assert fleet.queues["deploy"].backlog().waiting == 1
+    assert due.concluded == 1
+    assert pending == [5 * MINUTE]
+    pulse = fleet.records.pulses.get()
+    assert pulse
+    assert pulse.pending == at
+    fleet.close()
+
+
+def test_an_idle_tick_writes_its_heartbeat_only(tmp_path: Path) -> None:
+    """Each write is paid for, each minute."""
+    fleet = Fleet(tmp_path)
+    due = Due(resources(fleet))
+    due.tick()
+    fleet.clock.advance(MINUTE)
+    fleet.store.counts.clear()
+    due.tick()
+
+    assert (fleet.store.counts["put"], fleet.store.counts["delete"]) == (1, 0)
+    fleet.close()
 
 
 def test_pulls_in_what_a_clock_set_that_was_ahead(tmp_path: Path) -> None:
     """A tick that finds the one before in the future looks for it; no house work fires so soon."""
     fleet = Fleet(tmp_path)
-    here: Any = SimpleNamespace(
-        records=fleet.records,
-        publisher=fleet.publisher,
-        settings=fleet.settings,
-        log=Log(io.StringIO()),
-        report_pending=lambda _: None,
-    )
-    due = Due(here)
+    due = Due(resources(fleet))
     due.tick()
     with fleet.clock.behind(timedelta(minutes=-30)):
         due.tick()

@@ -20,16 +20,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
 from bellhop.adapters.gcp import resting
-from bellhop.adapters.gcp.resting import Rested, Resting
+from bellhop.adapters.gcp.resting import Rested, Resting, at_once
 from bellhop.adapters.gcp.room import Key, Room
 from bellhop.adapters.gcp.services import Services
 from bellhop.adapters.gcp.wire import CALLS, attributes_of, batches, of_burial, of_push, to_publish
@@ -50,13 +52,12 @@ from bellhop.ports.store import Item, Store
 DEAD = "-dead"
 """Ends the name of the topic, and of its subscription, to which Pub/Sub itself buries."""
 
-_AT_ONCE = 500
+_AT_ONCE = 100
 """Messages that rested which are read at once, or Pub/Sub's dead that one request brings."""
 
-_SPELL = 10.0
-"""For so many seconds a tick goes on with one inbox; what is left is due at the next."""
+_SPELL = 6.0
+"""For so many seconds a tick goes on with all inboxes; what is left is due at the next."""
 
-_FETCHES = 20
 _CALLED = 4
 """How many of a line that nobody calls a tick does; they call the others."""
 
@@ -204,21 +205,25 @@ class PubsubQueue:
     # What a tick does ---------------------------------------------------------------------------
 
     def wake(self) -> int:
-        """Publish what has rested, and take over what Pub/Sub has buried; say how many."""
-        return self._publish_due() + self.drain()
+        """Do what is due in this inbox; return how many messages that were."""
+        return wake([self])
 
-    def _publish_due(self) -> int:
-        if not self._resting.any():
-            return 0
-        stalled = list(self._resting.stalled(_CALLED))
-        self._publish_rested(stalled, **{CALLS: "1"})
-        count, until = len(stalled), time.monotonic() + _SPELL
-        while due := list(self._resting.due(_AT_ONCE)):
-            self._publish_rested(due)
-            count += len(due)
-            if time.monotonic() > until:
-                break
-        return count
+    def turns(self) -> Iterator[int]:
+        """Publish what has rested, then take over what Pub/Sub has buried; yield how many.
+
+        Each turn is a request or two for each of some messages.
+        """
+        if self._resting.any():
+            stalled = self._resting.stalled(_CALLED)
+            while several := list(islice(stalled, _AT_ONCE)):
+                self._publish_rested(several, **{CALLS: "1"})
+                yield len(several)
+            while due := list(self._resting.due(_AT_ONCE)):
+                self._publish_rested(due)
+                yield len(due)
+        while fetched := self._fetch():
+            self._take_over(fetched)
+            yield len(fetched)
 
     def _publish_rested(self, several: Sequence[Rested], **told: str) -> None:
         """Publish messages that rested, and strike them out after that."""
@@ -227,22 +232,14 @@ class PubsubQueue:
         )
         self._resting.strike(several)
 
-    def drain(self) -> int:
-        """Take over as dead letters what Pub/Sub itself has buried; say how many."""
-        count = 0
-        for _ in range(_FETCHES):
-            fetched = self._fetch()
-            if not fetched:
-                break
-            for each in fetched:
-                self._bury(of_burial(each["message"]), _SILENT)
-            acknowledged = {
-                "subscription": self._path("subscriptions", DEAD),
-                "ack_ids": [each["ack_id"] for each in fetched],
-            }
-            self._call("subscriber", "acknowledge", "take dead letters off", acknowledged)
-            count += len(fetched)
-        return count
+    def _take_over(self, fetched: Sequence[_Raw]) -> None:
+        """Write down as dead letters what Pub/Sub itself has buried, and take it off there."""
+        at_once(lambda each: self._bury(of_burial(each["message"]), _SILENT), fetched)
+        acknowledged = {
+            "subscription": self._path("subscriptions", DEAD),
+            "ack_ids": [each["ack_id"] for each in fetched],
+        }
+        self._call("subscriber", "acknowledge", "take dead letters off", acknowledged)
 
     def _fetch(self) -> Sequence[_Raw]:
         request = {
@@ -349,18 +346,27 @@ class PubsubQueue:
         )
 
 
-def wake(queues: Iterable[PubsubQueue]) -> int:
-    """Do what is due in all inboxes; one that fails keeps no other from it.
+def wake(queues: Iterable[PubsubQueue], seconds: float = _SPELL) -> int:
+    """Do what is due in all inboxes, in turns, for so many seconds; return how many messages.
+
+    One that fails keeps no other from it, nor does one with much to do.
 
     Raises:
-        BellhopError: one failed, the first of them.
+        Exception: one failed, the first of them.
     """
-    count, failed = 0, []
-    for queue in queues:
+    count, until = 0, time.monotonic() + seconds
+    failed: list[Exception] = []
+    waiting = deque(queue.turns() for queue in queues)
+    while waiting and time.monotonic() < until:
+        turns = waiting.popleft()
         try:
-            count += queue.wake()
-        except BellhopError as error:
+            count += next(turns)
+        except StopIteration:
+            continue
+        except Exception as error:  # noqa: BLE001 - an inbox fails for itself alone
             failed.append(error)
+            continue
+        waiting.append(turns)
     if failed:
         raise failed[0]
     return count

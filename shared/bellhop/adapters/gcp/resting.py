@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,12 +35,20 @@ _LINES = "line/"
 _SPREAD = 16
 """From so many at the head of a line the next ones are drawn."""
 
+_FEW = 4
+"""So few wake no thread."""
+
+_THREADS = 8
+
 CALLING = timedelta(minutes=1)
 """How long who stands in line is somebody's who has called him, and then anybody's."""
 
 _NEVER = "2000-01-01T00:00:00+00:00"
 _END = "0"
 """Comes after the `/` behind a share's digest, and so after all of its line."""
+
+
+T = TypeVar("T")
 
 
 class Rested(Struct, frozen=True):
@@ -104,9 +113,11 @@ class Resting:
 
     def strike(self, published: Iterable[Rested]) -> None:
         """Take out what was published, unless somebody has."""
-        for each in published:
-            with suppress(StaleError):
-                self._store.delete(self._partition, each.item.sort, expect=each.item.token)
+        at_once(self._strike, list(published))
+
+    def _strike(self, each: Rested) -> None:
+        with suppress(StaleError):
+            self._store.delete(self._partition, each.item.sort, expect=each.item.token)
 
     def _taken(self, item: Item) -> Rested | None:
         """Take one that stands in line, unless somebody has; he has a minute to publish it."""
@@ -124,6 +135,23 @@ class Resting:
     def _put(self, sort: str, delivery: Delivery, attempts: int) -> None:
         value = written(delivery.message) | {"attempts": attempts}
         self._store.put(Item(self._partition, sort, value))
+
+
+def at_once(do: Callable[[T], None], several: Sequence[T]) -> None:
+    """Do something to each of several that wait for Google; few are done one after the other.
+
+    Raises:
+        BellhopError: one failed; the others were done, or are left as they were.
+    """
+    if len(several) <= _FEW:
+        for each in several:
+            do(each)
+        return
+    threads = ThreadPoolExecutor(_THREADS, "resting")
+    try:
+        list(threads.map(do, several))
+    finally:
+        threads.shutdown(cancel_futures=True)
 
 
 def written(message: Message) -> dict[str, Any]:

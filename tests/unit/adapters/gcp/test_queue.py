@@ -356,6 +356,38 @@ def test_one_inbox_that_fails_keeps_no_other_from_its_tick(
     assert told(fetch(services)) == [(1, 2)]
 
 
+def test_inboxes_take_turns_and_a_tick_ends_in_time() -> None:
+    """One with more than a tick can do keeps none waiting, nor does one whose record is broken."""
+
+    class Full:
+        def turns(self) -> Iterator[int]:
+            while True:
+                time.sleep(0.001)
+                yield 100
+
+    class Broken:
+        def turns(self) -> Iterator[int]:
+            raise KeyError("body")
+            yield 0
+
+    class Quiet:
+        def __init__(self) -> None:
+            self.woken = 0
+
+        def turns(self) -> Iterator[int]:
+            self.woken += 1
+            yield 1
+
+    quiet: Any = Quiet()
+    full: Any = Full()
+    broken: Any = Broken()
+    assert wake([full, quiet], seconds=PATIENCE / 100) > 1
+    assert quiet.woken == 1
+    with pytest.raises(KeyError):
+        wake([full, broken, quiet], seconds=PATIENCE / 100)
+    assert quiet.woken == 2
+
+
 def test_killed_anywhere_a_message_comes_again(
     services: Counted, store: SqliteStore, clock: FakeClock, inbox: Make
 ) -> None:
@@ -649,7 +681,7 @@ def test_what_nobody_answers_for_is_buried_by_pub_sub_and_found(
     with Endpoint(answer) as endpoint:
         pushing(services, endpoint)
         queue.publish([Message({"n": 1}, "g", "ns/east")])
-        assert eventually("it is a dead letter", lambda: bool(queue.drain() or queue.list()))
+        assert eventually("it is a dead letter", lambda: bool(queue.wake() or queue.list()))
 
     [letter] = queue.list()
     assert len(pushes) == 5
@@ -711,7 +743,7 @@ def test_an_emulator_that_went_away_comes_back_empty(
         queue.pushed(push(), lambda _: BUSY)
         emulator.stop()
         began = time.monotonic()
-        for act in (lambda: queue.publish([Message({"n": 2}, "g")]), queue.wake, queue.drain):
+        for act in (lambda: queue.publish([Message({"n": 2}, "g")]), queue.wake):
             with pytest.raises(UnreachableError):
                 act()
         assert time.monotonic() - began < 45
