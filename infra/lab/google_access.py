@@ -3,11 +3,12 @@
     with Access({"FIRESTORE_EMULATOR_HOST": …, "STORAGE_EMULATOR_HOST": …}) as access:
         access.may({"datastore.entities.get": ("",)})   # on resources with any of these prefixes
         run(access.environment)       # is denied all else
-        access.asked()                # the rights that were asked for
+        access.asked()                # the rights that were asked for, and on what
 
 No emulator judges anything. Here each request is read for the rights that Google's documents name
 for it, and what somebody may not is answered as IAM answers it; what is not known here nobody may.
-A right may be held to resources whose names begin as it says.
+A right may be held to resources by how their names begin: a prefix that ends in `/` is a name and
+all below it, one that ends in `$` a name alone.
 
     Firestore        cloud.google.com/firestore/docs/security/iam
     Pub/Sub          cloud.google.com/pubsub/docs/access-control
@@ -30,8 +31,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Self
+from urllib.parse import parse_qs, unquote
 
-from google.cloud.firestore_v1.types import CommitRequest
+from google.cloud.firestore_v1.types import BatchGetDocumentsRequest, CommitRequest, RunQueryRequest
 from google.cloud.secretmanager_v1 import types as secrets
 from google.pubsub_v1 import types as pubsub
 
@@ -55,17 +57,18 @@ Rights = Iterator[Asked]
 
 def _commit(body: bytes) -> Rights:
     """Name what is asked for a write: what it expects to be there says what it makes of it."""
-    for write in CommitRequest.deserialize(body).writes:
+    request = CommitRequest.deserialize(body)
+    for write in request.writes:
         expects = write.current_document
         if write.delete:
-            yield Asked("datastore.entities.delete")
+            yield Asked("datastore.entities.delete", request.database)
             continue
         new = "exists" in expects and not expects.exists
         known = "update_time" in expects or expects.exists
         if not known:
-            yield Asked("datastore.entities.create")
+            yield Asked("datastore.entities.create", request.database)
         if not new:
-            yield Asked("datastore.entities.update")
+            yield Asked("datastore.entities.update", request.database)
 
 
 def _of(kind: Any, right: str, *places: str) -> Callable[[bytes], Rights]:
@@ -83,11 +86,17 @@ def _plain(*rights: str) -> Callable[[bytes], Rights]:
     return lambda _: map(Asked, rights)
 
 
+def _query(body: bytes) -> Rights:
+    database = RunQueryRequest.deserialize(body).parent.partition("/documents")[0]
+    yield Asked("datastore.entities.get", database)
+    yield Asked("datastore.entities.list", database)
+
+
 BY_METHOD: Mapping[str, Callable[[bytes], Rights]] = {
-    "/google.firestore.v1.Firestore/BatchGetDocuments": _plain("datastore.entities.get"),
-    "/google.firestore.v1.Firestore/RunQuery": _plain(
-        "datastore.entities.get", "datastore.entities.list"
+    "/google.firestore.v1.Firestore/BatchGetDocuments": _of(
+        BatchGetDocumentsRequest, "datastore.entities.get", "database"
     ),
+    "/google.firestore.v1.Firestore/RunQuery": _query,
     "/google.firestore.v1.Firestore/Commit": _commit,
     "/google.pubsub.v1.Publisher/Publish": _of(
         pubsub.PublishRequest, "pubsub.topics.publish", "topic"
@@ -130,23 +139,33 @@ BY_ADDRESS: Sequence[tuple[str, str, tuple[str, ...]]] = (
 """The rights that each request by HTTP asks for; those for logs follow from what is in it."""
 
 
-def _by_http(method: str, path: str, body: bytes) -> Rights:
+def _by_http(method: str, target: str, body: bytes) -> Rights:
+    path = target.partition("?")[0]
     if (method, path) == ("POST", "/v2/entries:list"):
         for place in json.loads(body)["resourceNames"]:
             view = "/views/" in place
-            yield Asked("logging.views.access" if view else "logging.logEntries.list")
+            yield Asked("logging.views.access" if view else "logging.logEntries.list", place)
         return
     for verb, pattern, rights in BY_ADDRESS:
         if verb == method and re.fullmatch(pattern, path):
-            yield from (Asked(each, _bucket(path)) for each in rights)
+            yield from (Asked(each, _resource(target)) for each in rights)
             return
     yield Asked(f"unknown: {method} {path}")
 
 
+def _resource(target: str) -> str:
+    """Return the name of what a request is about, as IAM writes it."""
+    path, _, query = target.partition("?")
+    found = re.fullmatch(r"(?:/upload)?/storage/v1/b/([^/]+)/o(?:/([^/]+))?", path)
+    if not found:
+        return re.sub(r"^/v\d/", "", path)
+    name = unquote(found[2] or "") or parse_qs(query).get("name", [""])[0]
+    return f"{_bucket(path)}/objects/{name}" if name else _bucket(path)
+
+
 def _bucket(path: str) -> str:
     """Return the name of the bucket that a request to Cloud Storage is about, as IAM writes it."""
-    found = re.search(r"/storage/v1/b/([^/]+)/o", path)
-    return f"projects/_/buckets/{found[1]}/" if found else ""
+    return "projects/_/buckets/" + path.partition("/storage/v1/b/")[2].partition("/")[0]
 
 
 class Access:
@@ -155,7 +174,7 @@ class Access:
     def __init__(self, behind: Mapping[str, str]) -> None:
         self._behind = behind
         self._lock = threading.Lock()
-        self._asked: set[str] = set()
+        self._asked: set[Asked] = set()
         self._denied: set[Asked] = set()
         self._rights: Mapping[str, tuple[str, ...]] | None = None
         self._end = ExitStack()
@@ -166,8 +185,8 @@ class Access:
         """Allow these rights alone, each on what begins so; None allows all that is known."""
         self._rights = rights
 
-    def asked(self) -> set[str]:
-        """Return the rights that were asked for since this was called last."""
+    def asked(self) -> set[Asked]:
+        """Return the rights that were asked for since this was called last, and on what."""
         with self._lock:
             found, self._asked = self._asked, set()
             return found
@@ -198,16 +217,18 @@ class Access:
     def _judge(self, rights: Rights) -> bool:
         wanted = list(rights)
         with self._lock:
-            self._asked |= {each.right for each in wanted}
-            denied = {each for each in wanted if not _allowed(each, self._rights)}
+            self._asked |= set(wanted)
+            denied = {each for each in wanted if not allowed(each, self._rights)}
             self._denied |= denied
         return not denied
 
 
-def _allowed(asked: Asked, rights: Mapping[str, tuple[str, ...]] | None) -> bool:
+def allowed(asked: Asked, rights: Mapping[str, tuple[str, ...]] | None) -> bool:
+    """Say whether somebody with these rights may do what was asked for."""
     if rights is None:
         return not asked.right.startswith("unknown")
-    return asked.resource.startswith(rights.get(asked.right, ()))
+    whole = f"{asked.resource}$", f"{asked.resource}/"
+    return any(each.startswith(rights.get(asked.right, ())) for each in whole)
 
 
 class _Door(HttpServer):
@@ -221,7 +242,7 @@ class _Door(HttpServer):
     def respond(self, request: Request) -> Response:
         """Pass a request on, if it may be."""
         method, path = request.method, request.target.partition("?")[0]
-        if not self._judge(_by_http(method, path, request.body)):
+        if not self._judge(_by_http(method, request.target, request.body)):
             return Response(HTTPStatus.FORBIDDEN, b"{}")
         passed = urllib.request.Request(  # noqa: S310 - an emulator's
             self._behind + request.target,

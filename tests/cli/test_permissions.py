@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -46,19 +47,27 @@ def template(name: str) -> str:
     return (POLICIES / f"{name}.json.tftpl").read_text()
 
 
-def policy(name: str, house: House) -> Mapping[str, Any]:
-    """Fill in a policy's template with the ARNs of an installation, as Terraform does."""
+def policy(
+    name: str, house: House, named: Callable[[str], str] = lambda each: each
+) -> Mapping[str, Any]:
+    """Fill in a policy's template with the ARNs of an installation, as Terraform does.
+
+    With `named` it is another installation, whose names are made of those of the first.
+    """
     place = house.context.place
     own = f"{place['region']}:123456789012"
-    inboxes = [f"arn:aws:sqs:{own}:{url.rpartition('/')[2]}" for url in place["queues"].values()]
+    queues = [named(url.rpartition("/")[2]) for url in place["queues"].values()]
+    inboxes = [f"arn:aws:sqs:{own}:{each}" for each in queues]
     dead = [each + DEAD for each in inboxes]
-    groups = [f"arn:aws:logs:{own}:log-group:{each}:*" for each in place["log_groups"].values()]
+    names = [named(each) for each in place["log_groups"].values()]
+    groups = [f"arn:aws:logs:{own}:log-group:{each}:*" for each in names]
+    secret = f"arn:aws:secretsmanager:{own}:secret:"
     text = Template(template(name)).substitute(
-        table=f"arn:aws:dynamodb:{own}:table/{place['table']}",
-        bucket=f"arn:aws:s3:::{place['bucket']}",
-        sealing_key=f"arn:aws:secretsmanager:{own}:secret:{place['key_secret']}-??????",
-        ingest_key=f"arn:aws:secretsmanager:{own}:secret:{place['ingest_key_secret']}-??????",
-        secrets=f"arn:aws:secretsmanager:{own}:secret:{place['secrets']}/*",
+        table=f"arn:aws:dynamodb:{own}:table/{named(place['table'])}",
+        bucket=f"arn:aws:s3:::{named(place['bucket'])}",
+        sealing_key=f"{secret}{named(place['key_secret'])}-??????",
+        ingest_key=f"{secret}{named(place['ingest_key_secret'])}-??????",
+        secrets=f"{secret}{named(place['secrets'])}/*",
         eks_clusters="arn:aws:eks:*:123456789012:cluster/*",
         queues=json.dumps(inboxes + dead),
         inboxes=json.dumps(inboxes),
@@ -88,6 +97,25 @@ def asked(moto: Moto, house: House, name: str, *lines: str, denied: Sequence[str
     return {ACTIONS.get(each, each) for each in calls}
 
 
+def reached_by_others(moto: Moto, house: House, name: str) -> set[str]:
+    """Return what people of installations of like names may do of all that this one's may."""
+    others: list[Callable[[str], str]] = [lambda each: each[:-1], lambda each: f"{each}-two"]
+    person = f"{house.context.place['table']}-person"
+    return {
+        each["action"]
+        for each in moto.access()
+        if each["role"] == person and each["allowed"]
+        for named in others
+        for statement in policy(name, house, named)["Statement"]
+        if each["action"] in statement["Action"]
+        and any(fnmatchcase(each["resource"], arn) for arn in _listed(statement["Resource"]))
+    }
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
 @pytest.fixture
 def crowded(prod: House) -> House:
     """An installation in which there is something of everything."""
@@ -111,7 +139,7 @@ CALLING = ("doctor", "explain", "delete orphans")
 
 
 def test_who_reads_needs_the_read_only_policy(crowded: House, moto: Moto) -> None:
-    """Commands that look ask for what it allows, and it allows nothing that none asks for.
+    """Commands that look ask for what it allows, which is all asked for, and of no other name.
 
     It takes long: all reading commands of the CLI run once, and moto checks IAM at each call.
     """
@@ -119,12 +147,13 @@ def test_who_reads_needs_the_read_only_policy(crowded: House, moto: Moto) -> Non
     needed = asked(moto, crowded, "read-only", *LOOKING, denied=CALLING)
 
     assert needed - NOT_ASKED.keys() == allowed(policy("read-only", crowded)) - NOT_ASKED.keys()
+    assert reached_by_others(moto, crowded, "read-only") == {"cloudwatch:GetMetricStatistics"}
 
 
 def test_who_changes_things_needs_the_operator_policy(
     crowded: House, moto: Moto, tmp_path: Path, source_cluster: Cluster
 ) -> None:
-    """All commands together ask for what it allows, and it allows nothing that none asks for.
+    """All commands together ask for what it allows, which is all asked for, and of no other name.
 
     It takes long: all commands of the CLI run once, and moto checks IAM at each call.
     """
@@ -148,6 +177,9 @@ def test_who_changes_things_needs_the_operator_policy(
     needed = asked(moto, crowded, "operator", *LOOKING, *lines)
 
     assert needed - NOT_ASKED.keys() == allowed(policy("operator", crowded)) - NOT_ASKED.keys()
+    # EKS clusters are the account's, whatever an installation is called.
+    wide = {"eks:DescribeCluster", *(right for rights in WIDE for right in rights)}
+    assert reached_by_others(moto, crowded, "operator") == wide
 
 
 def eks(house: House) -> str:

@@ -1,7 +1,7 @@
-"""Who may do what on Google Cloud: the documented roles grant what commands ask for, and no more.
+"""Who may do what on Google Cloud: people are granted what commands ask for, and no more.
 
 What is asked is judged before the emulators, which judge nothing, by what Google's documents name
-for each request (infra/lab/google_access.py).
+for each request (infra/lab/google_access.py), and by what Terraform grants (google_rights.json).
 """
 
 from __future__ import annotations
@@ -9,27 +9,29 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bellhop.messages import Sweep
 from bellhop.model.record import Pulse
 from infra.lab.cluster import Cluster
-from infra.lab.google_access import Access
+from infra.lab.google_access import Access, Asked, allowed
 from infra.lab.google_container import Gke
 from infra.lab.google_logging import Logging
 from tests.cli.conftest import Google, House, on_gcp
 from tests.cli.test_commands import CHANGING, READING, STDIN, populate
 from tests.cli.test_permissions import WRITING
+from tests.functions import google_grants
 from tests.functions.gcp_lab import Project
+from tests.functions.google_grants import OPERATOR, READER
 from tests.unit.cli import fleet
 
 pytest_plugins = ["tests.kube_fixtures"]
 
 ROOT = Path(__file__).parents[2]
-POLICIES = ROOT / "terraform/modules/gcp/policies"
 PAGE = (ROOT / "docs/reference/gcp-permissions.md").read_text()
 
 LOOKING = [
@@ -42,32 +44,40 @@ CALLING = ("doctor", "explain", "delete orphans")
 """Commands that call clusters, for which they read kubeconfigs."""
 
 KEY = "secretmanager.versions.access"
-"""What a reader is granted on the two keys of records, and so in no role for the project."""
+"""What a reader is granted on the two keys of records alone."""
+
+WIDE = {"logging.logEntries.list", "monitoring.timeSeries.list", "secretmanager.secrets.create"}
+"""What Google knows no narrower place for than a project."""
 
 NOT_ASKED = {
-    "logging.views.access": "logs are in a bucket of their own; played below",
     "storage.objects.list": "without it Cloud Storage says of what is not there that it is denied",
 }
 """Rights that commands need at times, not always in these tests, and what they are for."""
 
 DENIED = "Google denies it"
+CLUSTERS = "container.clusters.get"
 
 
-def role(name: str) -> set[str]:
-    """Return the permissions of a role for people."""
-    text = (POLICIES / f"{name}.json.tftpl").read_text()
-    return set(json.loads(text.replace("${name}", "lab"))["includedPermissions"])
-
-
-def granted(name: str, house: House) -> dict[str, tuple[str, ...]]:
-    """Return all that somebody is granted, as the page says, and on what."""
+def granted(who: str, house: House, name: str = "", database: str = "") -> dict[str, Any]:
+    """Return what somebody is granted, with `gke_clusters`; of another installation by its name."""
     place = house.context.place
-    keys = tuple(
-        f"projects/{place['project']}/secrets/{place[each]}/"
-        for each in ("key_secret", "ingest_key_secret")
+    project = place["project"]
+    own = google_grants.granted(
+        who, project, name or place["secrets"], database or place["database"]
     )
-    own = {KEY: keys} if name == "read-only" else {}
-    return {**own, **dict.fromkeys(role(name), ("",))}
+    clusters = f"projects/{project}/locations/europe-west1/clusters/"
+    return own if who == READER else {**own, CLUSTERS: (clusters,)}
+
+
+def reached_by_others(asked: Iterable[Asked], who: str, house: House) -> set[str]:
+    """Return which of these rights people of installations of like names have, too."""
+    place = house.context.place
+    names = place["secrets"], place["database"]
+    others = [
+        granted(who, house, *(each[:-1] for each in names)),
+        granted(who, house, *(f"{each}-two" for each in names)),
+    ]
+    return {each.right for each in asked for other in others if allowed(each, other)}
 
 
 @pytest.fixture
@@ -110,22 +120,24 @@ def crowded(project: Project, tmp_path: Path) -> Iterator[House]:
     made.opened.close()
 
 
-def test_who_reads_needs_the_read_only_role(crowded: House, access: Access) -> None:
-    """Commands that look are denied nothing, and ask for all that is granted.
+def test_who_reads_needs_a_readers_grants(crowded: House, access: Access) -> None:
+    """Commands that look are denied nothing, and ask for all that is granted, which others lack.
 
     It takes seconds: all reading commands of the CLI run once.
     """
-    given = granted("read-only", crowded)
+    given, asked = granted(READER, crowded), set[Asked]()
     for line in LOOKING:
         access.may(None if line.startswith(CALLING) else given)
         done = crowded(*line.split(), **access.environment)
 
         assert DENIED not in done.output, line
         assert done.exit_code != 70, line
-    assert access.asked() - NOT_ASKED.keys() == given.keys() - NOT_ASKED.keys()
+        asked |= access.asked()
+    assert {each.right for each in asked} - NOT_ASKED.keys() == given.keys() - NOT_ASKED.keys()
+    assert reached_by_others(asked, READER, crowded) == WIDE & given.keys()
 
 
-def test_who_changes_things_needs_the_operator_role(
+def test_who_changes_things_needs_an_operators_grants(
     crowded: House,
     access: Access,
     gke: Gke,
@@ -133,7 +145,7 @@ def test_who_changes_things_needs_the_operator_role(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All others are denied nothing, and ask for all that is granted beside a reader's rights.
+    """All others are denied nothing, and ask for all that is granted, which is of no other name.
 
     It takes seconds: all commands of the CLI run once.
     """
@@ -146,7 +158,7 @@ def test_who_changes_things_needs_the_operator_role(
     noise = "".join(f"{number:x}" for number in range(200_000))
     (tmp_path / "large.json").write_text(json.dumps({**large, "data": {"a": noise}}))
     register = f"register cluster prod/eu-1 --kubeconfig {tmp_path / 'kubeconfig'} --no-forwarder"
-    given = granted("operator", crowded)
+    given = granted(OPERATOR, crowded)
     access.may(given)
     for line in (
         *(line for line in LOOKING if line.startswith(CALLING)),
@@ -164,8 +176,11 @@ def test_who_changes_things_needs_the_operator_role(
 
         assert DENIED not in done.output, line
         assert done.exit_code != 70, f"{line}: {done.output}"
-    asked = access.asked() | granted("read-only", crowded).keys()
-    assert asked - NOT_ASKED.keys() == given.keys() - NOT_ASKED.keys()
+    asked = access.asked()
+    rights = {each.right for each in asked} | granted(READER, crowded).keys()
+    assert rights - NOT_ASKED.keys() == given.keys() - NOT_ASKED.keys()
+    # The variable `gke_clusters` names clusters, whatever an installation is called.
+    assert reached_by_others(asked, OPERATOR, crowded) <= WIDE | {CLUSTERS}
 
 
 def describe(gke: Gke, house: House, cluster: Cluster) -> None:
@@ -190,7 +205,7 @@ TAKING = {
 @pytest.mark.thorough
 def test_no_right_of_who_reads_is_one_too_many(crowded: House, access: Access) -> None:
     """Without each of them a command says that it is denied."""
-    given = granted("read-only", crowded)
+    given = granted(READER, crowded)
     assert given.keys() - NOT_ASKED.keys() == TAKING.keys()
     for right, line in TAKING.items():
         crowded(*line.split())  # Who may write lays the rules together, which others read so.
@@ -202,7 +217,7 @@ def test_no_right_of_who_reads_is_one_too_many(crowded: House, access: Access) -
 def test_who_reads_changes_nothing(crowded: House, access: Access) -> None:
     """Nor does he get kubeconfigs, or call clusters by them."""
     crowded.here.secrets.put("kubeconfig/default/workload", b"{}")
-    access.may(granted("read-only", crowded))
+    access.may(granted(READER, crowded))
     refused = [crowded(*line.split(), stdin=STDIN, **access.environment) for line in WRITING]
     words = "explain default/workload Service default/my-service"
     looked = crowded(*words.split(), **access.environment).stdout
@@ -221,10 +236,11 @@ def test_logs_in_a_bucket_of_their_own_need_the_right_to_its_view(
     view = f"projects/{project.name}/locations/europe-west1/buckets/lab/views/_AllLogs"
     logging.places.add(view)
     house = on_gcp(tmp_path, project, logs=view)
-    given = granted("read-only", house)
-    access.may(given)
+    given = granted(READER, house)
+    del given["logging.logEntries.list"]
+    access.may({**given, "logging.views.access": (f"{view}$",)})
     shown = house("logs", **access.environment)
-    access.may({each: on for each, on in given.items() if each != "logging.views.access"})
+    access.may({**given, "logging.views.access": (view.replace("/lab/", "/la/") + "$",)})
     denied = house("logs", **access.environment)
     house.opened.close()
 
@@ -232,13 +248,15 @@ def test_logs_in_a_bucket_of_their_own_need_the_right_to_its_view(
     assert DENIED in denied.stderr
 
 
-def test_the_roles_are_for_a_project() -> None:
-    """A role is for all of it: a reader's has no right to secrets, which would be those of all."""
-    operator, reader = role("operator"), role("read-only")
+def test_a_reader_may_read_two_secrets(crowded: House) -> None:
+    """Those are the keys of records, and an operator may do all that a reader may."""
+    operator, reader = granted(OPERATOR, crowded), granted(READER, crowded)
+    start = f"projects/{crowded.context.place['project']}/secrets/lab-"
 
-    assert reader < operator
-    assert not {each for each in reader if each.startswith("secretmanager")}
-    assert KEY in operator
+    assert reader.keys() < operator.keys()
+    assert {each: on for each, on in reader.items() if each.startswith("secretmanager")} == {
+        KEY: (f"{start}ingest-key/", f"{start}sealing-key/")
+    }
 
 
 def test_the_page_names_every_command_that_changes_something() -> None:
@@ -252,4 +270,5 @@ def test_the_page_names_every_right() -> None:
     """And none that is not granted, but those of the roles that Google has."""
     named = set(re.findall(r"`([a-z]+\.[a-zA-Z]+\.[a-zA-Z]+)`", PAGE.partition("## What")[0]))
 
-    assert named == role("operator")
+    operator = google_grants.granted(OPERATOR, "acme", "lab", "lab")
+    assert named == operator.keys() | {CLUSTERS, "logging.views.access"}

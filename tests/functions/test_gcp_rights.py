@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -36,25 +34,12 @@ from infra.lab.google_storage import Storage
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
 from tests.functions.conftest import SETTINGS
 from tests.functions.gcp_lab import NAME, PATIENCE, Flow, Project, Stand
+from tests.functions.google_grants import granted
 from tests.functions.roles import noise
 from tests.functions.writes import Writes
 from tests.waiting import eventually
 
-ACCOUNTS = json.loads((Path(__file__).parents[1] / "terraform/google_rights.json").read_text())
 STAGES = {*INBOXES.values(), "ingest", "schedule"}
-ROLES = {
-    "roles/pubsub.publisher": "pubsub.topics.publish",
-    "roles/pubsub.subscriber": "pubsub.subscriptions.consume",
-}
-"""The permission that functions use of a role of Google's own."""
-
-PLACES = {
-    "pubsub topic ": "projects/{project}/topics/",
-    "pubsub subscription ": "projects/{project}/subscriptions/",
-    "secret manager secret ": "projects/{project}/secrets/",
-    "storage bucket ": "projects/_/buckets/",
-}
-"""How a request names the resource of a permission, by how google_rights.json names it."""
 
 LOST = {"storage.objects.list"}
 """Needed only for a blob that is lost; without it Cloud Storage answers 403 instead of 404."""
@@ -77,27 +62,6 @@ RULES = join(
 )
 
 
-def granted(stage: str, project: str) -> dict[str, tuple[str, ...]]:
-    """Return the permissions of a stage's account, each with the prefixes of its resources."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for place, permissions in ACCOUNTS[stage].items():
-        for each in permissions:
-            found[ROLES.get(each, each)].append(prefix(place, project))
-    return {permission: tuple(prefixes) for permission, prefixes in found.items()}
-
-
-def prefix(place: str, project: str) -> str:
-    """Return the prefix of the resources of an entry; requests to Firestore name none."""
-    told = place.replace("NAME-acme", f"{NAME}-{project}").replace("NAME", NAME)
-    if condition := re.fullmatch(r'resource\.name\.startsWith\("(.*)"\)', told):
-        return condition[1].replace("NUMBER", project)
-    for kind, start in PLACES.items():
-        if told.startswith(kind):
-            end = "/" if kind == "storage bucket " else ""
-            return start.format(project=project) + told.removeprefix(kind) + end
-    return ""
-
-
 class Guarded:
     """A flow whose functions have the permissions of their accounts, and no others."""
 
@@ -109,7 +73,7 @@ class Guarded:
 
     def asked(self, stage: str) -> set[str]:
         """Return the permissions that a stage has needed until now."""
-        self._asked[stage] |= self.doors[stage].asked()
+        self._asked[stage] |= {each.right for each in self.doors[stage].asked()}
         return self._asked[stage]
 
     def until(self, stage: str, permission: str, act: Callable[[], object]) -> None:
@@ -149,7 +113,7 @@ def guarded(
         behind = {**project.emulators, **writes.emulators}
         doors = {stage: end.enter_context(Access(behind)) for stage in sorted(STAGES)}
         for stage, each in doors.items():
-            each.may(granted(stage, project.name))
+            each.may(_granted(stage, project))
         own = {stage: each.environment for stage, each in doors.items()}
         folder = tmp_path_factory.mktemp("functions")
         stand = Stand(project, google_sources, google_installed, folder, own)
@@ -176,7 +140,7 @@ class TestPermissions:
             guarded.until("sweep", f"secretmanager.{permission}", renews)
         collects_a_blob(guarded.flow)
 
-        given = {stage: granted(stage, guarded.flow.stand.project.name) for stage in guarded.doors}
+        given = {stage: _granted(stage, guarded.flow.stand.project) for stage in guarded.doors}
         assert {stage: door.denied() for stage, door in guarded.doors.items()} == {
             stage: set() for stage in given
         }
@@ -188,7 +152,7 @@ class TestPermissions:
     def test_a_permission_that_is_missing_is_missed(self, guarded: Guarded) -> None:
         """Evaluate's door denies what its account is not granted, and nothing is deployed."""
         flow, door = guarded.flow, guarded.doors["evaluate"]
-        given = granted("evaluate", flow.stand.project.name)
+        given = _granted("evaluate", flow.stand.project)
         door.may({**given, "pubsub.topics.publish": ("projects/none",)})
         flow.declare("service-discovery")
         flow.make(60000)
@@ -200,6 +164,11 @@ class TestPermissions:
         door.may(given)
         flow.stand.wait(lambda: flow.there(60000))
         door.denied()
+
+
+def _granted(stage: str, project: Project) -> dict[str, tuple[str, ...]]:
+    """Return the permissions of a stage's account in a project of the lab."""
+    return granted(stage, project.name, NAME, project.environment["BELLHOP_DATABASE"])
 
 
 def copies_an_object(guarded: Guarded) -> None:

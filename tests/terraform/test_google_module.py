@@ -36,7 +36,6 @@ ELSEWHERE = {
     "domain_name": "a load balancer has the name",
     "eks_clusters": "GKE has gke_clusters",
     "kms_key_arn": "Google has kms_key",
-    "operators": "no key's policy names people",
     "package_bucket": "sources are built in the project's own bucket",
     "package_prefix": "sources are built in the project's own bucket",
     "permissions_boundary": "Google has no such bound",
@@ -48,11 +47,12 @@ ELSEWHERE = {
 }
 """Variables that AWS alone has."""
 
-FILES_ELSEWHERE = ("people.tf",)
-"""Files that AWS alone has: policies that list ARNs."""
+FILES_ELSEWHERE = ("policies/operator.json.tftpl", "policies/read-only.json.tftpl")
+"""Files that AWS alone has: Google grants people their rights itself."""
 
 HERE = {
     "labels": "AWS has tags",
+    "readers": "AWS has a policy for them in its output",
     "gke_clusters": "EKS has eks_clusters",
     "ingest_invokers": "Cloud Run has a check of its own before a service",
     "ingest_from": "Cloud Run can take calls from a load balancer or a network alone",
@@ -111,7 +111,7 @@ def test_has_the_names_that_the_module_for_aws_has() -> None:
     assert [each for each in files[0] if each not in FILES_ELSEWHERE] == files[1]
     assert variables[0] - variables[1] == ELSEWHERE.keys()
     assert variables[1] - variables[0] == HERE.keys()
-    assert outputs[0] - outputs[1] == {"domain_target"}
+    assert outputs[0] - outputs[1] == {"domain_target", "policies"}
     assert outputs[1] <= outputs[0]
 
 
@@ -366,15 +366,3 @@ def test_the_page_names_variables_that_there_are() -> None:
     variables = {each.name for each in aws.blocks(ROOT / "examples" / "gcp-minimal", "variable")}
 
     assert set(re.findall(r"-var (\w+)=", page)) == variables
-
-
-@pytest.mark.parametrize("name", ["operator", "read-only"])
-def test_has_roles_for_people_that_are_json(name: str) -> None:
-    """As `gcloud iam roles create --file` reads them; who looks changes nothing."""
-    text = (MODULE / "policies" / f"{name}.json.tftpl").read_text()
-    role = json.loads(text.replace("${name}", "bellhop"))
-
-    permissions = role["includedPermissions"]
-    assert permissions == sorted(set(permissions))
-    changing = {each for each in permissions if not re.search(r"\.(get|list|access)$", each)}
-    assert bool(changing) == (name == "operator")

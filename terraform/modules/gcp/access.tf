@@ -1,4 +1,5 @@
-# An account for each function, with what that stage does and nothing else.
+# An account for each function, with what that stage does and nothing else. People have theirs by the
+# same roles.
 locals {
   rights = merge({
     ingest = {
@@ -37,11 +38,17 @@ locals {
 
   # Each action is one that Google's documents ask for a call that Bellhop makes.
   roles = {
-    records = ["datastore.entities.create", "datastore.entities.delete", "datastore.entities.get", "datastore.entities.list", "datastore.entities.update"]
+    records      = ["datastore.entities.create", "datastore.entities.delete", "datastore.entities.get", "datastore.entities.list", "datastore.entities.update"]
+    read_records = ["datastore.entities.get", "datastore.entities.list"]
     # Overwriting an object needs the right to delete it; without the last one Cloud Storage answers
     # 403 for a missing object.
-    blobs = ["storage.objects.create", "storage.objects.delete", "storage.objects.get", "storage.objects.list"]
+    blobs       = ["storage.objects.create", "storage.objects.delete", "storage.objects.get", "storage.objects.list"]
+    read_blobs  = ["storage.objects.get", "storage.objects.list"]
+    write_blobs = ["storage.objects.create", "storage.objects.delete"]
 
+    read_logs    = ["logging.logEntries.list"]
+    read_view    = ["logging.views.access"]
+    read_metrics = ["monitoring.timeSeries.list"]
     read_secrets = ["secretmanager.versions.access"]
     write_secrets = [
       "secretmanager.secrets.delete", "secretmanager.versions.access", "secretmanager.versions.add",
@@ -52,18 +59,31 @@ locals {
   }
 
   publishing = merge([
-    for stage, each in local.rights : { for inbox in each.publishes : "${stage}-${inbox}" => { stage = stage, inbox = inbox } }
+    for who, inboxes in merge({ for stage, each in local.rights : stage => each.publishes }, { for who in local.operators : who => keys(local.inboxes) }) :
+    { for inbox in inboxes : "${who}-${inbox}" => { who = who, inbox = inbox } }
   ]...)
 
   # Ingest faces the Internet, and has only its own key.
   unsealing = {
-    for each in setproduct(keys(local.rights), ["ingest", "sealing"]) : join("-", each) => { stage = each[0], key = each[1] }
+    for each in setproduct(concat(keys(local.rights), keys(local.people)), ["ingest", "sealing"]) : join("-", each) => { who = each[0], key = each[1] }
     if each[0] != "ingest" || each[1] == "ingest"
   }
 
-  opening = merge([
-    for stage, each in local.rights : { for start, role in each.secrets : stage => { start = start, role = role } }
-  ]...)
+  opening = merge(concat(
+    [for stage, each in local.rights : { for start, role in each.secrets : stage => { start = start, role = role } }],
+    [for who in local.operators : { (who) = { start = "", role = "write_secrets" } }],
+  )...)
+
+  # Ingest reads the blobs of ingest policies, and writes those of observations.
+  objects = "projects/_/buckets/${google_storage_bucket.blobs.name}"
+  keeping = merge(
+    { for stage in keys(local.rights) : stage => { who = stage, role = "blobs", on = "" } if stage != "ingest" },
+    { for who, kind in local.people : who => { who = who, role = kind == "operator" ? "blobs" : "read_blobs", on = "" } },
+    {
+      ingest-gate        = { who = "ingest", role = "read_blobs", on = "resource.name == \"${local.objects}\" || resource.name.startsWith(\"${local.objects}/objects/blobs/gate/\")" }
+      ingest-observation = { who = "ingest", role = "write_blobs", on = "resource.name.startsWith(\"${local.objects}/objects/blobs/observation/\")" }
+    },
+  )
 }
 
 resource "google_project_iam_custom_role" "this" {
@@ -86,11 +106,11 @@ resource "google_service_account" "this" {
 }
 
 resource "google_project_iam_member" "records" {
-  for_each = local.rights
+  for_each = merge({ for stage in keys(local.rights) : stage => "function" }, local.people)
 
   project = local.project
-  role    = google_project_iam_custom_role.this["records"].name
-  member  = google_service_account.this[each.key].member
+  role    = google_project_iam_custom_role.this[each.value == "reader" ? "read_records" : "records"].name
+  member  = local.members[each.key]
 
   condition {
     title      = "${var.name}-records"
@@ -99,11 +119,20 @@ resource "google_project_iam_member" "records" {
 }
 
 resource "google_storage_bucket_iam_member" "blobs" {
-  for_each = local.rights
+  for_each = local.keeping
 
   bucket = google_storage_bucket.blobs.name
-  role   = google_project_iam_custom_role.this["blobs"].name
-  member = google_service_account.this[each.key].member
+  role   = google_project_iam_custom_role.this[each.value.role].name
+  member = local.members[each.value.who]
+
+  dynamic "condition" {
+    for_each = compact([each.value.on])
+
+    content {
+      title      = "${var.name}-blobs"
+      expression = condition.value
+    }
+  }
 }
 
 resource "google_secret_manager_secret_iam_member" "key" {
@@ -112,7 +141,7 @@ resource "google_secret_manager_secret_iam_member" "key" {
   project   = local.project
   secret_id = google_secret_manager_secret.key[each.value.key].secret_id
   role      = google_project_iam_custom_role.this["read_secrets"].name
-  member    = google_service_account.this[each.value.stage].member
+  member    = local.members[each.value.who]
 }
 
 # No installation's name has a `_`, so that this prefix matches only names of this one.
@@ -121,7 +150,7 @@ resource "google_project_iam_member" "secrets" {
 
   project = local.project
   role    = google_project_iam_custom_role.this[each.value.role].name
-  member  = google_service_account.this[each.key].member
+  member  = local.members[each.key]
 
   condition {
     title      = "${var.name}-secrets"
@@ -130,9 +159,11 @@ resource "google_project_iam_member" "secrets" {
 }
 
 resource "google_project_iam_member" "new_secrets" {
+  for_each = toset(concat(["sweep"], local.operators))
+
   project = local.project
   role    = google_project_iam_custom_role.this["make_secrets"].name
-  member  = google_service_account.this["sweep"].member
+  member  = local.members[each.key]
 }
 
 resource "google_pubsub_topic_iam_member" "publish" {
@@ -141,7 +172,7 @@ resource "google_pubsub_topic_iam_member" "publish" {
   project = local.project
   topic   = google_pubsub_topic.inbox[each.value.inbox].name
   role    = "roles/pubsub.publisher"
-  member  = google_service_account.this[each.value.stage].member
+  member  = local.members[each.value.who]
 }
 
 resource "google_pubsub_subscription_iam_member" "dead" {
@@ -155,11 +186,11 @@ resource "google_pubsub_subscription_iam_member" "dead" {
 
 # GKE is asked only for a cluster's address; the cluster's own RBAC grants rights in it.
 resource "google_project_iam_member" "clusters" {
-  for_each = { for each in setproduct(local.reaching, var.gke_clusters) : join(" ", each) => { stage = each[0], cluster = each[1] } }
+  for_each = { for each in setproduct(concat(tolist(local.reaching), local.operators), var.gke_clusters) : join(" ", each) => { who = each[0], cluster = each[1] } }
 
   project = split("/", each.value.cluster)[1]
   role    = "roles/container.clusterViewer"
-  member  = google_service_account.this[each.value.stage].member
+  member  = local.members[each.value.who]
 
   condition {
     title      = "${var.name}-clusters"

@@ -33,6 +33,8 @@ resource "google_storage_bucket" "guard" {
     google_monitoring_dashboard.this,
     google_project_iam_member.clusters,
     google_project_iam_member.guard,
+    google_project_iam_member.logs,
+    google_project_iam_member.metrics,
     google_project_iam_member.new_secrets,
     google_pubsub_subscription.dead,
     google_pubsub_subscription.inbox,
@@ -51,6 +53,6 @@ resource "google_project_iam_member" "guard" {
 
   condition {
     title      = local.guard
-    expression = "resource.name.startsWith(\"projects/_/buckets/${local.guard}\")"
+    expression = "resource.name == \"projects/_/buckets/${local.guard}\" || resource.name.startsWith(\"projects/_/buckets/${local.guard}/objects/\")"
   }
 }

@@ -19,12 +19,3 @@ output "bellhop" {
     logs              = local.own_bucket == 0 ? "projects/${local.project}" : "${google_logging_project_bucket_config.own[0].id}/views/_AllLogs"
   }
 }
-
-output "policies" {
-  description = "Roles for people, in JSON as `gcloud iam roles create --file` reads them: `operator` for all commands, `read_only` for those that look."
-  value = {
-    for name, file in { operator = "operator", read_only = "read-only" } : name => templatefile("${path.module}/policies/${file}.json.tftpl", {
-      name = var.name
-    })
-  }
-}

@@ -114,6 +114,28 @@ variable "gke_clusters" {
   }
 }
 
+variable "operators" {
+  description = "Principals who may run all commands, such as `group:NAME@DOMAIN`: they are granted what is this installation's, by its names."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for each in var.operators : can(regex("^(user|group|serviceAccount|principal|principalSet):.+$", each))])
+    error_message = "Each is a principal, such as user:NAME@DOMAIN or group:NAME@DOMAIN."
+  }
+}
+
+variable "readers" {
+  description = "Principals who may run the commands that look: they change nothing, and read no kubeconfig."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for each in var.readers : can(regex("^(user|group|serviceAccount|principal|principalSet):.+$", each))])
+    error_message = "Each is a principal, such as user:NAME@DOMAIN or group:NAME@DOMAIN."
+  }
+}
+
 variable "kms_key" {
   description = "Key of Cloud KMS in the installation's region that seals database, topics, buckets and sealing key, given with the first apply; null for Google's own keys."
   type        = string

@@ -58,10 +58,12 @@ mock_provider "google" {
 }
 
 variables {
-  packages = "./tests/packages"
+  packages  = "./tests/packages"
+  operators = ["group:operators@example.com"]
+  readers   = ["group:operators@example.com", "user:reader@example.com"]
 }
 
-run "needs_packages_alone" {
+run "makes_an_installation" {
   assert {
     condition     = google_firestore_database.records.name == "bellhop"
     error_message = "Names begin with `name`."
@@ -143,11 +145,6 @@ run "needs_packages_alone" {
   }
 
   assert {
-    condition     = jsondecode(output.policies.operator).title == "Bellhop bellhop: operator" && jsondecode(output.policies.read_only).stage == "GA"
-    error_message = "Roles for people are JSON."
-  }
-
-  assert {
     condition     = google_storage_bucket.guard.force_destroy == false
     error_message = "What guards the rest is not destroyed while it has something in it."
   }
@@ -202,7 +199,7 @@ run "deploys_charts_by_a_function_of_their_own" {
   }
 
   assert {
-    condition     = [for each in keys(google_pubsub_topic_iam_member.publish) : each if strcontains(each, "charts")] == ["charts-apply", "charts-charts", "charts-sweep", "deploy-charts", "schedule-charts"]
+    condition     = [for each in keys(google_pubsub_topic_iam_member.publish) : each if strcontains(each, "charts")] == ["charts-apply", "charts-charts", "charts-sweep", "deploy-charts", "group:operators@example.com-charts", "schedule-charts"]
     error_message = "Deploy hands charts over, and what is left of them or rested comes again."
   }
 
@@ -359,8 +356,8 @@ run "follows_what_is_said" {
   }
 
   assert {
-    condition     = toset([for each in google_project_iam_member.clusters : "${each.member} ${each.project} ${each.condition[0].expression}"]) == toset(flatten([for each in ["acme resource.name.startsWith(\"projects/acme/locations/europe-west1/clusters/\")", "other resource.name == \"projects/other/locations/us-east1-b/clusters/one\""] : ["deploy ${each}", "sweep ${each}"]]))
-    error_message = "Only deploy and sweep ask where a cluster is."
+    condition     = toset([for each in google_project_iam_member.clusters : "${each.member} ${each.project} ${each.condition[0].expression}"]) == toset(flatten([for each in ["acme resource.name.startsWith(\"projects/acme/locations/europe-west1/clusters/\")", "other resource.name == \"projects/other/locations/us-east1-b/clusters/one\""] : ["deploy ${each}", "sweep ${each}", "group:operators@example.com ${each}"]]))
+    error_message = "Only deploy, sweep and operators ask where a cluster is."
   }
 
   assert {
@@ -376,6 +373,11 @@ run "follows_what_is_said" {
   assert {
     condition     = google_logging_project_bucket_config.own[0].retention_days == 90 && google_logging_project_exclusion.own[0].filter == google_logging_project_sink.own[0].filter
     error_message = "Lines are kept for as long as is said, and in no other bucket."
+  }
+
+  assert {
+    condition     = [for each in google_project_iam_member.logs : each.condition[0].expression] == [for each in range(2) : "resource.name == \"projects/acme/locations/europe-west1/buckets/bellhop/views/_AllLogs\""]
+    error_message = "People read the lines of this installation alone."
   }
 
   assert {
@@ -471,6 +473,15 @@ run "refuses_who_is_no_principal" {
 
   variables {
     ingest_invokers = ["everybody"]
+  }
+}
+
+run "refuses_a_grant_to_everybody" {
+  command         = plan
+  expect_failures = [var.readers]
+
+  variables {
+    readers = ["allUsers"]
   }
 }
 
