@@ -6,9 +6,8 @@
         stack.outputs()["bellhop"]
 
 A stack is a copy of one example beside a copy of the modules, and of the sources that these name
-packages after: `stack.root` is a checkout. What says that AWS is on loopback is
-a file that is laid beside it, so that no module and no example knows of it; so is what says that
-Bellhop's settings are others than the example's.
+packages after: `stack.root` is a checkout. Files beside the example say that AWS is on loopback,
+that the module is this copy and no repository, and which settings differ from the example's.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ROOT = Path(__file__).parents[2] / "terraform"
 
 _PROVIDER = "registry.terraform.io/hashicorp/aws"
 _SERVICES = (
-    *("apigatewayv2", "cloudwatch", "dynamodb", "ec2", "eventbridge", "iam"),
+    *("apigateway", "apigatewayv2", "cloudwatch", "dynamodb", "ec2", "eventbridge", "iam"),
     *("kms", "lambda", "logs"),
     *("s3", "s3control", "scheduler", "secretsmanager", "sns", "sqs", "sts"),
 )
@@ -91,7 +90,9 @@ class Stack:
         self.root = folder
         _check_out(folder)
         self.place = folder / "terraform" / "examples" / example
-        module = {"settings": dict(settings)} if settings else {}
+        module: dict[str, object] = {"source": "../../modules/aws"}
+        if settings:
+            module["settings"] = dict(settings)
         redirect(self.place, endpoint, region=region, module=module)
         values = self.place / "stack.auto.tfvars.json"
         values.write_text(json.dumps(dict(variables)))

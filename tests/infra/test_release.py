@@ -179,9 +179,12 @@ def test_the_modules_find_their_packages(released: Path, tmp_path: Path) -> None
         cloud = each.removesuffix("-minimal")
         assert f'packages = "../../../dist/{cloud}"' in text
     terraform = find_terraform()
+    example = root / "terraform/examples/aws-minimal"
+    unpacked = {"module": {"bellhop": {"source": "../../modules/aws"}}}
+    (example / "unpacked_override.tf.json").write_text(json.dumps(unpacked))
     options = ["-backend=false", "-input=false", f"-plugin-dir={terraform.mirror}"]
     subprocess.run(
-        [terraform.program, f"-chdir={root}/terraform/examples/aws-minimal", "init", *options],
+        [terraform.program, f"-chdir={example}", "init", *options],
         check=True,
         capture_output=True,
     )

@@ -294,6 +294,11 @@ class Cloud:
             "functions": self._all("lambda", "list_functions", "Functions", "FunctionName"),
             "keys": [each["KeyId"] for each in keys if each["KeyState"] != "PendingDeletion"],
             "log groups": self._all("logs", "describe_log_groups", "logGroups", "logGroupName"),
+            "NAT gateways": [
+                each["NatGatewayId"]
+                for each in self.client("ec2").describe_nat_gateways()["NatGateways"]
+                if each["State"] != "deleted"
+            ],
             "mappings": self._all(
                 "lambda", "list_event_source_mappings", "EventSourceMappings", "UUID"
             ),

@@ -200,6 +200,31 @@ def test_carries_a_service_to_the_other_cluster_and_takes_it_away(
     assert asked >= set(fleet.cloud.bellhop["log_groups"])
 
 
+def test_functions_in_the_network_have_a_way_out(cloud: Cloud) -> None:
+    """A route leads from each subnet to a NAT gateway, and one from there to the Internet."""
+    ec2 = cloud.client("ec2")
+
+    def route(subnet: str) -> dict[str, Any]:
+        asked = [{"Name": "association.subnet-id", "Values": [subnet]}]
+        (table,) = ec2.describe_route_tables(Filters=asked)["RouteTables"]
+        ways = [each for each in table["Routes"] if "DestinationCidrBlock" in each]
+        (found,) = [each for each in ways if each["DestinationCidrBlock"] == "0.0.0.0/0"]
+        return dict(found)
+
+    placed = {}
+    for stage in cloud.bellhop["log_groups"]:
+        told = cloud.client("lambda").get_function_configuration(
+            FunctionName=f"{cloud.bellhop['table']}-{stage}", Qualifier="live"
+        )
+        if subnets := told.get("VpcConfig", {}).get("SubnetIds"):
+            placed[stage] = subnets
+    gateways = {route(subnet)["NatGatewayId"] for each in placed.values() for subnet in each}
+    (nat,) = ec2.describe_nat_gateways(NatGatewayIds=[*gateways])["NatGateways"]
+
+    assert placed.keys() == {"charts", "deploy", "sweep"}
+    assert route(nat["SubnetId"])["GatewayId"].startswith("igw-")
+
+
 IMAGES = """
 apiVersion: lib.projectsveltos.io/v1beta1
 kind: EventSource

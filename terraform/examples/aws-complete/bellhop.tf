@@ -1,13 +1,14 @@
 # An example with all options: CEL, settings, sizes, a network for private API servers, EKS clusters, what
 # roles may do at most, who may use the CLI, who may send, events of AWS that count, and who gets alarms.
 module "bellhop" {
-  source = "../../modules/aws"
+  source = "git::https://git.example.com/bellhop.git//terraform/modules/aws?ref=v0.1.0"
 
   name         = "bellhop-production"
   tags         = { team = "platform", environment = "production" }
   packages     = var.packages
   architecture = var.architecture
 
+  # The account's quota, or Bellhop's part of it: a new account has 10 until AWS raises it.
   concurrency = 1000
 
   cel    = true
@@ -25,7 +26,7 @@ module "bellhop" {
   }
 
   network = {
-    subnet_ids         = [for each in aws_subnet.private : each.id]
+    subnet_ids         = aws_route_table_association.private[*].subnet_id
     security_group_ids = [aws_security_group.functions.id]
   }
 

@@ -1,6 +1,6 @@
 # All that is needed: where the packages are. `terraform output -json` is for `bellhop context add`.
 module "bellhop" {
-  source = "../../modules/aws"
+  source = "git::https://git.example.com/bellhop.git//terraform/modules/aws?ref=v0.1.0"
 
   packages = "../../../dist/aws"
 }
