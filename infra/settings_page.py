@@ -107,7 +107,9 @@ def homes(name: str) -> str:
         if asked.search(path.read_text())
     }
     assert readers, f"nobody reads the setting {name}"
-    return "`bellhop serve`" if readers <= {"embedded"} else "everywhere"
+    if readers <= {"embedded"}:
+        return "`bellhop serve`"
+    return "AWS, Google Cloud" if readers <= {"cloud", *CLOUDS} else "everywhere"
 
 
 def _number(value: Any) -> str:

@@ -8,6 +8,7 @@ with undisturbed():
     from bellhop.aws.batch import Batch
     from bellhop.aws.installation import installation
     from bellhop.aws.resources import Resources
+    from bellhop.fleet.cluster_alerts import ClusterAlerts
     from bellhop.fleet.noticing import Noticing
     from bellhop.fleet.renewals import Renewals
     from bellhop.stages.sweep import Sweep
@@ -18,7 +19,8 @@ def _stage(here: Resources) -> Noticing:
     sweep = Sweep(
         here.records, whole.catalogs, whole.access, here.publisher, here.settings, here.log
     )
-    return Noticing(whole, Renewals(whole, sweep, here.log), here.log)
+    alerts = ClusterAlerts(whole, sweep)
+    return Noticing(whole, Renewals(whole, alerts, here.log), here.log)
 
 
 handle = Batch(_stage)

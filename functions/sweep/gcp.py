@@ -8,6 +8,7 @@ with undisturbed():
     import functions_framework
     from cloudevents.http import CloudEvent
 
+    from bellhop.fleet.cluster_alerts import ClusterAlerts
     from bellhop.fleet.noticing import Noticing
     from bellhop.fleet.renewals import Renewals
     from bellhop.gcp.installation import installation
@@ -21,7 +22,8 @@ def _stage(here: Resources) -> Noticing:
     sweep = Sweep(
         here.records, whole.catalogs, whole.access, here.publisher, here.settings, here.log
     )
-    return Noticing(whole, Renewals(whole, sweep, here.log), here.log)
+    alerts = ClusterAlerts(whole, sweep)
+    return Noticing(whole, Renewals(whole, alerts, here.log), here.log)
 
 
 _push = Push(_stage)

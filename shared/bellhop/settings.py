@@ -110,8 +110,14 @@ class Settings(Struct, frozen=True):
     """The maximum size of the event log; beyond it the oldest lines are deleted, each minute while
     `bellhop serve` notes some, else once an hour."""
 
+    named_clusters: int = 20
+    """How many clusters each alert names, in metrics and log lines: each name is a metric of its
+    own. Further ones are counted; 0 names none."""
 
-_MAY_BE_ZERO = frozenset({"deletion_share", "deletion_floor", "hold_share", "revisions"})
+
+_MAY_BE_ZERO = frozenset(
+    {"deletion_share", "deletion_floor", "hold_share", "named_clusters", "revisions"}
+)
 _RANGE = {True: "from zero up", False: "above zero"}
 
 

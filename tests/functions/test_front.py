@@ -154,6 +154,7 @@ def test_says_who_was_refused_and_not_with_what(front: Front, account: Account) 
     assert (line["severity"], line["cluster"], line["status"]) == ("WARNING", "fleet/east", 401)
     assert line["address"] == "203.0.113.7"
     assert "secret" not in account.output.getvalue()
+    assert [each["Refused"] for each in account.lines() if "_aws" in each] == [1]
 
 
 def test_is_healthy_without_asking_anybody(account: Account) -> None:

@@ -14,9 +14,10 @@ Terraform sets the environment that is read here, beside the settings:
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
+from http import HTTPStatus
 
 from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import SqsQueue
@@ -57,6 +58,16 @@ class Resources(cloud.Resources, frozen=True, kw_only=True):
     def report_pending(self, age: timedelta) -> None:
         """Publish how old the oldest pending work is."""
         self.metrics.measure(PENDING, round(age.total_seconds()))
+
+    def report_alert(self, name: str, count: int, clusters: Sequence[str]) -> None:
+        """Publish how often an alert is the case, and a metric of each named cluster."""
+        self.metrics.measure(name, count)
+        self.metrics.name(name, clusters)
+
+    def count_refusal(self, status: int) -> None:
+        """Count a sender that was refused: an HTTP API has one metric for all of 4xx."""
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            self.metrics.count_refusal()
 
     def end(self) -> None:
         """Write what is at hand when an event is done: nobody may be there to do it later."""

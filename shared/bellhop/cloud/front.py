@@ -77,7 +77,7 @@ class Desk:
         if not ours and not _may_send(here, call.address):
             here.log.warning("Refused an address", cluster=found.cluster, address=call.address)
             told = {"code": DeniedError.code, "message": "no events are taken from this address"}
-            return Reply(403, {"error": told})
+            return _end(here, Reply(403, {"error": told}))
         reply = respond(stage, call, found)
         if reply.status >= _REFUSED:
             here.log.warning(
@@ -86,8 +86,15 @@ class Desk:
                 status=reply.status,
                 address=call.address,
             )
-        here.end()
-        return reply
+        return _end(here, reply)
+
+
+def _end(here: Resources, reply: Reply) -> Reply:
+    """Count a request that was refused, and write what is at hand."""
+    if reply.status >= _REFUSED:
+        here.count_refusal(reply.status)
+    here.end()
+    return reply
 
 
 def _respond(stage: Ingest, call: Call, who: Caller) -> Reply:

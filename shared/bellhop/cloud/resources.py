@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -21,6 +21,9 @@ from bellhop.ports.store import Store
 from bellhop.records import Records, Sealer
 from bellhop.records.ledger import Bounds
 from bellhop.settings import Settings
+
+ATTENTION = "Something needs attention"
+"""The line of an alert, which Google Cloud's metric counts."""
 
 
 class CloudQueue(Queue, DeadLetters, Watched, Protocol):
@@ -51,6 +54,16 @@ class Resources(Struct, frozen=True, kw_only=True):
         """Log how old the oldest pending work is."""
         seconds = round(age.total_seconds())
         self.log.info("Measured the oldest pending work", pendingSeconds=seconds)
+
+    def report_alert(self, name: str, count: int, clusters: Sequence[str]) -> None:
+        """Log how often an alert is the case: a line for each named cluster, one for all others."""
+        for cluster in clusters:
+            self.log.info(ATTENTION, alert=name, cluster=cluster)
+        if count > len(clusters):
+            self.log.info(ATTENTION, alert=name, others=count - len(clusters))
+
+    def count_refusal(self, status: int) -> None:
+        """Count a request that was refused, where nobody else does."""
 
     def end(self) -> None:
         """Write what is at hand when an event is done: nobody may be there to do it later."""

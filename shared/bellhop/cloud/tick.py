@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bellhop.cloud import alerts
 from bellhop.cloud.due import Due
 from bellhop.cloud.ready import Ready
 from bellhop.cloud.resources import Resources
@@ -38,6 +39,7 @@ class Ticker:
         try:
             here, due = self._ready.get()
             done = due.tick()
+            alerts.report(here)
         except Exception as error:
             Log().error("Cannot do what is due", error)
             raise

@@ -42,7 +42,7 @@ NOTICED = timedelta(seconds=40)
 
 _STAYS = frozenset(
     {"payload", "trash", "catalog", "move", "ledger", "ledgers", "pulse", "look", "refusals"}
-    | {"walk", "rest", "letter", "retries", "applyset"}
+    | {"walk", "rest", "letter", "retries", "applyset", "alert"}
 )
 """Partitions, by their first word, that belong to a place: payloads come with their heads."""
 

@@ -104,9 +104,9 @@ class Holds:
         """Read the hold of a report."""
         return self._table.get(_HOLD, f"{cluster}/{source}", cluster=cluster, source=source)
 
-    def all(self, cluster: str = "") -> Iterator[Hold]:
-        """Yield the holds of a cluster, or of all, by cluster and source."""
-        for item in self._table.items(_HOLD, f"{cluster}/" if cluster else ""):
+    def all(self, cluster: str = "", *, most: int | None = None) -> Iterator[Hold]:
+        """Yield the holds of a cluster, or of all, by cluster and source, as far as `most`."""
+        for item in self._table.items(_HOLD, f"{cluster}/" if cluster else "", limit=most):
             where, _, source = item.sort.rpartition("/")
             yield self._table.read(item.value, cluster=where, source=source)
 

@@ -9,6 +9,7 @@ from typing import Any
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import Item, Store
+from bellhop.records.alerts import Alerts
 from bellhop.records.applysets import ApplySetLeases
 from bellhop.records.arrivals import Arrivals
 from bellhop.records.callers import Callers
@@ -81,7 +82,7 @@ class Records:
         self.choices = Choices(self._payloads)
         self.health = Healths(self._payloads)
         self.classified = Classifieds(self._payloads)
-        self.circuits = Circuits(store)
+        self.circuits, self.alerts = Circuits(store), Alerts(store)
         self.walks = Walks(store, clock)
         self.strikes = Strikes(store)
         self.gates = Gates(self._payloads)
@@ -176,6 +177,7 @@ class Records:
         self.classified.delete(key)
         self.refusals.forget(key)
         self.circuits.delete(key)
+        self.alerts.delete(key)
         self.looks.delete(key)
         self.inquiries.delete(key)
         self.issuers.delete(key)

@@ -30,9 +30,9 @@ class HeldRemovals:
         """Read what is held of a rule."""
         return self._table.get(_PARTITION, _sort(rule))
 
-    def all(self) -> Iterator[Kept[HeldRemoval]]:
-        """Yield all that is held, triggers after profiles."""
-        for item in self._table.items(_PARTITION):
+    def all(self, *, most: int | None = None) -> Iterator[Kept[HeldRemoval]]:
+        """Yield all that is held, triggers after profiles, as far as `most`."""
+        for item in self._table.items(_PARTITION, limit=most):
             yield Kept(self._table.read(item.value), item.token)
 
     def put(self, held: HeldRemoval, *, expect: str | None = ANY) -> str:
