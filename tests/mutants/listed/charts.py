@@ -25,7 +25,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/helm/lane.py",
-        "            self._refuse(cluster)\n",
+        "            self._refuse(work)\n",
         "",
         "Charts for which Helm waits hold all workers.",
     ),

@@ -104,7 +104,7 @@ class Releases:
         resources = Resources(records, access, titles, limits, files)
         self._wants = Wants(resources, limits)
         self._parts = Parts(records.clock, access, self._claims)
-        self._lane = Lane(records.clock)
+        self._lane = Lane(records.clock, publisher)
         self._removals = Removals(
             records.clock,
             access,
@@ -259,7 +259,7 @@ class Releases:
             reads, lasts = is_read(options_of(wanted), hooks), holds(options_of(wanted), hooks)
             wanted = without_wait(wanted) if reads else wanted
             self._refuse_late(work)
-            with self._lane.enter(cluster, holds=lasts):
+            with self._lane.enter(work, holds=lasts):
                 begun = True
                 release = self._ask(work, step, kubeconfig, wanted, found)
             # Between the claim and the deployment another profile may have taken it.

@@ -59,7 +59,7 @@ class Removals:
             helm, kubeconfig = self._caller.helm(work), self._caller.kubeconfig(work)
             self._claims.take(work.cluster.key, key, work.profile)
             removal = step.wanted.chart.removal
-            with self._lane.enter(work.cluster.key, holds=_has_hooks(step.held)):
+            with self._lane.enter(work, holds=_has_hooks(step.held)):
                 was = helm.charts.remove(
                     kubeconfig, key.namespace, key.name, self._inputs.bounded(removal)
                 )
@@ -86,7 +86,7 @@ class Removals:
             try:
                 if isinstance(step, Remove) and found and found.value.profile == work.profile.name:
                     self._heirs.refuse_early(work, key, found.value, release.kept_until)
-                    place.enter_context(self._lane.enter(cluster, holds=_has_hooks(step.held)))
+                    place.enter_context(self._lane.enter(work, holds=_has_hooks(step.held)))
             except QueuedError as error:
                 return Upshot(key, before, refused=error)
             except WaitingError as error:
