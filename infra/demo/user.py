@@ -29,6 +29,7 @@ _PLURALS = {
     "Role": "roles",
     "Secret": "secrets",
     "Service": "services",
+    "ServiceAccount": "serviceaccounts",
     "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
     "Widget": "widgets",
 }

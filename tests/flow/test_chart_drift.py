@@ -12,16 +12,24 @@ import pytest
 from bellhop.engine.wiring import CHARTS
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.programs.layer import download
-from tests.fakes.chart import packed, repository
+from tests.fakes.chart import CONFIG_MAP, packed, repository
 from tests.flow.conftest import Flow
 from tests.waiting import eventually
 
 CONFIG = ObjectKey(GVK("", "v1", "ConfigMap"), "apps", "web-config")
+ACCOUNT = ObjectKey(GVK("", "v1", "ServiceAccount"), "apps", "web-account")
 WEBHOOKS = ObjectKey(
     GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"),
     "",
     "bellhop-forwarder",
 )
+CHART = {
+    "templates/config.yaml": CONFIG_MAP,
+    "templates/account.yaml": """apiVersion: v1
+kind: ServiceAccount
+metadata: {name: {{ .Release.Name }}-account}
+""",
+}
 PROFILE = """
 apiVersion: config.projectsveltos.io/v1beta1
 kind: ClusterProfile
@@ -77,7 +85,7 @@ class Deployed:
 @pytest.fixture
 def web(flow: Flow, tmp_path: Path) -> Iterator[Deployed]:
     """Deploy a release in two revisions, and wait until its objects send events."""
-    with repository(packed(tmp_path, "web")) as site:
+    with repository(packed(tmp_path, "web", files=CHART)) as site:
         one = Deployed(flow, tmp_path, site.address)
         one.apply("one")
         one.apply("two")
@@ -98,12 +106,14 @@ def corrected(web: Deployed) -> bool:
 
 
 def test_what_others_change_of_a_release_is_corrected_by_events(web: Deployed) -> None:
-    """An object that is deleted, a release that is rolled back, and one that is uninstalled.
+    """Objects that are deleted, a release that is rolled back, and one that is uninstalled.
 
     No resync is due for minutes.
     """
     web.flow.source.delete(CONFIG)
-    eventually("a deleted object is there again", lambda: web.greeting() == "two")
+    eventually("a deleted ConfigMap is there again", lambda: web.greeting() == "two")
+    web.flow.source.delete(ACCOUNT)
+    eventually("a deleted ServiceAccount is there again", lambda: web.flow.source.get(ACCOUNT))
 
     web.apply("three")
     eventually("it is rolled back", lambda: web.helm("rollback", "web"))

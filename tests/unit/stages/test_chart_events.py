@@ -59,6 +59,33 @@ def test_an_event_during_an_upgrade_delays_no_later_change(
     assert fleet.queues["apply"].backlog().waiting == 0
 
 
+def test_a_release_that_two_profiles_want_goes_from_one_to_the_other_and_ends(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Neither the second one nor the end of both waits for a lease, though Helm sends events."""
+
+    def arrive() -> None:
+        fleet.publisher.publish([TOUCHED, replace(TOUCHED, profile="second")])
+        for _ in range(2):
+            take(fleet, "apply")
+
+    fleet.apply(charts())
+    fleet.pump()
+    fleet.apply(charts("second", of=chart(values="replicas: two")))
+    fleet.pump()
+    fleet.charts.meanwhile.append(arrive)
+    fleet.declare.delete([("ClusterProfile", "", "p")])
+    fleet.release()
+    fleet.pump()
+    assert data(east)["web-config"]["replicas"] == "two"
+    assert fleet.charts.removals == []
+
+    fleet.declare.delete([("ClusterProfile", "", "second")])
+    fleet.release()
+    fleet.pump()
+    assert data(east) == {}
+
+
 def test_a_release_whose_record_others_wrote_delays_no_later_change(
     fleet: Fleet, east: FakeKube
 ) -> None:
