@@ -150,6 +150,33 @@ def test_context_of_a_command_is_its_own(bellhop: Bellhop, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "dead-letters {} list",
+        "label {} cluster --all a=b",
+        "annotate {} cluster --all a=b",
+        "deregister {} cluster --all",
+        "sender {} list",
+        "set {} maintenance-window a/b --clear",
+        "show {} events",
+        "show events {}",
+    ],
+)
+@pytest.mark.parametrize("option", ["--state", "--context"])
+def test_names_an_installation_at_any_place(
+    bellhop: Bellhop, tmp_path: Path, words: str, option: str
+) -> None:
+    """Also between a command and the one below it."""
+    folder = str(tmp_path / "none")
+    bellhop("context", "add", "far", "--state", folder)
+    named = {"--state": folder, "--context": "far"}[option]
+    result = bellhop(*words.format(f"{option} {named}").split())
+
+    assert result.exit_code == 1
+    assert f"there is no state in '{folder}'" in result.stderr
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         pytest.param(

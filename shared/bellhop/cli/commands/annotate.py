@@ -15,6 +15,7 @@ _EXAMPLE = "bellhop annotate cluster prod/eu-1 owner='Team Red' zone-"
 
 
 @click.group("annotate", cls=Group, examples=(_EXAMPLE,))
+@state_option
 def command() -> None:
     """Set and remove annotations."""
 

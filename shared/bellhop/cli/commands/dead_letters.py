@@ -34,6 +34,7 @@ _COLUMNS = (
     cls=Group,
     examples=("bellhop dead-letters list", "bellhop dead-letters replay deploy/12"),
 )
+@state_option
 def command() -> None:
     """List, replay or drop messages that failed permanently.
 

@@ -24,6 +24,7 @@ _EXAMPLES = (
 
 
 @click.group("deregister", cls=Group, examples=_EXAMPLES)
+@state_option
 def command() -> None:
     """Take a cluster out of the fleet."""
 

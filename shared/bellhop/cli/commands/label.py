@@ -26,6 +26,7 @@ _EXAMPLE = "bellhop label cluster prod/eu-1 env=prod canary-"
 
 
 @click.group("label", cls=Group, examples=(_EXAMPLE,))
+@state_option
 def command() -> None:
     """Set and remove labels."""
 

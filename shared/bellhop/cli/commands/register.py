@@ -44,6 +44,7 @@ _FILES = "bellhop register cluster -f clusters/"
 
 
 @click.group("register", cls=Group, examples=(_INSTALL,))
+@state_option
 def command() -> None:
     """Add a cluster to the fleet."""
 

@@ -48,6 +48,7 @@ _file_option = click.option(
     cls=Group,
     examples=("bellhop sender add prod/eu-1 ci", "bellhop sender list"),
 )
+@state_option
 def command() -> None:
     """Manage the external senders of a cluster: a CI system, an object store or a registry.
 

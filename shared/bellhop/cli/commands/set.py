@@ -14,6 +14,7 @@ _EXAMPLE = "bellhop set maintenance-window prod/eu-1 --from '0 20 * * 5' --to '0
 
 
 @click.group("set", cls=Group, examples=(_EXAMPLE,))
+@state_option
 def command() -> None:
     """Set the maintenance windows of clusters."""
 

@@ -79,6 +79,7 @@ _ORPHANS = (
     cls=Group,
     examples=("bellhop show addons", "bellhop show events -f", "bellhop show failures"),
 )
+@state_option
 def command() -> None:
     """Show deployed objects, events and problems."""
 
