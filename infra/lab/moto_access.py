@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
+from urllib.parse import parse_qs
 
 from moto.iam.models import iam_backends
 from moto.s3.models import s3_backends
@@ -136,7 +137,8 @@ def _read(environ: Mapping[str, Any], body: bytes) -> Asked | None:
         case "lambda":
             operation, resource = "InvokeFunction", _function(environ["PATH_INFO"])
         case "sts":
-            operation, resource = "GetCallerIdentity", "*"
+            form = {name: values[0] for name, values in parse_qs(body.decode()).items()}
+            operation, resource = form.get("Action", "GetCallerIdentity"), form.get("RoleArn", "*")
         case _:
             resource = "*"
     return Asked(role, f"{_PREFIXES.get(service, service)}:{operation}", resource, partition)

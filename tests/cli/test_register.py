@@ -130,6 +130,35 @@ def test_registers_an_eks_cluster(house: House, eks: Eks) -> None:
 
 
 @pytest.mark.usefixtures("eks_cluster")
+def test_registers_an_eks_cluster_by_a_role_of_another_account(house: House, eks: Eks) -> None:
+    """The API server meets that role alone, which has to trust the functions' roles."""
+    role = "arn:aws:iam::210987654321:role/bellhop"
+    words = f"register cluster-eks prod/eu-1 --eks {NAME} --external-id an-id"
+    before = set(eks.judged)
+    refused = house(*words.split())
+    done = house(*words.split(), "--assume-role", role)
+    cluster = registered(house, "prod/eu-1")
+
+    assert (refused.exit_code, "--external-id belongs to --assume-role" in refused.stderr) == (
+        2,
+        True,
+    )
+    assert done.exit_code == 0, done.stderr
+    assert (cluster.managed, cluster.assume_role, cluster.external_id) == (ARN, role, "an-id")
+    assert {eks.judged[each] for each in eks.judged.keys() - before} == {
+        "arn:aws:sts::210987654321:assumed-role/bellhop/bellhop"
+    }
+    assert f"aws eks create-access-entry --cluster-name {NAME} --region {REGION}" in done.stdout
+    assert f"--principal-arn {role}" in done.stdout
+    assert "--principal-arn arn:aws:iam::123456789012" not in done.stdout
+    assert "aws iam update-assume-role-policy --role-name bellhop --policy-document" in done.stdout
+    assert '"AWS": ["arn:aws:iam::123456789012:role/x-deploy"' in done.stdout
+    assert '"sts:ExternalId": "an-id"' in done.stdout
+    assert "Cluster 'prod/eu-1' has a new token." in house("rotate", "prod/eu-1").stdout
+    assert registered(house, "prod/eu-1").assume_role == role
+
+
+@pytest.mark.usefixtures("eks_cluster")
 def test_a_token_that_is_refused_is_made_anew_at_once(house: House, eks: Eks) -> None:
     """Nobody notices: of two that are refused together one signs.
 

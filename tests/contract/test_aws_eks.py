@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from bellhop.adapters.aws.eks import KEPT_SECONDS, EksClusters
+from bellhop.adapters.aws.eks import KEPT_SECONDS, EksCluster, EksClusters
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.kube.access import KubeAccess
 from bellhop.cloud.managed import MadeKubeconfigs
@@ -25,6 +25,8 @@ from tests.contract.rigs.aws import Rig
 
 STORED = Kubeconfig(server="https://10.0.0.1:6443", token="stored")
 PLACE = "kubeconfig/prod/eu-1"
+THEIRS = "arn:aws:iam::210987654321:role/bellhop"
+Made = MadeKubeconfigs[EksCluster]
 
 
 class Hand:
@@ -61,9 +63,9 @@ def arns(arn: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def secrets(aws: Rig, hurried: Services, arns: dict[str, str], hand: Hand) -> MadeKubeconfigs:
-    def found(cluster: str) -> str:
-        return arns.get(cluster, "")
+def secrets(aws: Rig, hurried: Services, arns: dict[str, str], hand: Hand) -> Made:
+    def found(cluster: str) -> EksCluster | None:
+        return EksCluster(arns[cluster]) if cluster in arns else None
 
     return MadeKubeconfigs(aws.secrets(), EksClusters(hurried, seconds=hand), found)
 
@@ -73,9 +75,7 @@ def token_of(content: bytes) -> str:
     return found
 
 
-def test_makes_a_kubeconfig_that_is_taken(
-    secrets: MadeKubeconfigs, hurried: Services, arn: str
-) -> None:
+def test_makes_a_kubeconfig_that_is_taken(secrets: Made, hurried: Services, arn: str) -> None:
     """It leads where EKS says, and passes the door that every kubeconfig passes."""
     told = hurried.client("eks").describe_cluster(name=arn.rpartition("/")[2])["cluster"]
     document = json.loads(secrets.read(PLACE))
@@ -86,7 +86,7 @@ def test_makes_a_kubeconfig_that_is_taken(
     assert sanitise(document, reach=HERE).token.startswith("k8s-aws-v1.")
 
 
-def test_the_token_says_who_calls_and_for_which_cluster(secrets: MadeKubeconfigs, arn: str) -> None:
+def test_the_token_says_who_calls_and_for_which_cluster(secrets: Made, arn: str) -> None:
     """It is a request to STS of one minute, whose signature holds for this cluster's name alone."""
     encoded = token_of(secrets.read(PLACE)).removeprefix("k8s-aws-v1.")
     address = urlsplit(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode())
@@ -129,7 +129,7 @@ def test_a_cluster_may_be_in_another_region(aws: Rig, hurried: Services) -> None
     )
 
     content = MadeKubeconfigs(
-        aws.secrets(), EksClusters(hurried), lambda _: answer["cluster"]["arn"]
+        aws.secrets(), EksClusters(hurried), lambda _: EksCluster(answer["cluster"]["arn"])
     ).read(PLACE)
 
     encoded = token_of(content).removeprefix("k8s-aws-v1.")
@@ -137,9 +137,50 @@ def test_a_cluster_may_be_in_another_region(aws: Rig, hurried: Services) -> None
     assert "%2Fus-east-2%2Fsts%2F" in address
 
 
-def test_one_kubeconfig_is_given_out_for_a_while(
-    secrets: MadeKubeconfigs, asked: Asked, hand: Hand
+def test_a_cluster_of_another_account_is_reached_by_a_role_there(
+    hurried: Services, arn: str, hand: Hand, asked: Asked
 ) -> None:
+    """EKS is asked in that account, and the token says who signed it: the role that is assumed."""
+    name = arn.rpartition("/")[2]
+    theirs = hurried.assuming(THEIRS, "an-id", doing="make a cluster")
+    subnets = {"subnetIds": ["subnet-1"]}
+    made = theirs.client("eks").create_cluster(
+        name=name, roleArn="arn:aws:iam::210987654321:role/eks", resourcesVpcConfig=subnets
+    )["cluster"]
+    theirs.close()
+    clusters = EksClusters(hurried, seconds=hand)
+    asked()
+
+    found = clusters.find(name, REGION, THEIRS, "an-id")
+    made_for = clusters.kubeconfig(found)
+    clusters.kubeconfig(found)
+
+    assert found == EksCluster(made["arn"], THEIRS, "an-id")
+    assert found.arn != arn
+    encoded = made_for.token.removeprefix("k8s-aws-v1.")
+    query = dict(parse_qsl(urlsplit(base64.urlsafe_b64decode(encoded + "==").decode()).query))
+    assert ACCESS_KEY not in query["X-Amz-Credential"]
+    assert query["X-Amz-Security-Token"]
+    assert asked() == {"sts:POST": 2, "eks:GET": 2}
+
+
+@pytest.mark.parametrize(
+    ("role", "external_id", "said"),
+    [
+        ("arn:aws:iam::1:role/x", "", "'arn:aws:iam::1:role/x' is no ARN of a role"),
+        (THEIRS, "a b", "'a b' is no external ID"),
+    ],
+)
+def test_what_is_no_role_is_refused(
+    hurried: Services, asked: Asked, role: str, external_id: str, said: str
+) -> None:
+    """Nobody is asked to assume it."""
+    with pytest.raises(InvalidError, match=said):
+        EksClusters(hurried).find("prod", REGION, role, external_id)
+    assert asked() == {}
+
+
+def test_one_kubeconfig_is_given_out_for_a_while(secrets: Made, asked: Asked, hand: Hand) -> None:
     """A client is kept as long as its credentials stay what they are; EKS is asked rarely."""
     first = secrets.read(PLACE)
     hand.at += KEPT_SECONDS - 1
@@ -151,9 +192,7 @@ def test_one_kubeconfig_is_given_out_for_a_while(
     assert asked() == {"eks:GET": 1}
 
 
-def test_other_clusters_are_reached_by_what_is_stored(
-    secrets: MadeKubeconfigs, asked: Asked
-) -> None:
+def test_other_clusters_are_reached_by_what_is_stored(secrets: Made, asked: Asked) -> None:
     """Their kubeconfig, and every other secret, is the secret store's own affair."""
     content = json.dumps(STORED.to_dict()).encode()
     secrets.put("kubeconfig/lab/one", content)
@@ -170,7 +209,7 @@ def test_other_clusters_are_reached_by_what_is_stored(
 
 
 def test_a_cluster_that_eks_does_not_know_is_missing(
-    secrets: MadeKubeconfigs, hurried: Services, arn: str
+    secrets: Made, hurried: Services, arn: str
 ) -> None:
     """It was deleted there, and Bellhop still has it."""
     hurried.client("eks").delete_cluster(name=arn.rpartition("/")[2])
@@ -180,7 +219,7 @@ def test_a_cluster_that_eks_does_not_know_is_missing(
 
 
 def test_a_namesake_in_this_account_is_not_taken_for_it(
-    secrets: MadeKubeconfigs, arns: dict[str, str], arn: str
+    secrets: Made, arns: dict[str, str], arn: str
 ) -> None:
     """As after a move to another account: EKS is asked by name, and knows its own alone."""
     arns["prod/eu-1"] = arn.replace("123456789012", "210987654321")
@@ -193,7 +232,7 @@ def test_a_namesake_in_this_account_is_not_taken_for_it(
     "wrong", ["prod", "arn:aws:eks:eu-west-1:1:cluster/x", "arn:aws:s3:::bucket", "x" * 5000]
 )
 def test_what_is_no_arn_is_refused(
-    secrets: MadeKubeconfigs, arns: dict[str, str], asked: Asked, wrong: str
+    secrets: Made, arns: dict[str, str], asked: Asked, wrong: str
 ) -> None:
     """Nobody is asked for it."""
     arns["prod/eu-1"] = wrong
@@ -226,16 +265,17 @@ def test_a_token_that_is_refused_is_given_out_no_more(
 ) -> None:
     """Whoever comes late with the same one is given what was made since."""
     clusters = EksClusters(hurried, seconds=hand)
-    first = clusters.kubeconfig(arn)
-    clusters.refused(arn, first.token)
-    second = clusters.kubeconfig(arn)
-    clusters.refused(arn, "an older one")
+    cluster = EksCluster(arn)
+    first = clusters.kubeconfig(cluster)
+    clusters.refused(cluster, first.token)
+    second = clusters.kubeconfig(cluster)
+    clusters.refused(cluster, "an older one")
 
-    assert first is not second is clusters.kubeconfig(arn)
+    assert first is not second is clusters.kubeconfig(cluster)
     assert asked().get("eks:GET") == 2
 
 
-def test_a_client_is_kept_until_the_next_token(secrets: MadeKubeconfigs, hand: Hand) -> None:
+def test_a_client_is_kept_until_the_next_token(secrets: Made, hand: Hand) -> None:
     """The access of every cluster takes it for a secret store."""
     access = KubeAccess(secrets, reach=HERE, seconds=hand)
     first = access.open("prod/eu-1")

@@ -247,9 +247,7 @@ def test_other_clusters_are_reached_by_what_is_stored(
     """Their kubeconfig, and every other secret, is the secret store's own affair."""
     gke.describe(NAME, told(endpoint="34.1.2.3"))
     managed = {"prod/eu-1": NAME}
-    secrets = MadeKubeconfigs(
-        FileSecrets(tmp_path / "secrets", bytes(32)), clusters, lambda key: managed.get(key, "")
-    )
+    secrets = MadeKubeconfigs(FileSecrets(tmp_path / "secrets", bytes(32)), clusters, managed.get)
     secrets.put("kubeconfig/lab/one", b"stored")
 
     assert secrets.read("kubeconfig/lab/one") == b"stored"

@@ -48,9 +48,11 @@ from tests.fakes.manifests import (
 )
 from tests.functions.lab import FEEDS, SHARED, Account, Lambda, User
 
-EAST, SOUTH, WEST, NORTH, EKS = (
-    f"fleet/{name}" for name in ("east", "south", "west", "north", "eks")
+EAST, SOUTH, WEST, NORTH, EKS, FAR_EKS = (
+    f"fleet/{name}" for name in ("east", "south", "west", "north", "eks", "far-eks")
 )
+ASSUMED = "arn:aws:iam::210987654321:role/bellhop-clusters"
+"""The role that reaches the EKS cluster of another account."""
 RANG = "2026-11-22T00:00:00+00:00"
 SPUN = "function evaluate() for i = 1, 3e7 do end return {matching = true} end"
 ALL = "function evaluate() return {resources = resources} end"
@@ -122,7 +124,7 @@ def rights() -> list[Right]:
 
 
 class Site:
-    """An installation with a cluster that answers, by three names, and one of EKS.
+    """An installation with a cluster that answers, by three names, and two of EKS.
 
     `east` is known by what tests say that it has, `south` by sweeps, `north` rings, and of `west`
     one object is known.
@@ -146,14 +148,19 @@ class Site:
         assert others.feed(rang.inbox, others.handlers["evaluate"]) == []
 
     def _register_eks(self) -> None:
-        made = self.account.services.client("eks").create_cluster(
-            name=self.account.name,
-            roleArn=f"arn:aws:iam::{ACCOUNT}:role/eks",
-            resourcesVpcConfig={"subnetIds": ["subnet-1"]},
-        )
-        arn = made["cluster"]["arn"]
-        now = datetime.now(UTC)
-        self.here.declare.register(Cluster("fleet", "eks", {}, "v1.33.1", "", now, managed=arn))
+        own = self.account.services
+        theirs = own.assuming(ASSUMED, "", doing="make a cluster")
+        for services, name, role in ((own, EKS, ""), (theirs, FAR_EKS, ASSUMED)):
+            made = services.client("eks").create_cluster(
+                name=self.account.name,
+                roleArn=f"arn:aws:iam::{ACCOUNT}:role/eks",
+                resourcesVpcConfig={"subnetIds": ["subnet-1"]},
+            )
+            told = {"managed": made["cluster"]["arn"], "assume_role": role}
+            named = name.partition("/")[2]
+            cluster = Cluster("fleet", named, {}, "v1.33.1", "", datetime.now(UTC), **told)
+            self.here.declare.register(cluster)
+        theirs.close()
 
     def name(self) -> str:
         """Return a name that nothing has."""

@@ -67,7 +67,7 @@ from infra.lab.moto import REGION, pass_time
 from tests.fakes.fleet import cloud_event, service
 from tests.fakes.tokens import AUDIENCE, ISSUER, Signer
 from tests.functions.lab import FEEDS, Context, event, records
-from tests.functions.roles import EAST, EKS, NORTH, RANG, SOUTH, WEST, Post, noise
+from tests.functions.roles import EAST, EKS, FAR_EKS, NORTH, RANG, SOUTH, WEST, Post, noise
 
 LONG, LARGE = 8_000, 300_000
 """Characters of noise whose payload lies beside its head, and of such that lies in a blob."""
@@ -562,16 +562,16 @@ def hands_a_chart_over(post: Post) -> None:
     assert post.work(Apply("", "", "charted", EAST), CHARTS)
 
 
-def calls_a_cluster_of_eks(post: Post, of: str = "") -> None:
+def calls_a_cluster_of_eks(post: Post, of: str = "", cluster: str = EKS) -> None:
     """EKS says where it is, and nobody listens there."""
     records, key = post.here.records, post.matching()
-    records.circuits.delete(EKS)
+    records.circuits.delete(cluster)
     post.work(_instantiate(key), by=post.others())
     kept = records.profiles.get(*_place(key))
     assert kept
-    records.profiles.put(replace(kept.value, destinations=(EKS,)), expect=kept.token)
-    post.work(Apply(*_place(key), EKS, of=of))
-    outcome = records.outcomes.get(EKS, _place(key)[2])
+    records.profiles.put(replace(kept.value, destinations=(cluster,)), expect=kept.token)
+    post.work(Apply(*_place(key), cluster, of=of))
+    outcome = records.outcomes.get(cluster, _place(key)[2])
 
     assert outcome
     assert outcome.value.reason == AwayError.code
@@ -756,12 +756,12 @@ def silences_the_one_before(post: Post) -> None:
     assert list(post.here.secrets.names("abandoned")) == []
 
 
-def sweeps_a_cluster_of_eks(post: Post) -> None:
+def sweeps_a_cluster_of_eks(post: Post, cluster: str = EKS) -> None:
     """EKS says where it is, and nobody listens there."""
-    post.here.records.circuits.delete(EKS)
-    post.work(Sweep(EKS))
+    post.here.records.circuits.delete(cluster)
+    post.work(Sweep(cluster))
 
-    assert post.here.records.circuits.get(EKS)
+    assert post.here.records.circuits.get(cluster)
 
 
 def _begins(post: Post, *, away: bool = False) -> None:
@@ -855,6 +855,7 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         applies_a_large_profile,
         hands_a_chart_over,
         calls_a_cluster_of_eks,
+        partial(calls_a_cluster_of_eks, cluster=FAR_EKS),
         *reading_rules(asks_for_each_object),
         *fed_from("deploy", "apply"),
         logs,
@@ -866,6 +867,7 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         leaves_the_rest_for_later,
         partial(watches_what_it_brought, of=CHARTS),
         partial(calls_a_cluster_of_eks, of=CHARTS),
+        partial(calls_a_cluster_of_eks, of=CHARTS, cluster=FAR_EKS),
         *(partial(reads_rules_to_apply, laid=each) for each in (_changed, _laid, _lost)),
         *fed_from(CHARTS),
         logs,
@@ -883,6 +885,7 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         registers_anew,
         partial(registers_anew, by_hand=True),
         sweeps_a_cluster_of_eks,
+        partial(sweeps_a_cluster_of_eks, cluster=FAR_EKS),
         *reading_rules(partial(sweeps, tells="sweep")),
         *fed_from("confirm", "sweep", "probe"),
         logs,

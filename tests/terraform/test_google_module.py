@@ -35,6 +35,7 @@ ELSEWHERE = {
     "certificate_arn": "a load balancer has the certificate",
     "domain_name": "a load balancer has the name",
     "eks_clusters": "GKE has gke_clusters",
+    "eks_roles": "an account of one project is granted rights in others",
     "kms_key_arn": "Google has kms_key",
     "package_bucket": "sources are built in the project's own bucket",
     "package_prefix": "sources are built in the project's own bucket",

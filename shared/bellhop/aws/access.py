@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from bellhop.adapters.aws.eks import EksClusters
+from bellhop.adapters.aws.eks import EksCluster, EksClusters
 from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.kube.access import KubeAccess
 from bellhop.aws.resources import Resources
 from bellhop.cloud.managed import MadeKubeconfigs, managed_in
+from bellhop.model.record import Cluster
 
 
-def secrets_of(here: Resources) -> MadeKubeconfigs:
+def secrets_of(here: Resources) -> MadeKubeconfigs[EksCluster]:
     """Make the secret store of an installation."""
     managed = ManagedSecrets(here.services, here.secrets, key=here.kms_key)
-    return MadeKubeconfigs(managed, EksClusters(here.services), managed_in(here.records))
+    clusters = EksClusters(here.services)
+    return MadeKubeconfigs(managed, clusters, managed_in(here.records, _name_of))
 
 
-def access_of(here: Resources, secrets: MadeKubeconfigs) -> KubeAccess:
+def _name_of(cluster: Cluster) -> EksCluster:
+    return EksCluster(cluster.managed, cluster.assume_role, cluster.external_id)
+
+
+def access_of(here: Resources, secrets: MadeKubeconfigs[EksCluster]) -> KubeAccess:
     """Make what opens an installation's clusters."""
     return KubeAccess(secrets, reach=here.reach, refused=secrets.refused)

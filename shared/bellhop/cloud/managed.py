@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from bellhop.model.kubeconfig import Kubeconfig
+from bellhop.model.record import Cluster
 from bellhop.ports.secrets import Secrets
 from bellhop.records import Records
 
 _PREFIX = "kubeconfig/"
+_Name = TypeVar("_Name")
+_Name_contra = TypeVar("_Name_contra", contravariant=True)
 
 
-class Clusters(Protocol):
+class Clusters(Protocol[_Name_contra]):
     """The clusters of one cloud, by the names that it gives them."""
 
-    def kubeconfig(self, name: str) -> Kubeconfig:
+    def kubeconfig(self, name: _Name_contra) -> Kubeconfig:
         """Make a kubeconfig that is taken for some minutes.
 
         Raises:
@@ -25,19 +28,21 @@ class Clusters(Protocol):
         """
         ...
 
-    def refused(self, name: str, token: str) -> None:
+    def refused(self, name: _Name_contra, token: str) -> None:
         """Give out a token no more that the cluster has refused."""
         ...
 
 
-class MadeKubeconfigs:
+class MadeKubeconfigs(Generic[_Name]):
     """A secret store that makes the kubeconfigs of managed clusters, and asks another for the rest.
 
     It stands where the secret store stands, so that access to clusters knows of kubeconfigs alone.
-    `managed` tells what its cloud calls the cluster `namespace/name`; "" if it has no such name.
+    `managed` tells what its cloud calls the cluster `namespace/name`; None if it has no such name.
     """
 
-    def __init__(self, behind: Secrets, clusters: Clusters, managed: Callable[[str], str]) -> None:
+    def __init__(
+        self, behind: Secrets, clusters: Clusters[_Name], managed: Callable[[str], _Name | None]
+    ) -> None:
         self._behind = behind
         self._clusters = clusters
         self._managed = managed
@@ -49,15 +54,15 @@ class MadeKubeconfigs:
             MissingError: there is none of that name, or no such cluster.
             InvalidError: what the record has is no name of a cluster in this cloud.
         """
-        managed = self._managed(name.removeprefix(_PREFIX)) if name.startswith(_PREFIX) else ""
-        if not managed:
+        managed = self._managed(name.removeprefix(_PREFIX)) if name.startswith(_PREFIX) else None
+        if managed is None:
             return self._behind.read(name)
         return json.dumps(self._clusters.kubeconfig(managed).to_dict()).encode()
 
     def refused(self, cluster: str, token: str) -> None:
         """Have another token made for a cluster that has refused this one; others are stored."""
         managed = self._managed(cluster)
-        if managed:
+        if managed is not None:
             self._clusters.refused(managed, token)
 
     def put(self, name: str, value: bytes) -> None:
@@ -73,11 +78,13 @@ class MadeKubeconfigs:
         return self._behind.names(prefix)
 
 
-def managed_in(records: Records) -> Callable[[str], str]:
+def managed_in(
+    records: Records, name_of: Callable[[Cluster], _Name]
+) -> Callable[[str], _Name | None]:
     """Return what tells how its cloud calls a cluster, by the cluster's record."""
 
-    def managed(cluster: str) -> str:
+    def managed(cluster: str) -> _Name | None:
         kept = records.clusters.get(cluster)
-        return kept.value.managed if kept else ""
+        return name_of(kept.value) if kept and kept.value.managed else None
 
     return managed

@@ -103,7 +103,8 @@ class Registration(Struct, frozen=True):
     unless another field manager applies their Deployment; by `direct` the
     API server calls ingest itself, and there is no forwarder; nor is there where it sends its log
     by the files in the folder `audit`. `managed` is what its cloud calls it: then its kubeconfig is
-    good for minutes, and is not stored. `renews` is when the cluster was registered that this one
+    good for minutes, and is not stored; by `assume_role` and `external_id` it is reached, if by
+    another role than whoever calls has. `renews` is when the cluster was registered that this one
     renews, with what is stored of it: another, or none, is not made of it. `pauses` is what its
     spec is to say of those, and of its data; what is not there stays as it is, and so do
     `annotations` of None. By `take_over` a cluster may have been another installation's. `applyset`
@@ -123,6 +124,8 @@ class Registration(Struct, frozen=True):
     direct: bool = False
     audit: Path | None = None
     managed: str = ""
+    assume_role: str = ""
+    external_id: str = ""
     renews: datetime | None = None
     pauses: Mapping[str, Any] = {}
     take_over: bool = False
@@ -293,6 +296,8 @@ class _Attempt:
             annotations=self._annotations(),
             spec={**(old.spec if old else {}), **spec.pauses},
             managed=spec.managed,
+            assume_role=spec.assume_role,
+            external_id=spec.external_id,
             given=given,
         )
         cluster.refuse_too_much()

@@ -178,6 +178,8 @@ def _again(
         audit=audit,
         twice=True,
         managed=cluster.managed,
+        assume_role=cluster.assume_role,
+        external_id=cluster.external_id,
         renews=cluster.registered_at,
     )
     register(here, spec, pause=pause)

@@ -7,9 +7,10 @@ from bellhop.adapters.gcp.secrets import VersionedSecrets
 from bellhop.adapters.kube.access import KubeAccess
 from bellhop.cloud.managed import MadeKubeconfigs, managed_in
 from bellhop.gcp.resources import Resources
+from bellhop.model.record import Cluster
 
 
-def secrets_of(here: Resources) -> MadeKubeconfigs:
+def secrets_of(here: Resources) -> MadeKubeconfigs[str]:
     """Make the secret store of an installation."""
     clock, database = here.records.clock, here.database
     stored = VersionedSecrets(
@@ -20,9 +21,14 @@ def secrets_of(here: Resources) -> MadeKubeconfigs:
         region=here.secret_region,
         key=here.kms_key,
     )
-    return MadeKubeconfigs(stored, GkeClusters(here.services), managed_in(here.records))
+    clusters = GkeClusters(here.services)
+    return MadeKubeconfigs(stored, clusters, managed_in(here.records, _name_of))
 
 
-def access_of(here: Resources, secrets: MadeKubeconfigs) -> KubeAccess:
+def _name_of(cluster: Cluster) -> str:
+    return cluster.managed
+
+
+def access_of(here: Resources, secrets: MadeKubeconfigs[str]) -> KubeAccess:
     """Make what opens an installation's clusters."""
     return KubeAccess(secrets, reach=here.reach, refused=secrets.refused)

@@ -72,7 +72,9 @@ class Cluster(Redacted, frozen=True):
     templates; what `spec` says of pauses, `paused` and `activeWindow`, is read by
     `engine/pausing.py`. `managed` is what its cloud calls it, the ARN of an EKS cluster or the full
     name of a GKE cluster: it is reached as whoever calls, and has no kubeconfig in the secret
-    store. `given` are those of its labels that classifiers gave, each with which one.
+    store. `assume_role` is the role that whoever calls assumes to reach an EKS cluster of another
+    account, with `external_id` if its trust policy asks for one. `given` are those of its
+    labels that classifiers gave, each with which one.
     """
 
     secret_fields: ClassVar[Collection[str]] = ("forwarder",)
@@ -92,6 +94,8 @@ class Cluster(Redacted, frozen=True):
     spec: Mapping[str, Any] = {}
     managed: str = ""
     given: Mapping[str, str] = {}
+    assume_role: str = ""
+    external_id: str = ""
 
     @property
     def key(self) -> str:

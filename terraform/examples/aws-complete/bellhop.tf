@@ -31,6 +31,7 @@ module "bellhop" {
   }
 
   eks_clusters = ["arn:aws:eks:${var.region}:${data.aws_caller_identity.here.account_id}:cluster/*"]
+  eks_roles    = ["arn:aws:iam::*:role/bellhop-clusters"]
 
   role_path            = "/bellhop/"
   permissions_boundary = aws_iam_policy.boundary.arn

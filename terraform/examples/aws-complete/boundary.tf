@@ -6,7 +6,7 @@ resource "aws_iam_policy" "boundary" {
 
 data "aws_iam_policy_document" "boundary" {
   statement {
-    actions   = ["dynamodb:*", "ec2:*", "eks:DescribeCluster", "kms:*", "lambda:InvokeFunction", "logs:*", "s3:*", "secretsmanager:*", "sqs:*"]
+    actions   = ["dynamodb:*", "ec2:*", "eks:DescribeCluster", "kms:*", "lambda:InvokeFunction", "logs:*", "s3:*", "secretsmanager:*", "sqs:*", "sts:AssumeRole"]
     resources = ["*"]
   }
 }

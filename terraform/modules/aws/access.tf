@@ -178,6 +178,17 @@ data "aws_iam_policy_document" "stage" {
     }
   }
 
+  # Clusters of other accounts are reached by roles there, whose trust policies name these.
+  dynamic "statement" {
+    for_each = contains(local.reaching, each.key) && length(var.eks_roles) > 0 ? [1] : []
+
+    content {
+      sid       = "Roles"
+      actions   = ["sts:AssumeRole"]
+      resources = var.eks_roles
+    }
+  }
+
   # The policy of the module's own key names these roles; your key's policy may leave it to IAM.
   dynamic "statement" {
     for_each = var.kms_key_arn[*]

@@ -17,6 +17,7 @@ locals {
           dead_letters = jsonencode(local.dead_arns)
           log_groups   = jsonencode([for group in aws_cloudwatch_log_group.stage : "${group.arn}:*"])
         })).Statement,
+        name == "operator" ? local.roles_statement : [],
         local.key_statement,
       )
     })
@@ -24,6 +25,14 @@ locals {
 
   inbox_arns = [for queue in aws_sqs_queue.inbox : queue.arn]
   dead_arns  = [for queue in aws_sqs_queue.dead : queue.arn]
+
+  # Who registers a cluster of another account calls it, too.
+  roles_statement = [for roles in length(var.eks_roles) > 0 ? [var.eks_roles] : [] : {
+    Sid      = "Roles"
+    Effect   = "Allow"
+    Action   = ["sts:AssumeRole"]
+    Resource = roles
+  }]
 
   # As in the functions' roles: your key's policy may leave it to IAM.
   key_statement = [for key in var.kms_key_arn[*] : {

@@ -159,6 +159,17 @@ variable "eks_clusters" {
   }
 }
 
+variable "eks_roles" {
+  description = "ARNs of roles of other accounts that may be assumed to reach the EKS clusters there (`--assume-role`); `*` may stand in them."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for each in var.eks_roles : can(regex("^arn:[a-z-]+:iam::(\\d{12}|\\*):role/.*[^*/].*$", each))])
+    error_message = "Each is the ARN of a role, arn:aws:iam::ACCOUNT:role/NAME, and not of all roles."
+  }
+}
+
 variable "role_path" {
   description = "Path of the roles in IAM, such as `/bellhop/`."
   type        = string

@@ -3,6 +3,9 @@
 Address and certificate authority are what EKS says. The token is a signed request to STS that
 says who signed it: the API server makes it, and takes who it is told of for the caller, as far as
 an access entry of the cluster lets that role in. EKS takes such a token for fifteen minutes.
+
+A cluster of another account is described and signed in to by a role of that account, which whoever
+calls assumes each time: what STS gives for it is used for these two requests, and then forgotten.
 """
 
 from __future__ import annotations
@@ -10,8 +13,11 @@ from __future__ import annotations
 import base64
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from msgspec import Struct
 
 from bellhop.adapters.aws.services import RefusedError, Services
 from bellhop.errors import InvalidError, MissingError, UnreachableError
@@ -23,12 +29,22 @@ KEPT_SECONDS = 480
 
 _ARN = re.compile(r"arn:[a-z-]+:eks:(?P<region>[a-z0-9-]+):\d{12}:cluster/(?P<name>[\w-]{1,100})")
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,99}")
+_ROLE = re.compile(r"arn:[a-z-]+:iam::\d{12}:role/[\w+=,.@/-]{1,512}", re.ASCII)
+_EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
 _QUERY = "Action=GetCallerIdentity&Version=2011-06-15"
 _ABSENT = frozenset({"ResourceNotFoundException"})
 
 
+class EksCluster(Struct, frozen=True):
+    """A cluster by its ARN, and the role that is assumed to reach it, with its external ID."""
+
+    arn: str
+    assume_role: str = ""
+    external_id: str = ""
+
+
 class EksClusters:
-    """EKS clusters by their ARN, as whoever calls may reach them."""
+    """EKS clusters, as whoever calls may reach them."""
 
     def __init__(
         self, services: Services, *, seconds: Callable[[], float] = time.monotonic
@@ -36,21 +52,25 @@ class EksClusters:
         self._services = services
         self._made: Remembered[Kubeconfig] = Remembered(KEPT_SECONDS, seconds=seconds)
 
-    def arn(self, name: str, region: str) -> str:
-        """Return the ARN of the account's cluster of that name.
+    def find(
+        self, name: str, region: str, assume_role: str = "", external_id: str = ""
+    ) -> EksCluster:
+        """Return the cluster of that name in the account that is called, or in the role's.
 
         Raises:
             MissingError: there is none in the region.
-            InvalidError: EKS takes no such name.
+            InvalidError: EKS takes no such name, or STS no such role or external ID.
         """
         if not _NAME.fullmatch(name):
             raise InvalidError(
                 f"cannot find the EKS cluster {name[:128]!r}: it is not the name of one"
             )
-        found: str = self._described(f"{name} in {region}", region, name)["arn"]
-        return found
+        shown = f"{name} in {region}"
+        with self._calling(shown, assume_role, external_id) as services:
+            told = _described(services, shown, region, name)
+        return EksCluster(told["arn"], assume_role, external_id)
 
-    def kubeconfig(self, arn: str) -> Kubeconfig:
+    def kubeconfig(self, cluster: EksCluster) -> Kubeconfig:
         """Make a kubeconfig that is taken for some minutes.
 
         Raises:
@@ -58,56 +78,94 @@ class EksClusters:
             InvalidError: this is not the ARN of an EKS cluster, or that of another account's.
             UnreachableError: it has no address yet.
         """
-        parts = _ARN.fullmatch(arn)
+        parts = _ARN.fullmatch(cluster.arn)
         if not parts:
             raise InvalidError(
-                f"cannot reach the EKS cluster {arn[:128]!r}: this is not the ARN of one; register"
-                " the cluster again, by a kubeconfig with a token"
+                f"cannot reach the EKS cluster {cluster.arn[:128]!r}: this is not the ARN of one;"
+                " register the cluster again, by a kubeconfig with a token"
             )
-        return self._made.get(arn, lambda: self._make(arn, parts))
+        return self._made.get(_key(cluster), lambda: self._make(cluster, parts))
 
-    def refused(self, arn: str, token: str) -> None:
+    def refused(self, cluster: EksCluster, token: str) -> None:
         """Give out a token no more that the cluster has refused."""
-        self._made.forget(arn, lambda made: made.token == token)
+        self._made.forget(_key(cluster), lambda made: made.token == token)
 
-    def _make(self, arn: str, parts: re.Match[str]) -> Kubeconfig:
-        told = self._described(arn, parts["region"], parts["name"])
-        if told["arn"] != arn:
-            # EKS is asked by name: who calls from another account meets a namesake.
-            raise InvalidError(
-                f"cannot reach the EKS cluster {arn!r}: the account that is called has another one"
-                " of that name; register the cluster again, by a kubeconfig with a token"
+    def _make(self, cluster: EksCluster, parts: re.Match[str]) -> Kubeconfig:
+        arn, region, name = cluster.arn, parts["region"], parts["name"]
+        with self._calling(arn, cluster.assume_role, cluster.external_id) as services:
+            told = _described(services, arn, region, name)
+            if told["arn"] != arn:
+                # EKS is asked by name: who calls from another account meets a namesake.
+                raise InvalidError(
+                    f"cannot reach the EKS cluster {arn!r}: the account that is called has another"
+                    " one of that name; register the cluster again, with --assume-role, or by a"
+                    " kubeconfig with a token"
+                )
+            endpoint = told.get("endpoint")
+            if not endpoint:
+                raise UnreachableError(
+                    f"cannot reach the EKS cluster {arn!r}: it has no address yet"
+                )
+            return Kubeconfig(
+                server=endpoint,
+                ca_data=told["certificateAuthority"]["data"],
+                token=_token(services, arn, region, name),
             )
-        endpoint = told.get("endpoint")
-        if not endpoint:
-            raise UnreachableError(f"cannot reach the EKS cluster {arn!r}: it has no address yet")
-        return Kubeconfig(
-            server=endpoint,
-            ca_data=told["certificateAuthority"]["data"],
-            token=self._token(arn, parts["region"], parts["name"]),
-        )
 
-    def _described(self, arn: str, region: str, name: str) -> dict[str, Any]:
+    @contextmanager
+    def _calling(self, shown: str, role: str, external_id: str) -> Iterator[Services]:
+        """Yield what calls AWS for a cluster: whoever calls, or the role that it assumes.
+
+        Raises:
+            InvalidError: STS takes no such role, or no such external ID.
+        """
+        if not role:
+            yield self._services
+            return
+        for what, text, pattern in (
+            ("role", role, _ROLE),
+            ("external ID", external_id or "none", _EXTERNAL_ID),
+        ):
+            if not pattern.fullmatch(text):
+                raise InvalidError(
+                    f"cannot reach the EKS cluster {shown!r}: {text[:128]!r} is no"
+                    f" {'ARN of a role' if what == 'role' else what} of AWS; register the cluster"
+                    " again with another one"
+                )
+        doing = f"assume the role {role!r} for the EKS cluster {shown!r}"
+        assumed = self._services.assuming(role, external_id, doing=doing)
         try:
-            answer = self._services.call(
-                "eks",
-                "describe_cluster",
-                {"name": name},
-                doing=f"look up the EKS cluster {arn!r}",
-                taken=_ABSENT,
-                region=region,
-            )
-        except RefusedError as error:
-            raise MissingError(f"there is no EKS cluster {arn!r} that you may see") from error
-        found: dict[str, Any] = answer["cluster"]
-        return found
+            yield assumed
+        finally:
+            assumed.close()
 
-    def _token(self, arn: str, region: str, name: str) -> str:
-        address = self._services.signed(
-            "sts",
-            _QUERY,
-            {"x-k8s-aws-id": name},
-            doing=f"sign in to the EKS cluster {arn!r}",
+
+def _key(cluster: EksCluster) -> str:
+    return f"{cluster.arn} {cluster.assume_role} {cluster.external_id}"
+
+
+def _described(services: Services, shown: str, region: str, name: str) -> dict[str, Any]:
+    try:
+        answer = services.call(
+            "eks",
+            "describe_cluster",
+            {"name": name},
+            doing=f"look up the EKS cluster {shown!r}",
+            taken=_ABSENT,
             region=region,
         )
-        return "k8s-aws-v1." + base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")
+    except RefusedError as error:
+        raise MissingError(f"there is no EKS cluster {shown!r} that you may see") from error
+    found: dict[str, Any] = answer["cluster"]
+    return found
+
+
+def _token(services: Services, arn: str, region: str, name: str) -> str:
+    address = services.signed(
+        "sts",
+        _QUERY,
+        {"x-k8s-aws-id": name},
+        doing=f"sign in to the EKS cluster {arn!r}",
+        region=region,
+    )
+    return "k8s-aws-v1." + base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")

@@ -20,7 +20,7 @@ from botocore.loaders import Loader, create_loader
 from botocore.signers import RequestSigner
 
 from bellhop.adapters.aws.errors import code_of, translate
-from bellhop.adapters.aws.roles import provider_of
+from bellhop.adapters.aws.roles import SESSION, provider_of
 from bellhop.attempts import Attempts
 
 CONNECT_SECONDS = 2
@@ -47,7 +47,8 @@ class Services:
     """Calls by the SDK's names of a service and an operation; shared between threads.
 
     Without region, endpoint, profile or keys there are those that AWS' SDK finds in its
-    environment. With a `role` they assume it, and all else is called by that.
+    environment; `keys` are the id, the secret and, of those that end, the token. With a `role` they
+    assume it, and all else is called by that.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Services:
         *,
         region: str = "",
         endpoint: str = "",
-        keys: tuple[str, str] | None = None,
+        keys: tuple[str, ...] | None = None,
         profile: str = "",
         role: str = "",
         seconds: Callable[[], float] = time.monotonic,
@@ -131,6 +132,19 @@ class Services:
         except BotoCoreError as error:
             raise translate(error, doing) from error
         return signed
+
+    def assuming(self, role: str, external_id: str, *, doing: str) -> Services:
+        """Return services of a role that these assume now; they end after an hour at most.
+
+        Raises:
+            BellhopError: STS does not let them.
+        """
+        asked = {"RoleArn": role, "RoleSessionName": SESSION}
+        if external_id:
+            asked["ExternalId"] = external_id
+        told = self.call("sts", "assume_role", asked, doing=doing)["Credentials"]
+        keys = told["AccessKeyId"], told["SecretAccessKey"], told["SessionToken"]
+        return Services(region=self._region, endpoint=self._endpoint, keys=keys)
 
     def rest(self, number: int) -> None:
         """Rest after so many attempts: twice as long at most each time, so that who met part."""

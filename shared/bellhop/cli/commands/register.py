@@ -28,6 +28,7 @@ from bellhop.cli.registrations import specified, warn_of_silence
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
+    from bellhop.cli.places import Wanted
     from bellhop.fleet.installation import Installation
     from bellhop.fleet.registration import Registration
     from bellhop.model.kubeconfig import Kubeconfig
@@ -38,6 +39,10 @@ _EXAMPLE = (
 )
 _INSTALL = f"{_EXAMPLE} --image registry.example.com/bellhop-forwarder:{__version__}"
 _EKS = "bellhop register cluster-eks prod/eu-1 --eks eu-1 --labels env=prod"
+_EKS_OF_ANOTHER = (
+    "bellhop register cluster-eks prod/eu-2 --eks eu-2"
+    " --assume-role arn:aws:iam::210987654321:role/bellhop --external-id prod-eu-2"
+)
 _GKE = "bellhop register cluster-gke prod/eu-1 --gke europe-west1/eu-1 --labels env=prod"
 
 _FILES = "bellhop register cluster -f clusters/"
@@ -153,7 +158,10 @@ def cluster(  # noqa: PLR0913 - one parameter an option
 
 
 @command.command(
-    "cluster-eks", cls=Command, usage=("NAMESPACE/NAME --eks NAME [OPTIONS]",), examples=(_EKS,)
+    "cluster-eks",
+    cls=Command,
+    usage=("NAMESPACE/NAME --eks NAME [OPTIONS]",),
+    examples=(_EKS, _EKS_OF_ANOTHER),
 )
 @cluster_argument(required=False)
 @cluster_option
@@ -161,20 +169,46 @@ def cluster(  # noqa: PLR0913 - one parameter an option
 @click.option(
     "--region", metavar="REGION", default="", help="Its region; by default the installation's."
 )
+@click.option(
+    "--assume-role",
+    metavar="ARN",
+    default="",
+    help="For a cluster of another account: a role there, which you and the functions assume to"
+    " reach it.",
+)
+@click.option(
+    "--external-id",
+    metavar="ID",
+    default="",
+    help="The external ID that the trust policy of --assume-role asks for.",
+)
 @registration_options
 @state_option
 def cluster_eks(
-    key: str | None, namespace: str, cluster: str, eks: str, region: str, **asked: Any
+    key: str | None,
+    namespace: str,
+    cluster: str,
+    eks: str,
+    region: str,
+    assume_role: str,
+    external_id: str,
+    **asked: Any,
 ) -> None:
     """Add an EKS cluster to the fleet, or renew its registration: AWS roles are used to reach it.
 
     No kubeconfig is stored. The registration uses your own permissions in the cluster; the
-    functions use their own roles. The command prints the `aws eks` commands that grant access to
-    these.
-    """
-    from bellhop.cli.places import EKS
+    functions use their own roles. The command prints the `aws` commands that grant access to these.
 
-    _managed(EKS, eks, region, _place(key, namespace, cluster), RegistrationOptions(**asked))
+    The cluster of another account is reached by a role of that account, which trusts the functions'
+    roles and you. Its ARN has to be in `eks_roles` of the Terraform module, too. A cluster that is
+    registered again without --assume-role is no longer reached by the role.
+    """
+    from bellhop.cli.places import EKS, Wanted
+
+    if external_id and not assume_role:
+        raise click.UsageError("--external-id belongs to --assume-role")
+    wanted = Wanted(EKS, eks, region, assume_role, external_id)
+    _managed(wanted, _place(key, namespace, cluster), RegistrationOptions(**asked))
 
 
 @command.command(
@@ -200,14 +234,12 @@ def cluster_gke(key: str | None, namespace: str, cluster: str, gke: str, **asked
     a public address is reached through the Connect gateway if it is in a fleet, otherwise at its
     private address.
     """
-    from bellhop.cli.places import GKE
+    from bellhop.cli.places import GKE, Wanted
 
-    _managed(GKE, gke, "", _place(key, namespace, cluster), RegistrationOptions(**asked))
+    _managed(Wanted(GKE, gke), _place(key, namespace, cluster), RegistrationOptions(**asked))
 
 
-def _managed(
-    service: str, name: str, region: str, place: tuple[str, str], wishes: RegistrationOptions
-) -> None:
+def _managed(wanted: Wanted, place: tuple[str, str], wishes: RegistrationOptions) -> None:
     """Register a cluster that a cloud manages, and say what lets the functions in."""
     from bellhop.cli.places import place_of
 
@@ -215,12 +247,12 @@ def _managed(
     context = session.chosen()
     opened = session.open_chosen(click.get_current_context())
     click.get_current_context().find_root().call_on_close(opened.close)
-    found = place_of(context).managed(context, opened, service, name, region)
-    _register(opened.installation, place, found.kubeconfig, wishes, managed=found.name)
+    found = place_of(context).managed(context, opened, wanted)
+    _register(opened.installation, place, found.kubeconfig, wishes, managed=(found.name, wanted))
     err = wishes.print_manifests
     if found.over:
         say(f"  over         {found.over}", err=err)
-    say(f"  let in       the functions, once, by who may do so in {service}:", err=err)
+    say(f"  let in       the functions, once, by who may do so in {wanted.service}:", err=err)
     for line in found.entries:
         say(f"    {line}", err=err)
 
@@ -244,7 +276,7 @@ def _register(
     kubeconfig: Kubeconfig,
     wishes: RegistrationOptions,
     *,
-    managed: str = "",
+    managed: tuple[str, Wanted] | None = None,
     login: bool = False,
 ) -> None:
     """Register a cluster, and tell what came of it; after a `login`, by an account of Bellhop's."""
@@ -257,9 +289,12 @@ def _register(
         specified(here, place, kubeconfig, wishes),
         labels=labels,
         applyset="",
-        managed=managed,
         pauses=_pauses(here, wishes),
     )
+    if managed:
+        name, wanted = managed
+        roles = {"assume_role": wanted.assume_role, "external_id": wanted.external_id}
+        spec = replace(spec, managed=name, **roles)
     if login:
         spec = _with_account(here, spec, err=wishes.print_manifests)
     done = register(here, spec)

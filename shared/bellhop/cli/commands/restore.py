@@ -98,7 +98,8 @@ def _of_eks(key: str, arn: str) -> str:
     if roles and account not in {role.split(":")[4] for role in roles}:
         return (
             f"nothing here reaches cluster '{key}', which is of EKS in account {account}: roles"
-            " reach the clusters of their own; register it again, by a kubeconfig with a token"
+            " reach the clusters of their own; register it again, with --assume-role, or by a"
+            " kubeconfig with a token"
         )
     return (
         f"nothing here reaches cluster '{key}' yet, which is of EKS and lets in the roles of the"

@@ -54,6 +54,16 @@ GKE = "GKE"
 _IDENTITIES = {EKS: "role of AWS", GKE: "account of Google Cloud"}
 
 
+class Wanted(Struct, frozen=True):
+    """A cluster that a cloud manages, as a user names it, and the role to assume for it, if any."""
+
+    service: str
+    name: str
+    region: str = ""
+    assume_role: str = ""
+    external_id: str = ""
+
+
 class Managed(Struct, frozen=True):
     """A cluster that a cloud manages: its name there, as the caller reaches it, and over what.
 
@@ -93,9 +103,7 @@ class Place(Protocol):
         """Return what reads the log of all functions, or of one."""
         ...
 
-    def managed(
-        self, context: Context, opened: Opened, service: str, name: str, region: str
-    ) -> Managed:
+    def managed(self, context: Context, opened: Opened, wanted: Wanted) -> Managed:
         """Find a cluster of EKS or GKE that the installation's functions can reach as themselves.
 
         Raises:
@@ -139,10 +147,10 @@ def with_tools(here: Installation) -> Installation:
     return replace(here, tools=late(partial(tools, None, here.settings, here.records.clock)))
 
 
-def unreachable(service: str, name: str, where: str) -> InvalidError:
+def unreachable(wanted: Wanted, where: str) -> InvalidError:
     """Make the error of an installation whose functions are nobody in a service."""
     return InvalidError(
-        f"cannot register the {service} cluster '{name}' in {where}, which has no"
-        f" {_IDENTITIES[service]} to reach it by; `bellhop register cluster` takes a kubeconfig"
-        " with a token"
+        f"cannot register the {wanted.service} cluster '{wanted.name}' in {where}, which has no"
+        f" {_IDENTITIES[wanted.service]} to reach it by; `bellhop register cluster` takes a"
+        " kubeconfig with a token"
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from bellhop.aws.caller import Called, call, services_of
 from bellhop.aws.journal import Journal
 from bellhop.cli.contexts import AWS, Context
 from bellhop.cli.outputs import OWN, checked
-from bellhop.cli.places import EKS, Managed, Opened, reaching, unreachable, with_tools
+from bellhop.cli.places import EKS, Managed, Opened, Wanted, reaching, unreachable, with_tools
 from bellhop.errors import InvalidError
 
 _ADMIN = "AmazonEKSClusterAdminPolicy"
@@ -56,27 +57,45 @@ def _place(context: Context) -> dict[str, Any]:
     return {**checked(context.place, f"context {context.name}", AWS), **kept}
 
 
-def managed(context: Context, opened: Opened, service: str, name: str, region: str) -> Managed:
-    """Find an EKS cluster of the account, in the installation's region or another one.
+def managed(context: Context, opened: Opened, wanted: Wanted) -> Managed:
+    """Find an EKS cluster of the account, or of the one whose role is assumed, in any region.
 
     Raises:
-        InvalidError: it is another service's.
+        InvalidError: it is another service's, or AWS has no such role.
         MissingError: there is none of that name.
     """
-    if service != EKS:
-        raise unreachable(service, name, "an installation on AWS")
+    if wanted.service != EKS:
+        raise unreachable(wanted, "an installation on AWS")
     assert isinstance(opened, Called)
     place = _place(context)
-    arn = opened.eks.arn(name, region or place["region"])
-    own = f"--cluster-name {name} --region {region or place['region']}"
-    policy = f"arn:{arn.split(':')[1]}:eks::aws:cluster-access-policy/{_ADMIN}"
-    entries = []
-    for stage in reaching(place["roles"]):
-        role = place["roles"].get(stage) or f"ARN_OF_THE_ROLE_OF_{stage.upper()}"
+    region = wanted.region or place["region"]
+    cluster = opened.eks.find(wanted.name, region, wanted.assume_role, wanted.external_id)
+    functions = [
+        place["roles"].get(stage) or f"ARN_OF_THE_ROLE_OF_{stage.upper()}"
+        for stage in reaching(place["roles"])
+    ]
+    own = f"--cluster-name {wanted.name} --region {region}"
+    policy = f"arn:{cluster.arn.split(':')[1]}:eks::aws:cluster-access-policy/{_ADMIN}"
+    entries = [_trust(wanted, functions)] if wanted.assume_role else []
+    for role in [wanted.assume_role] if wanted.assume_role else functions:
         whom = f"{own} --principal-arn {role}"
         let = f"aws eks associate-access-policy {whom} --policy-arn {policy}"
         entries += [f"aws eks create-access-entry {whom}", f"{let} --access-scope type=cluster"]
-    return Managed(arn, opened.eks.kubeconfig(arn), entries)
+    return Managed(cluster.arn, opened.eks.kubeconfig(cluster), entries)
+
+
+def _trust(wanted: Wanted, functions: Sequence[str]) -> str:
+    """Write the command by which a role of another account trusts the functions' roles."""
+    statement: dict[str, Any] = {
+        "Effect": "Allow",
+        "Principal": {"AWS": list(functions)},
+        "Action": "sts:AssumeRole",
+    }
+    if wanted.external_id:
+        statement["Condition"] = {"StringEquals": {"sts:ExternalId": wanted.external_id}}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    name = wanted.assume_role.rpartition("/")[2]
+    return f"aws iam update-assume-role-policy --role-name {name} --policy-document '{document}'"
 
 
 def there(context: Context) -> bool:

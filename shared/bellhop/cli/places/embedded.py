@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from bellhop.cli.contexts import Context
-from bellhop.cli.places import Opened, unreachable
+from bellhop.cli.places import Opened, Wanted, unreachable
 from bellhop.embedded.state import Embedded, look_into, open_state, require_state, vitals
 from bellhop.errors import InvalidError
 from bellhop.settings import read
@@ -46,14 +46,14 @@ def journal(context: Context, environment: Mapping[str, str], stage: str) -> NoR
     )
 
 
-def managed(context: Context, opened: Opened, service: str, name: str, region: str) -> NoReturn:
+def managed(context: Context, opened: Opened, wanted: Wanted) -> NoReturn:
     """Refuse: one machine is nobody in a cloud.
 
     Raises:
         InvalidError: always.
     """
-    del context, opened, region
-    raise unreachable(service, name, "an embedded installation")
+    del context, opened
+    raise unreachable(wanted, "an embedded installation")
 
 
 def there(context: Context) -> bool:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bellhop.cli.contexts import GCP, Context
 from bellhop.cli.outputs import checked
-from bellhop.cli.places import GKE, Managed, Opened, reaching, unreachable, with_tools
+from bellhop.cli.places import GKE, Managed, Opened, Wanted, reaching, unreachable, with_tools
 from bellhop.errors import InvalidError
 from bellhop.gcp.caller import Called, call, services_of
 from bellhop.gcp.journal import Journal
@@ -51,18 +51,18 @@ def journal(context: Context, environment: Mapping[str, str], stage: str) -> Jou
     return Journal(services_of(place, environment), logs, chosen)
 
 
-def managed(context: Context, opened: Opened, service: str, name: str, region: str) -> Managed:
+def managed(context: Context, opened: Opened, wanted: Wanted) -> Managed:
     """Find a GKE cluster, in the installation's project and region or others.
 
     Raises:
         InvalidError: it is another service's, or the name is none.
         MissingError: there is none of that name.
     """
-    if service != GKE:
-        raise unreachable(service, name, "an installation on Google Cloud")
+    if wanted.service != GKE:
+        raise unreachable(wanted, "an installation on Google Cloud")
     assert isinstance(opened, Called)
     place = _place(context)
-    full = opened.gke.named(name, region or place["region"])
+    full = opened.gke.named(wanted.name, wanted.region or place["region"])
     way = opened.gke.way(full)
     entries = []
     for stage in reaching(place["accounts"]):

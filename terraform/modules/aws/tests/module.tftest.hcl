@@ -563,6 +563,7 @@ run "refuses_a_bad_value_of_each_variable" {
     var.architecture,
     var.settings,
     var.eks_clusters,
+    var.eks_roles,
     var.ingest_allow,
     var.ingest_rate,
     var.log_retention_days,
@@ -583,6 +584,7 @@ run "refuses_a_bad_value_of_each_variable" {
     architecture           = "arm"
     settings               = { sweep_intervall = 600 }
     eks_clusters           = ["production"]
+    eks_roles              = ["arn:aws:iam::*:role/*"]
     ingest_allow           = ["203.0.113.7"]
     ingest_rate            = 0
     log_retention_days     = 10
