@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from bellhop.errors import MissingError, ThrottledError
+from infra.lab.lineages import counted
 from infra.lab.processes import Nursery
 from infra.lab.runtime import Answer, Environment, Runtime, open_runtime
 
@@ -90,10 +91,13 @@ class Lambdas:
         if old:
             old.retire()
 
-    def invoke(self, name: str, event: Any, *, seconds: float | None = None) -> Outcome:
+    def invoke(
+        self, name: str, event: Any, *, seconds: float | None = None, trace: str = ""
+    ) -> Outcome:
         """Have a function answer an event, and wait for it; may be called from several threads.
 
-        `seconds` is the time-out of this event, if it is not the function's.
+        `seconds` is the time-out of this event, if it is not the function's, and `trace` its trace
+        header.
 
         Raises:
             MissingError: there is no such function.
@@ -103,7 +107,7 @@ class Lambdas:
             version = self._versions.get(name)
         if version is None:
             raise MissingError(f"cannot invoke '{name}': there is no such function")
-        return version.invoke(json.dumps(event).encode(), seconds)
+        return version.invoke(json.dumps(event).encode(), seconds, trace or counted(name, ())[0])
 
     def kill(self, name: str) -> None:
         """Kill the processes of a function that are at work, in the middle of it."""
@@ -159,7 +163,7 @@ class _Version:
         for layer in function.layers:
             _unpack(layer, place / "layers")
 
-    def invoke(self, event: bytes, seconds: float | None) -> Outcome:
+    def invoke(self, event: bytes, seconds: float | None, trace: str) -> Outcome:
         """Have a process that is idle, or a new one, answer."""
         with self._lock:
             if len(self._busy) >= self._function.concurrency:
@@ -170,7 +174,7 @@ class _Version:
             environment = self._idle.pop() if self._idle else self._new()
             self._busy.add(environment)
         try:
-            answer = environment.invoke(event, seconds)
+            answer = environment.invoke(event, trace, seconds)
         finally:
             with self._lock:
                 self._busy.remove(environment)

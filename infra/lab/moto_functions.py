@@ -20,7 +20,9 @@ from moto.sts.models import sts_backends
 
 from bellhop.errors import ThrottledError
 from infra.lab.lambdas import CONCURRENCY, Function, Lambdas
+from infra.lab.lineages import ALLOW, MOST, counted
 from infra.lab.moto_access import Access, Asked
+from infra.lab.moto_recursion import config_of
 from infra.package.interpreter import machine_architecture
 
 _SESSION_SECONDS = 3_600
@@ -67,8 +69,12 @@ class Runner:
         with self._lock:
             hurries = self._hurries[function.function_name]
             seconds = hurries.pop(0) if hurries else None
+        trace, times = counted(function.function_name, _traces(event))
+        if times > MOST and config_of(_newest(function)) != ALLOW:
+            raise _LoopError
         try:
-            outcome = self._lambdas.invoke(self._declare(function), event, seconds=seconds)
+            name = self._declare(function)
+            outcome = self._lambdas.invoke(name, event, seconds=seconds, trace=trace)
         except ThrottledError as error:
             raise _FullError from error
         role = function.role.rpartition("/")[2]
@@ -141,8 +147,28 @@ class _FullError(JsonRESTError):
         super().__init__("TooManyRequestsException", "Rate Exceeded.")
 
 
-def _room(function: Any) -> int:
-    """Return how many invocations may be under way; versions do not know what is reserved."""
+class _LoopError(JsonRESTError):
+    """What AWS answers where a chain has invoked a function too often."""
+
+    code = 400
+
+    def __init__(self) -> None:
+        super().__init__("RecursiveInvocationException", "Recursive invocation detected.")
+
+
+def _traces(event: Any) -> list[str]:
+    """Return the trace headers of the messages in an event."""
+    records = event.get("Records", ()) if isinstance(event, dict) else ()
+    return [each.get("attributes", {}).get("AWSTraceHeader", "") for each in records]
+
+
+def _newest(function: Any) -> Any:
+    """Return a function as it is now: its versions know neither what is reserved nor its config."""
     backend = lambda_backends[function.account_id][function.region]
-    reserved = backend.get_function(function.function_name).reserved_concurrency
+    return backend.get_function(function.function_name)
+
+
+def _room(function: Any) -> int:
+    """Return how many invocations may be under way."""
+    reserved = _newest(function).reserved_concurrency
     return CONCURRENCY if reserved is None else int(reserved)

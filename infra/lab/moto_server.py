@@ -37,7 +37,7 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import make_server
 
-from infra.lab import moto_manners
+from infra.lab import moto_manners, moto_recursion
 from infra.lab.moto_access import Access, refusal, whose
 from infra.lab.moto_functions import Runner
 
@@ -213,6 +213,7 @@ def _silent(*_: Any) -> Callable[[bytes], None]:
 def main() -> None:
     """Serve until killed."""
     moto_manners.teach()
+    moto_recursion.teach()
     access = Access()
     runner = Runner(Path(sys.argv[1]), access)
     front = Front(_Moto(), access, runner)

@@ -110,8 +110,11 @@ class Environment:
         self._began: float | None = None
         self.alive = True
 
-    def invoke(self, event: bytes, seconds: float | None = None) -> Answer:
-        """Have an event answered, within its own time-out if it has one; one at a time."""
+    def invoke(self, event: bytes, trace: str, seconds: float | None = None) -> Answer:
+        """Have an event answered, within its own time-out if it has one; one at a time.
+
+        `trace` is the header that the SDK sends along with the requests that follow.
+        """
         allowed = self._seconds if seconds is None else seconds
         seen = self._log_path.stat().st_size
         self._process.thaw()
@@ -122,7 +125,7 @@ class Environment:
             self._began = began = time.monotonic() - self._started
         since = time.monotonic()
         if told is None:
-            self._api.give(number, event, allowed)
+            self._api.give(number, event, allowed, trace)
             told = self._waited(number, allowed)
         took = time.monotonic() - since
         # Lambda freezes a process once it asks for the next event.
@@ -186,7 +189,7 @@ class _Api:
 
     def __init__(self, arn: str) -> None:
         self._arn = arn
-        self._events: queue.Queue[tuple[str, bytes, float] | None] = queue.Queue()
+        self._events: queue.Queue[tuple[str, bytes, float, str] | None] = queue.Queue()
         self.told: queue.Queue[_Told] = queue.Queue()
         self.asked = threading.Event()
         self._server = _server(self)
@@ -194,10 +197,10 @@ class _Api:
         self._thread.start()
         self.address = f"127.0.0.1:{self._server.server_port}"
 
-    def give(self, number: str, event: bytes, seconds: float) -> None:
-        """Give the process that asked its event, and so much time for it."""
+    def give(self, number: str, event: bytes, seconds: float, trace: str) -> None:
+        """Give the process that asked its event, its trace, and so much time for it."""
         self.asked.clear()
-        self._events.put((number, event, seconds))
+        self._events.put((number, event, seconds, trace))
 
     def next(self) -> tuple[bytes, Mapping[str, str]] | None:
         """Wait for an event; None when there will be none any more."""
@@ -205,15 +208,14 @@ class _Api:
         given = self._events.get()
         if given is None:
             return None
-        number, event, seconds = given
+        number, event, seconds, trace = given
         deadline = int((time.time() + seconds) * 1000)
-        root = f"Root=1-{int(time.time()):08x}-{uuid.uuid4().hex[:24]}"
         return event, {
             "Content-Type": "application/json",
             "Lambda-Runtime-Aws-Request-Id": number,
             "Lambda-Runtime-Deadline-Ms": str(deadline),
             "Lambda-Runtime-Invoked-Function-Arn": self._arn,
-            "Lambda-Runtime-Trace-Id": f"{root};Parent=53995c3f42cd8ad8;Sampled=0",
+            "Lambda-Runtime-Trace-Id": trace,
         }
 
     def close(self) -> None:

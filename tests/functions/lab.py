@@ -10,7 +10,9 @@ from __future__ import annotations
 import copy
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from bellhop.logs import Log
 from bellhop.messages import CHARTS, INBOXES
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.reach import HERE
+from infra.lab.lineages import ALLOW, MOST, counted
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.contract.rigs.aws import install
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
@@ -144,10 +147,16 @@ Handler = Callable[[Mapping[str, Any], Any], dict[str, Any]]
 
 
 class Lambda:
-    """The functions of an account, each with the wiring of its module."""
+    """The functions of an account, each with the wiring of its module.
 
-    def __init__(self, account: Account) -> None:
+    By their recursion config they may feed themselves as often as they do. `refused` names the
+    functions to which a batch was not handed over, and how long its chain was then.
+    """
+
+    def __init__(self, account: Account, *, recursion: str = ALLOW) -> None:
         self.account = account
+        self.refused: list[tuple[str, int]] = []
+        self._recursion = recursion
         self._sqs = account.services.client("sqs")
         self._urls: dict[str, str] = json.loads(account.environment["BELLHOP_QUEUES"])
         made = {stage: import_module(f"functions.{stage}.aws") for stage in set(FEEDS.values())}
@@ -190,8 +199,13 @@ class Lambda:
         ).get("Messages", [])
         if not taken:
             return []
+        trace, times = counted(FEEDS[inbox], (_trace(each) for each in taken))
+        if times > MOST and self._recursion != ALLOW:
+            self.refused.append((FEEDS[inbox], times))
+            return [each["MessageId"] for each in taken]
         try:
-            answer = handler(records(self._arn(inbox), taken), context or Context())
+            with _traced(FEEDS[inbox], trace):
+                answer = handler(records(self._arn(inbox), taken), context or Context())
         except Exception:  # noqa: BLE001 - as Lambda has it: all of the batch comes again
             return [each["MessageId"] for each in taken]
         failed = [each["itemIdentifier"] for each in answer["batchItemFailures"]]
@@ -207,6 +221,22 @@ class Lambda:
     def _arn(self, inbox: str) -> str:
         arn: str = event("sqs")["Records"][0]["eventSourceARN"].rpartition(":")[0]
         return f"{arn}:{self._urls[inbox].rpartition('/')[2]}"
+
+
+def _trace(message: Mapping[str, Any]) -> str:
+    return str(message["Attributes"].get("AWSTraceHeader", ""))
+
+
+@contextmanager
+def _traced(function: str, trace: str) -> Iterator[None]:
+    """Have the SDK send a trace header along, as it does in a function."""
+    told = {"AWS_LAMBDA_FUNCTION_NAME": function, "_X_AMZN_TRACE_ID": trace}
+    os.environ.update(told)
+    try:
+        yield
+    finally:
+        for name in told:
+            del os.environ[name]
 
 
 def records(arn: str, taken: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

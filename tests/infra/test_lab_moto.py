@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -14,6 +16,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError
 
+from infra.lab.lineages import ALLOW, MOST, TERMINATE, counted
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto, pass_time
 
 KEY = {"name": {"S": "counter"}}
@@ -190,3 +193,31 @@ def test_looks_and_writes_in_one_step(dynamodb: Any, table: str) -> None:
             thread.join()
 
     assert won == list(range(1, 21))
+
+
+def test_refuses_a_function_s_seventeenth_invocation_in_a_chain(moto: Moto) -> None:
+    """As long as its recursion config is what it is by default; the config is read back."""
+    make = partial(
+        boto3.client,
+        endpoint_url=moto.url,
+        region_name=REGION,
+        aws_access_key_id=ACCESS_KEY,
+        aws_secret_access_key=SECRET_KEY,
+    )
+    lambdas, name = make("lambda"), f"lab-{uuid4().hex[:8]}"
+    trust = json.dumps({"Version": "2012-10-17", "Statement": []})
+    role = make("iam").create_role(RoleName=name, AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+    lambdas.create_function(
+        FunctionName=name, Runtime="python3.13", Role=role, Handler="f.h", Code={"ZipFile": b"none"}
+    )
+    header = ""
+    for _ in range(MOST):
+        header, _ = counted(name, [header])
+    event = json.dumps({"Records": [{"attributes": {"AWSTraceHeader": header}}]})
+
+    assert lambdas.get_function_recursion_config(FunctionName=name)["RecursiveLoop"] == TERMINATE
+    with pytest.raises(ClientError, match="RecursiveInvocationException"):
+        lambdas.invoke(FunctionName=name, Payload=event)
+    for config in (ALLOW, TERMINATE):
+        lambdas.put_function_recursion_config(FunctionName=name, RecursiveLoop=config)
+        assert lambdas.get_function_recursion_config(FunctionName=name)["RecursiveLoop"] == config

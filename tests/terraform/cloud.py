@@ -41,6 +41,9 @@ _PATIENT = Config(read_timeout=330, retries={"total_max_attempts": 1})
 
 PAUSE = 0.1
 TICK = 3.0
+_REFUSALS = ("TooManyRequestsException", "RecursiveInvocationException")
+"""What Lambda answers where it hands an event to no function."""
+
 _INTEGRATION = re.compile(r"functions/(arn:[^/]+)/invocations")
 
 
@@ -234,7 +237,7 @@ class Cloud:
         try:
             answer = asked.invoke(FunctionName=function, Payload=json.dumps(given))
         except ClientError as error:
-            if error.response["Error"]["Code"] != "TooManyRequestsException":
+            if error.response["Error"]["Code"] not in _REFUSALS:
                 raise
             raise FailedError(error.response["Error"]["Code"]) from error
         told = json.loads(answer["Payload"].read())

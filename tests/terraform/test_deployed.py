@@ -22,6 +22,7 @@ import pytest
 
 from bellhop.model.gvk import GVK, ObjectKey
 from infra.lab.cluster import Cluster
+from infra.lab.lineages import ALLOW
 from infra.lab.moto import Moto
 from infra.lab.terraform import Stack
 from infra.package.build import STAGES
@@ -430,6 +431,20 @@ def test_gives_each_function_what_its_stage_does(cloud: Cloud) -> None:
     rights = json.loads(Path(__file__).with_name("rights.json").read_text())
 
     assert cloud.rights() == rights
+
+
+def test_functions_that_feed_themselves_may_do_so_as_often_as_they_do(cloud: Cloud) -> None:
+    """Lambda would refuse the seventeenth turn or attempt of others."""
+    client = cloud.client("lambda")
+    found = client.list_event_source_mappings()["EventSourceMappings"]
+    fed = {each["FunctionArn"].split(":")[6] for each in found} - {
+        f"{cloud.bellhop['table']}-ingest"
+    }
+
+    assert fed
+    assert {
+        client.get_function_recursion_config(FunctionName=each)["RecursiveLoop"] for each in fed
+    } == {ALLOW}
 
 
 def test_nobody_sends_from_elsewhere(cloud: Cloud) -> None:

@@ -49,6 +49,15 @@ locals {
       expression  = "SUM(METRICS())"
       threshold   = 0
     })
+    # Such a message is not handed over, and no function reports it.
+    recursion = merge(local.above, local.function_metric, {
+      description = "Lambda refused messages that it takes for a loop: the function's recursive loop detection was set to Terminate. Apply again."
+      metric      = "RecursiveInvocationsDropped"
+      of          = [for function in aws_lambda_function_recursion_config.this : function.function_name]
+      stat        = "Sum"
+      expression  = "SUM(METRICS())"
+      threshold   = 0
+    })
     # A dead man's switch: a schedule that nobody invokes reports no trouble of its own.
     silent = merge(local.function_metric, {
       description = "The schedule was not invoked for ten minutes: nothing is retried or resynced. See the EventBridge schedule NAME-tick."

@@ -177,3 +177,13 @@ resource "aws_lambda_event_source_mapping" "inbox" {
     maximum_concurrency = local.concurrency_of[each.key]
   }
 }
+
+# What is left to do of a long piece of work, and the next attempt of one that fails, is published to
+# the queue that feeds the function. After 16 invocations Lambda would take that for a loop, and
+# refuse the message. Attempts and turns end by themselves. Ingest feeds no queue of its own.
+resource "aws_lambda_function_recursion_config" "this" {
+  for_each = toset(values(local.queues))
+
+  function_name  = aws_lambda_function.stage[each.key].function_name
+  recursive_loop = "Allow"
+}

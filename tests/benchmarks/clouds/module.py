@@ -39,6 +39,7 @@ class Module:
             "aws_sqs_queue.dead": self.queues,
             "aws_sqs_queue.inbox": self.queues,
             "aws_lambda_function.stage": len(self.memory),
+            "aws_lambda_function_recursion_config.this": self.queues,
         }
         found = re.findall(
             r"^    ([a-z-]+) += (?:merge\([^\n]*)?\{\n(.*?)^    \}\)?$",

@@ -38,7 +38,7 @@ run "needs_packages_alone" {
   }
 
   assert {
-    condition     = keys(aws_cloudwatch_metric_alarm.this) == ["dead-letters", "errors", "ingest-errors", "misses", "oldest-message", "oldest-pending", "silent", "throttles"] && length(aws_cloudwatch_dashboard.this) == 1
+    condition     = keys(aws_cloudwatch_metric_alarm.this) == ["dead-letters", "errors", "ingest-errors", "misses", "oldest-message", "oldest-pending", "recursion", "silent", "throttles"] && length(aws_cloudwatch_dashboard.this) == 1
     error_message = "There are alarms and a dashboard."
   }
 
@@ -57,10 +57,15 @@ run "needs_packages_alone" {
     error_message = "It is the schedule that must be invoked."
   }
 
+  assert {
+    condition     = { for stage, each in aws_lambda_function_recursion_config.this : stage => each.recursive_loop } == { deploy = "Allow", evaluate = "Allow", sweep = "Allow" }
+    error_message = "Functions that publish to the queue that feeds them go on with their work."
+  }
+
   # What the alarms cost: tests/benchmarks/clouds/module.py counts these from the text.
   assert {
-    condition     = sum([for each in local.alarms : length(each.of)]) == 2 * length(aws_sqs_queue.inbox) + 2 * length(aws_lambda_function.stage) + 4
-    error_message = "Queues and functions are each read by two alarms, and four alarms read one metric."
+    condition     = sum([for each in local.alarms : length(each.of)]) == 2 * length(aws_sqs_queue.inbox) + 2 * length(aws_lambda_function.stage) + length(aws_lambda_function_recursion_config.this) + 4
+    error_message = "Queues and functions are each read by two alarms, those that feed themselves by a third, and four alarms read one metric."
   }
 
   assert {
@@ -225,6 +230,11 @@ run "deploys_charts_by_a_function_of_their_own" {
   assert {
     condition     = aws_lambda_function.stage["charts"].architectures == tolist(["x86_64"]) && aws_lambda_function.stage["charts"].filename == "./tests/packages/functions-x86_64-${local.build_ids.functions}.zip" && aws_lambda_function.stage["deploy"].architectures == tolist(["arm64"])
     error_message = "There is a Helm for x86_64 only."
+  }
+
+  assert {
+    condition     = aws_lambda_function_recursion_config.this["charts"].recursive_loop == "Allow"
+    error_message = "A profile of many charts takes many turns."
   }
 
   assert {
