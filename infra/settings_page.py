@@ -94,7 +94,7 @@ def unit(name: str, default: object) -> str:
     if isinstance(default, timedelta):
         return "seconds"
     if isinstance(default, str):
-        return "word"
+        return "word" if default else "list"
     return next((each for end, each in UNITS.items() if name.endswith(end)), "count")
 
 
@@ -114,7 +114,7 @@ def homes(name: str) -> str:
 
 def _number(value: Any) -> str:
     if isinstance(value, str):
-        return f"`{value}`"
+        return f"`{value}`" if value else ""
     number = value.total_seconds() if isinstance(value, timedelta) else float(value)
     return f"{int(number) if number.is_integer() else number}"
 

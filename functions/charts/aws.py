@@ -21,7 +21,7 @@ with undisturbed():
 def _stage(here: Resources) -> Execute:
     access, catalogs = access_of(here, secrets_of(here)), Catalogs(here.records)
     publisher, settings, log = here.publisher, here.settings, here.log
-    metrics, hands = Prometheus(here.reach), Hands(HELPERS)
+    metrics, hands = Prometheus(here.contents), Hands(HELPERS)
     return Execute(
         catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools(here)
     )

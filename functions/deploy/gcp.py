@@ -23,8 +23,8 @@ with undisturbed():
 def _stage(here: Resources) -> Deploy:
     access = access_of(here, secrets_of(here))
     catalogs, publisher, settings = Catalogs(here.records), here.publisher, here.settings
-    metrics, hands, log = Prometheus(here.reach), Hands(HELPERS), here.log
-    tools = Tools(files=LateDownloads(here.reach, here.records.clock))
+    metrics, hands, log = Prometheus(here.contents), Hands(HELPERS), here.log
+    tools = Tools(files=LateDownloads(here.contents, here.records.clock))
     execute = Execute(
         catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools
     )

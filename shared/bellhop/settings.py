@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from bellhop.errors import InvalidError
+from bellhop.model.reach import listed
 
 Adopting = Literal["asked", "always"]
 
@@ -70,6 +71,11 @@ class Settings(Struct, frozen=True):
     adopt: Adopting = "asked"
     """Whether an object that no profile made is taken over only where that is asked for (`asked`),
     or wherever a profile names it (`always`), as Sveltos does."""
+
+    egress_allow: str = ""
+    """The hosts and ranges that Bellhop may call for the charts, files and registries that profiles
+    name, and for the metrics servers of their checks, such as `charts.example.com,10.8.0.0/16`, or
+    `public` for all addresses that are not private; any if empty."""
 
     workers: int = 8
     """How many workers one cluster may keep busy at once with applying, and with each other work
@@ -134,6 +140,10 @@ def read(environment: Mapping[str, str]) -> Settings:
             continue
         if words := get_args(field.type):
             given[field.name] = _word(name, words, environment[name])
+            continue
+        if field.name == "egress_allow":
+            listed(environment[name])
+            given[field.name] = environment[name]
             continue
         try:
             given[field.name] = _value(field.name, field.type, environment[name])

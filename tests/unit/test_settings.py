@@ -26,6 +26,7 @@ def test_reads_nothing_but_its_own_variables() -> None:
         pytest.param("DELETION_FLOOR", "0", 0, id="no floor"),
         pytest.param("SCRIPT_SECONDS", "1e1", 10.0, id="with an exponent"),
         pytest.param("ADOPT", "always", "always", id="a word"),
+        pytest.param("EGRESS_ALLOW", "public, a.example", "public, a.example", id="a list"),
     ],
 )
 def test_reads_a_value_as_its_type(name: str, text: str, expected: object) -> None:
@@ -57,6 +58,12 @@ def test_refuses_a_value_that_means_nothing(name: str, text: str, expected: str)
         read({f"BELLHOP_{name}": text})
 
     assert str(caught.value) == f"cannot read the setting BELLHOP_{name}: '{text}' {expected}"
+
+
+def test_refuses_a_list_that_names_no_host() -> None:
+    """Before anything is called."""
+    with pytest.raises(InvalidError, match="BELLHOP_EGRESS_ALLOW: 'https://a' is neither a host"):
+        read({"BELLHOP_EGRESS_ALLOW": "https://a"})
 
 
 def test_refuses_a_word_that_is_none_of_its() -> None:

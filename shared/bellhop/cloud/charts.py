@@ -30,7 +30,7 @@ def tools(here: Resources, environ: Mapping[str, str] = os.environ) -> Tools:
         _make_executable(program, environ)
     folder, clock = Path(tempfile.gettempdir()) / "charts", here.records.clock
     helm = charts.helm(folder, here.reach, here.settings, clock, _MOST_BYTES)
-    return Tools(helm, KubectlKustomizations(), LateDownloads(here.reach, clock))
+    return Tools(helm, KubectlKustomizations(), LateDownloads(here.contents, clock))
 
 
 def _make_executable(program: Program, environ: Mapping[str, str]) -> None:

@@ -47,6 +47,11 @@ class Resources(Struct, frozen=True, kw_only=True):
     reach: Reach = ABROAD
     ingest_allow: tuple[Range, ...] = ()
 
+    @property
+    def contents(self) -> Reach:
+        """Which addresses what profiles name may have: charts, files, registries, metrics."""
+        return self.reach.within(self.settings.egress_allow)
+
     def begin(self) -> None:
         """Begin an event."""
 

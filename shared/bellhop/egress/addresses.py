@@ -31,7 +31,7 @@ def allowed_addresses(host: str, reach: Reach, lookups: Lookups, seconds: float)
         OSError, UnicodeError: its name is not known, or is none.
     """
     found = [host] if is_address(host) else lookups.addresses(host, seconds)
-    refusals = {each: reach.refusal_of(ipaddress.ip_address(each)) for each in found}
+    refusals = {each: reach.refusal_of(ipaddress.ip_address(each), host) for each in found}
     allowed = [each for each, refusal in refusals.items() if not refusal]
     if refusals and not allowed:
         address, refusal = next(iter(refusals.items()))

@@ -104,7 +104,7 @@ def tools(state: Path | None, settings: Settings, clock: Clock) -> Tools:
     from bellhop.adapters.kustomize.kustomizations import KubectlKustomizations
     from bellhop.ports.tools import Tools
 
-    files = FileDownloads(HERE, clock)
+    files = FileDownloads(HERE.within(settings.egress_allow), clock)
     return Tools(helm(state, settings, clock), KubectlKustomizations(), files)
 
 

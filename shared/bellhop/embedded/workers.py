@@ -117,7 +117,7 @@ def make_stages(here: Installation, peers: Peers, log: Log) -> Mapping[str, Stag
         here.publisher,
         here.settings,
         log,
-        metrics=Prometheus(here.reach),
+        metrics=Prometheus(here.reach.within(here.settings.egress_allow)),
         peers=peers,
         hands=Hands(HELPERS),
         tools=here.tools or NONE,

@@ -23,7 +23,10 @@ _PART = 0.75
 def helm(
     folder: Path, reach: Reach, settings: Settings, clock: Clock, most: int = MOST_BYTES
 ) -> Helm:
-    """Return what deploys charts; the `folder` caches archives, of `most` bytes together."""
+    """Return what deploys charts; the `folder` caches archives, of `most` bytes together.
+
+    Helm calls clusters within `reach`, and charts come only from what the settings allow of that.
+    """
     # Who works for longer loses the lease to others.
     seconds = max(_LEAST_SECONDS, settings.visibility.total_seconds() * _PART)
     charts = HelmCharts(
@@ -31,4 +34,5 @@ def helm(
         reach=reach,
         render_seconds=settings.template_seconds,
     )
-    return Helm(ChartRepositories(reach, folder, clock, most), charts)
+    contents = reach.within(settings.egress_allow)
+    return Helm(ChartRepositories(contents, folder, clock, most), charts)

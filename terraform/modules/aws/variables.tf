@@ -73,9 +73,17 @@ variable "settings" {
 
   validation {
     condition = alltrue([
-      for name, value in var.settings : name == "adopt" || can(tonumber(value))
+      for name, value in var.settings : contains(["adopt", "egress_allow"], name) || can(tonumber(value))
     ])
-    error_message = "Every setting but adopt is a number."
+    error_message = "Every setting but adopt and egress_allow is a number."
+  }
+
+  validation {
+    condition = alltrue([
+      for each in split(",", lookup(var.settings, "egress_allow", "public")) :
+      can(cidrhost(trimspace(each), 0)) || can(regex("^(\\*\\.)?[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$", trimspace(each)))
+    ])
+    error_message = "The setting egress_allow has hosts, such as charts.example.com or *.example.com, ranges of addresses, such as 203.0.113.0/24, or public, with commas between."
   }
 
   validation {

@@ -6,6 +6,7 @@ import ipaddress
 
 import pytest
 
+from bellhop.errors import InvalidError
 from bellhop.model.reach import ABROAD, HERE
 
 LOOPBACK = [
@@ -134,6 +135,63 @@ def test_the_rest_is_free(host: str) -> None:
     """Private networks are where clusters are."""
     for reach in (HERE, ABROAD):
         assert reach.refusal(host) == ""
+
+
+UNLISTED = "is not among the hosts and ranges of the setting BELLHOP_EGRESS_ALLOW"
+
+
+@pytest.mark.parametrize(
+    ("allow", "host", "address", "refusal"),
+    [
+        pytest.param("", "a.example", "10.0.0.1", "", id="no list"),
+        pytest.param("a.example", "A.Example.", "10.0.0.1", "", id="a name, wherever it leads"),
+        pytest.param("a.example", "b.a.example", "203.0.113.7", UNLISTED, id="below a name"),
+        pytest.param("*.example", "b.a.example", "10.0.0.1", "", id="below a wildcard"),
+        pytest.param("*.example", "example", "9.9.9.9", UNLISTED, id="a wildcard itself"),
+        pytest.param("*.example", "badexample", "9.9.9.9", UNLISTED, id="another ending"),
+        pytest.param("10.8.0.0/16", "a.example", "10.8.1.1", "", id="in a range"),
+        pytest.param("10.8.0.0/16", "a.example", "10.9.1.1", UNLISTED, id="in no range"),
+        pytest.param("10.8.0.0/16", "a.example", "::ffff:10.8.1.1", "", id="carried"),
+        pytest.param("public", "a.example", "9.9.9.9", "", id="public"),
+        pytest.param("public", "a.example", "10.0.0.1", UNLISTED, id="private"),
+        pytest.param("public", "a.example", "64:ff9b::a00:1", UNLISTED, id="private, carried"),
+        pytest.param("public", "a.example", "fd12::1", UNLISTED, id="private, of IPv6"),
+        pytest.param("public, 10.0.0.0/8", "a.example", "10.0.0.1", "", id="both"),
+        pytest.param(
+            "a.example,169.254.0.0/16",
+            "a.example",
+            "169.254.169.254",
+            "is link-local, where clouds hand out credentials",
+            id="what nobody may call",
+        ),
+        pytest.param(
+            "127.0.0.0/8", "a.example", "127.0.0.1", "is the machine that calls itself", id="itself"
+        ),
+    ],
+)
+def test_contents_come_from_what_a_list_names(
+    allow: str, host: str, address: str, refusal: str
+) -> None:
+    """A name counts as written, a range for each address; none opens a metadata service."""
+    reach = ABROAD.within(allow)
+
+    assert reach.refusal_of(ipaddress.ip_address(address), host) == refusal
+
+
+def test_a_name_that_is_not_listed_is_not_even_looked_up() -> None:
+    """Unless there are ranges: then its addresses decide."""
+    assert ABROAD.within("a.example").refusal("b.example") == UNLISTED
+    assert ABROAD.within("a.example").refusal("9.9.9.9") == UNLISTED
+    assert ABROAD.within("a.example,10.0.0.0/8").refusal("b.example") == ""
+    assert HERE.within("a.example").refusal("localhost") == UNLISTED
+    assert HERE.within("localhost").refusal("localhost") == ""
+
+
+@pytest.mark.parametrize("wrong", ["https://a.example", "10.0.0.1/8", "*", "a.*", "10.1", "a b"])
+def test_a_list_names_hosts_and_ranges_alone(wrong: str) -> None:
+    """The sentence says which entry is neither."""
+    with pytest.raises(InvalidError, match=r"BELLHOP_EGRESS_ALLOW: '.*' is neither a host"):
+        ABROAD.within(f"a.example, {wrong}")
 
 
 def test_every_address_of_loopback_and_link_local_is_refused_in_every_carrier() -> None:

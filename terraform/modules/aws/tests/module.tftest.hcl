@@ -547,7 +547,7 @@ run "takes_a_word_for_a_setting" {
   command = plan
 
   variables {
-    settings = { adopt = "always", turn = 30 }
+    settings = { adopt = "always", turn = 30, egress_allow = "charts.example.com, *.example.org,10.8.0.0/16,public" }
   }
 
   assert {
@@ -609,7 +609,7 @@ run "refuses_a_pattern_of_a_rule_and_another_word" {
 
   variables {
     event_rules = { images = { cluster = "fleet/east", pattern = "aws.ecr" } }
-    settings    = { adopt = "never" }
+    settings    = { adopt = "never", egress_allow = "https://charts.example.com" }
   }
 }
 

@@ -516,7 +516,7 @@ run "takes_a_word_for_a_setting" {
   command = plan
 
   variables {
-    settings = { adopt = "always", turn = 30 }
+    settings = { adopt = "always", turn = 30, egress_allow = "charts.example.com, *.example.org,10.8.0.0/16,public" }
   }
 
   assert {
@@ -530,7 +530,7 @@ run "refuses_another_word" {
   expect_failures = [var.settings]
 
   variables {
-    settings = { adopt = "never" }
+    settings = { adopt = "never", egress_allow = "https://charts.example.com" }
   }
 }
 

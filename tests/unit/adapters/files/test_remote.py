@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from bellhop.adapters.files.downloads import FileDownloads
 from bellhop.egress.source_client import Limits
+from bellhop.embedded.late import tools
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -25,8 +26,10 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
+from bellhop.model.chart import Place
 from bellhop.model.reach import ABROAD, HERE
 from bellhop.model.remote import Remote
+from bellhop.settings import Settings
 from infra.lab.certificates import write_certificates
 from infra.lab.http_server import Request, Response
 from tests.fakes.clock import FakeClock
@@ -248,6 +251,24 @@ def test_a_cloud_calls_nothing_on_its_own_machine(clock: FakeClock) -> None:
     assert site.asked == []
 
 
+def test_nothing_is_called_that_the_operator_does_not_allow(clock: FakeClock) -> None:
+    """The sentence names the setting; who is redirected from an allowed server is refused, too."""
+    files = FileDownloads(HERE.within("localhost, 10.0.0.0/8"), clock)
+    with Site({"/a": YAML}) as site:
+        allowed = site.address.replace("127.0.0.1", "localhost")
+        site.files["/led"] = Response(302, b"", {"Location": f"{site.address}/a"})
+        assert files.remote(Remote(f"{allowed}/a")).files == {"a.yaml": YAML}
+        asked = len(site.asked)
+        for url in (f"{site.address}/a", f"{allowed}/led"):
+            with pytest.raises(InvalidError) as caught:
+                files.remote(Remote(url))
+            assert str(caught.value) == (
+                f"cannot download '{site.address}/a': it is not among the hosts and ranges of the"
+                " setting BELLHOP_EGRESS_ALLOW; nothing is called there"
+            )
+    assert len(site.asked) == asked + 1
+
+
 def test_a_server_is_trusted_by_its_authority(files: FileDownloads, tmp_path: Path) -> None:
     authority = write_certificates(tmp_path, "files", ("127.0.0.1",))
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -301,3 +322,18 @@ def test_two_threads_download_once(files: FileDownloads) -> None:
         go_on.set()
         assert first.result() == second.result()
     assert len(site.asked) == 1
+
+
+def test_an_installation_on_one_machine_holds_contents_to_its_setting(
+    clock: FakeClock, tmp_path: Path
+) -> None:
+    """Charts and files alike; the settings say what `bellhop serve` may call for them."""
+    found = tools(tmp_path, Settings(egress_allow="files.example.com"), clock)
+    assert found.files
+    assert found.helm
+    with Site({"/a": YAML}) as site:
+        with pytest.raises(InvalidError, match="BELLHOP_EGRESS_ALLOW"):
+            found.files.remote(Remote(f"{site.address}/a"))
+        with pytest.raises(InvalidError, match="BELLHOP_EGRESS_ALLOW"):
+            found.helm.repositories.find(Place(site.address, "web"))
+    assert site.asked == []
