@@ -213,15 +213,16 @@ def written(found: Mapping[str, Any]) -> str:
     """Write a schema with a line for each type, so that a difference can be read."""
     head = {name: each for name, each in found.items() if name != "provider_schemas"}
     lines = [f"  {json.dumps(name)}: {json.dumps(each)}," for name, each in head.items()]
-    (provider,) = found["provider_schemas"].values()
-    lines.append(f'  "provider_schemas": {{{json.dumps(ADDRESS)}: {{')
+    ((address, provider),) = found["provider_schemas"].items()
+    lines.append(f'  "provider_schemas": {{{json.dumps(address)}: {{')
     lines.append(f'    "provider": {json.dumps(provider["provider"], separators=(",", ":"))},')
-    for key, end in (("resource_schemas", ","), ("data_source_schemas", "")):
+    *_, last = kinds = [key for key in provider if key != "provider"]
+    for key in kinds:
         types = [
             f"      {json.dumps(name)}: {json.dumps(each, separators=(',', ':'))}"
             for name, each in provider[key].items()
         ]
-        lines.append(f'    "{key}": {{\n' + ",\n".join(types) + f"\n    }}{end}")
+        lines.append(f'    "{key}": {{\n' + ",\n".join(types) + f"\n    }}{',' * (key != last)}")
     return "{\n" + "\n".join(lines) + "\n  }}\n}\n"
 
 

@@ -1,4 +1,4 @@
-"""Stand in for Google's Terraform provider where only its schema is asked for.
+"""Stand in for a Terraform provider where only its schema is asked for.
 
     with SchemaProvider(PLACE) as provider:
         terraform validate, terraform test, with provider.environment in the environment
@@ -27,9 +27,13 @@ from infra.lab.google_schema_wire import UNKNOWN, field, texts, unpacked
 _NESTING = {"single": 1, "list": 2, "set": 3}
 _SERVICE = "tfplugin5.Provider"
 _ERROR = 1
+_KINDS = ((2, "resource_schemas"), (3, "data_source_schemas"), (8, "ephemeral_resource_schemas"))
+"""Fields of the answer to GetSchema."""
+
 _NOTHING = (
     *("Configure", "GetFunctions", "GetMetadata", "GetResourceIdentitySchemas"),
     *("PrepareProviderConfig", "Stop", "ValidateDataSourceConfig"),
+    "ValidateEphemeralResourceConfig",
 )
 """What is answered with nothing, which says that all is well."""
 
@@ -38,7 +42,8 @@ class SchemaProvider:
     """A plugin in this process, on a port of its own; Terraform is told to use it as it runs."""
 
     def __init__(self, schema: Path) -> None:
-        (self._provider,) = json.loads(schema.read_text())["provider_schemas"].values()
+        ((address, self._provider),) = json.loads(schema.read_text())["provider_schemas"].items()
+        self._name = address.removeprefix("registry.terraform.io/")
         self._schema = _written(self._provider)
         self._server = grpc.server(ThreadPoolExecutor(4))
         methods: dict[str, Callable[[bytes], bytes]] = dict.fromkeys(_NOTHING, _nothing)
@@ -54,7 +59,7 @@ class SchemaProvider:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What tells Terraform to take this for Google's provider."""
+        """What tells Terraform to take this for the provider."""
         plugin = {
             "Protocol": "grpc",
             "ProtocolVersion": 5,
@@ -62,7 +67,7 @@ class SchemaProvider:
             "Test": True,
             "Addr": {"Network": "tcp", "String": f"127.0.0.1:{self._port}"},
         }
-        return {"TF_REATTACH_PROVIDERS": json.dumps({"hashicorp/google": plugin})}
+        return {"TF_REATTACH_PROVIDERS": json.dumps({self._name: plugin})}
 
     def __enter__(self) -> Self:
         self._server.start()
@@ -109,8 +114,8 @@ def _unlisted(block: Mapping[str, Any], given: Any) -> Iterator[str]:
 def _written(provider: Mapping[str, Any]) -> bytes:
     """Write the answer to GetSchema."""
     told = field(1, _versioned(provider["provider"]))
-    for number, kind in ((2, "resource_schemas"), (3, "data_source_schemas")):
-        for name, schema in provider[kind].items():
+    for number, kind in _KINDS:
+        for name, schema in provider.get(kind, {}).items():
             told += field(number, field(1, name) + field(2, _versioned(schema)))
     plans_destroying = field(1, 1)
     return told + field(6, plans_destroying)

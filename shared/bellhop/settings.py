@@ -122,7 +122,14 @@ class Settings(Struct, frozen=True):
 
 
 _MAY_BE_ZERO = frozenset(
-    {"deletion_share", "deletion_floor", "hold_share", "named_clusters", "revisions"}
+    {
+        "deletion_floor",
+        "deletion_share",
+        "hold_agreement",
+        "hold_share",
+        "named_clusters",
+        "revisions",
+    }
 )
 _RANGE = {True: "from zero up", False: "above zero"}
 

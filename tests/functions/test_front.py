@@ -1,4 +1,4 @@
-"""The ingest function, as a function URL and an HTTP API call it."""
+"""The ingest function, as a function URL, an HTTP API and a private API call it."""
 
 from __future__ import annotations
 
@@ -42,17 +42,21 @@ def ask(front: Front, name: str = "function_url", **changes: Any) -> tuple[int, 
     sent = event(name)
     sent["body"] = changes.pop("body", BATCH)
     sent["isBase64Encoded"] = changes.pop("encoded", False)
-    path = changes.pop("path", sent["rawPath"])
-    sent["rawPath"] = sent["requestContext"]["http"]["path"] = path
-    sent["requestContext"]["http"]["method"] = changes.pop("method", "POST")
-    sent["headers"].update(changes)
+    path, method = changes.pop("path", PATH), changes.pop("method", "POST")
+    if "http" in sent["requestContext"]:
+        sent["rawPath"] = sent["requestContext"]["http"]["path"] = path
+        sent["requestContext"]["http"]["method"] = method
+        sent["headers"].update(changes)
+    else:
+        sent["path"], sent["httpMethod"] = path, method
+        sent["headers"].update({key.title(): value for key, value in changes.items()})
     answer = front(sent, Context())
     assert set(answer) == {"statusCode", "headers", "body", "isBase64Encoded"}
     assert answer["isBase64Encoded"] is False
     return answer["statusCode"], json.loads(answer["body"])
 
 
-@pytest.mark.parametrize("name", ["function_url", "http_api"])
+@pytest.mark.parametrize("name", ["function_url", "http_api", "rest_api"])
 @pytest.mark.parametrize("encoded", [False, True])
 def test_takes_a_batch(front: Front, name: str, encoded: bool) -> None:  # noqa: FBT001 - a case
     """A body comes as text or in base64, as AWS thinks right."""
@@ -146,6 +150,23 @@ def test_takes_the_token_of_an_api_server_from_the_path(front: Front) -> None:
     assert ask(front, path="/clusters/fleet/ea%73t/east", authorization="")[0] == 200
 
 
+def test_a_refused_request_is_two_reads_at_most(front: Front, account: Account) -> None:
+    """How many of them a second the module lets in, for each execution, is computed from that."""
+    strangers = ("", "Bearer wrong", "Bearer a.b.c")
+    paths = (PATH, f"{PATH}/senders/ci", "/clusters/fleet/nobody")
+    asked = [(path, token) for path in paths for token in strangers]
+
+    def refuse() -> int:
+        return sum(ask(front, path=path, authorization=token)[0] for path, token in asked)
+
+    refuse()
+    before = account.moto.requests()
+    assert refuse() == 401 * len(asked)
+    after = account.moto.requests()
+    assert after["dynamodb:GetItem"] - before["dynamodb:GetItem"] <= 2 * len(asked)
+    assert {**after, "dynamodb:GetItem": 0} == {**before, "dynamodb:GetItem": 0}
+
+
 def test_says_who_was_refused_and_not_with_what(front: Front, account: Account) -> None:
     """The log has the sender's address, for an allow-list, and neither token nor body."""
     ask(front, authorization="Bearer secret-token", body="secret-body")
@@ -191,6 +212,17 @@ def test_says_that_a_variable_is_missing(
     assert ask(Front(aws._stage, account.open))[0] == 503
     assert caplog.messages == ["Cannot open the installation"]
     assert "the variable BELLHOP_TABLE is not set" in caplog.text
+
+
+def test_a_private_api_says_from_where_in_the_network_a_request_comes(account: Account) -> None:
+    """A range of the network lets its clusters in, and headers are read in any spelling."""
+    User(account).register("east", {}, env="production")
+    for allowed, status in (("10.20.0.0/16", 200), ("203.0.113.0/24", 403)):
+        account.environment["BELLHOP_INGEST_ALLOW"] = allowed
+        front = Front(aws._stage, account.open)
+        assert ask(front, "rest_api")[0] == status
+        assert ask(front, "rest_api", path="/")[0] == 404
+        assert ask(front, "rest_api", method="GET")[0] == 405
 
 
 def test_takes_events_only_from_where_they_may_come(moto: Moto) -> None:

@@ -34,6 +34,8 @@ ELSEWHERE = {
     "concurrency": "Google has no such quota: `functions` have instances",
     "certificate_arn": "a load balancer has the certificate",
     "domain_name": "a load balancer has the name",
+    "ingest_endpoints": "Google's networks have no endpoint that a service must name",
+    "ingest_truststore": "a load balancer asks for certificates",
     "eks_clusters": "GKE has gke_clusters",
     "eks_roles": "an account of one project is granted rights in others",
     "kms_key_arn": "Google has kms_key",
@@ -56,7 +58,6 @@ HERE = {
     "readers": "AWS has a policy for them in its output",
     "gke_clusters": "EKS has eks_clusters",
     "ingest_invokers": "Cloud Run has a check of its own before a service",
-    "ingest_from": "Cloud Run can take calls from a load balancer or a network alone",
     "secret_replication": "Secrets Manager keeps a secret in its region alone",
     "kms_key": "a ring of keys can never be deleted, so that the module cannot make one",
 }
@@ -138,7 +139,9 @@ def test_pins_terraform_and_the_provider(folder: Path) -> None:
     assert wanted == [f'"~> {major}.{minor}"']
 
 
-@pytest.mark.parametrize("name", ["version", "charts", "judging", "known_settings", "reaching"])
+@pytest.mark.parametrize(
+    "name", ["version", "charts", "judging", "known_settings", "may_be_zero", "reaching"]
+)
 def test_knows_what_the_module_for_aws_knows(name: str) -> None:
     """What AWS' tests hold against the code is the same here."""
     defined = rf"^  {name} += (.*?)(?=^  \w|^\}}|^  #|^$)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -11,18 +12,24 @@ import pytest
 from msgspec.structs import fields
 
 from bellhop import __version__
+from bellhop.errors import InvalidError
 from bellhop.messages import CHARTS, INBOXES
 from bellhop.settings import Settings
+from bellhop.settings import read as read_settings
+from infra.lab import aws_schema
+from infra.lab.google_schema_provider import SchemaProvider
 from infra.lab.moto import Moto
 from infra.lab.terraform import ROOT, Stack
 from infra.package.files import SOURCES
 from infra.terraform_tables import Block, read, written
 from tests.functions.lab import SHARED
+from tests.terraform.google_workplace import Workplace
 
 AWS = ROOT / "modules" / "aws"
 EXAMPLES = sorted((ROOT / "examples").glob("aws-*"))
 FOLDERS = [AWS, *EXAMPLES]
 LOCK = ".terraform.lock.hcl"
+SCHEMA = json.loads(aws_schema.PLACE.read_text())
 
 
 def named(path: Path) -> str:
@@ -84,6 +91,9 @@ def test_pins_terraform_and_the_provider(module: Path) -> None:
 def test_labels_all_that_takes_labels() -> None:
     """Whoever pays finds what it is for."""
     without = {
+        *("aws_api_gateway_deployment", "aws_api_gateway_integration", "aws_api_gateway_method"),
+        *("aws_api_gateway_method_settings", "aws_api_gateway_resource"),
+        "aws_api_gateway_rest_api_policy",
         *("aws_apigatewayv2_api_mapping", "aws_apigatewayv2_integration", "aws_apigatewayv2_route"),
         "aws_cloudwatch_dashboard",
         *("aws_cloudwatch_event_target", "aws_sqs_queue_policy"),
@@ -104,7 +114,18 @@ def test_labels_all_that_takes_labels() -> None:
 
 def test_knows_the_settings() -> None:
     """A setting that Terraform does not know could not be set, and one too many would be silent."""
-    assert words(local("known_settings")) == {each.name for each in fields(Settings)}
+    names = {each.name for each in fields(Settings)}
+
+    assert words(local("known_settings")) == names
+    assert words(local("may_be_zero")) == {name for name in names if _may_be_zero(name)}
+
+
+def _may_be_zero(name: str) -> bool:
+    try:
+        read_settings({f"BELLHOP_{name.upper()}": "0"})
+    except InvalidError:
+        return False
+    return True
 
 
 def test_knows_the_inboxes_and_who_works_on_them() -> None:
@@ -121,6 +142,16 @@ def test_knows_the_inboxes_and_who_works_on_them() -> None:
 def test_is_of_one_version_with_the_package() -> None:
     """The output says which version the packages are of."""
     assert words(local("version").replace(".", "-")) == {__version__.replace(".", "-")}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=named)
+def test_examples_have_the_source_that_the_readme_shows(example: Path) -> None:
+    """A copy in another repository finds the module, at the version that the example is of."""
+    source = r'source += "(git::.*)"'
+    [shown] = re.findall(source, (AWS / "README.md").read_text())
+
+    assert re.findall(source, text(example)) == [shown]
+    assert shown.endswith(f"//terraform/modules/aws?ref=v{__version__}")
 
 
 def test_has_tables_in_its_readme_that_are_current() -> None:
@@ -171,6 +202,33 @@ def test_is_valid(example: Path, tmp_path: Path) -> None:
     stack = Stack(tmp_path / "stack", example.name, "http://127.0.0.1:9", {})
 
     assert stack.run("validate").strip() == "Success! The configuration is valid."
+
+
+def test_has_the_schema_of_what_modules_and_examples_use() -> None:
+    """Of version 6: `infra/lab/aws_schema.py` says how to make it again."""
+    (provider,) = SCHEMA["provider_schemas"].values()
+    kinds = aws_schema.KINDS.items()
+
+    assert {kind: set(provider[key]) for kind, (key, _) in kinds} == aws_schema.used()
+    assert f"schema of {SCHEMA['provider_version']}" in (AWS / "README.md").read_text()
+
+
+@pytest.mark.usefixtures("_terraform")
+@pytest.mark.parametrize("example", EXAMPLES, ids=named)
+def test_is_valid_by_the_newest_provider(example: Path, tmp_path: Path) -> None:
+    """Version 6 knows each argument, block and type, and misses none."""
+    program = shutil.which("terraform")
+    assert program
+    with SchemaProvider(aws_schema.PLACE) as provider:
+        workplace = Workplace(tmp_path / "terraform", program, provider)
+        place = workplace.examples / example.name
+        module = {"module": {"bellhop": {"source": "../../modules/aws"}}}
+        (place / "source_override.tf.json").write_text(json.dumps(module))
+        code, told = workplace.run(place, "init", "-no-color", "-backend=false")
+        assert code == 0, told
+        code, told = workplace.run(place, "validate", "-no-color")
+
+    assert told.strip() == "Success! The configuration is valid."
 
 
 @pytest.mark.usefixtures("_terraform")

@@ -21,7 +21,14 @@ from infra.package.interpreter import machine_architecture
 
 DUBLIN, VIRGINIA = "eu-west-1", "us-east-1"
 CERTIFICATE = f"arn:aws:acm:{VIRGINIA}:123456789012:certificate/1"
-DOMAIN = {"domain_name": "bellhop.example.com", "certificate_arn": CERTIFICATE}
+DOMAIN = {
+    "domain_name": "bellhop.example.com",
+    "certificate_arn": CERTIFICATE,
+    "ingest_from": "domain",
+    "ingest_truststore": {"uri": "s3://certificates/ca.pem"},
+}
+ENDPOINT = "vpce-0123456789abcdef0"
+PRIVATE = {"ingest_from": "network", "ingest_endpoints": [ENDPOINT]}
 OUTPUTS = ("domain_target", "policies")
 SECRET = "kubeconfig/fleet/eu-1"
 
@@ -43,14 +50,19 @@ class Regional:
         self._moto = moto
         self._session = botocore.session.Session()
         self.stack = Stack(folder / region, "aws-minimal", moto.url, {}, region=region)
+        self._packages = str(folder / "dist")
+        self.configure(**arguments)
+        others = {each: {"value": f"${{module.bellhop.{each}}}"} for each in OUTPUTS}
+        self._write("outputs", {"output": others})
+
+    def configure(self, **arguments: object) -> None:
+        """Give the module these arguments, and none that were given before."""
         module = {
-            "packages": str(folder / "dist"),
+            "packages": self._packages,
             "architecture": machine_architecture(),
             **arguments,
         }
         self._write("module_override", {"module": {"bellhop": module}})
-        others = {each: {"value": f"${{module.bellhop.{each}}}"} for each in OUTPUTS}
-        self._write("outputs", {"output": others})
 
     def _write(self, name: str, content: object) -> None:
         (self.stack.place / f"{name}.tf.json").write_text(json.dumps(content))
@@ -119,12 +131,23 @@ def test_is_made_in_two_regions_and_again_in_one(
         assert VIRGINIA not in policy
 
     dublin.secrets(here).put(SECRET, b"of the first")
+    (api,) = virginia.ask("apigatewayv2", "get_apis")["Items"]
+    assert api["DisableExecuteApiEndpoint"] is True
+
     dublin.stack.run("destroy", "-auto-approve")
+    dublin.configure(**PRIVATE)
     again = dublin.apply()["bellhop"]
+    (api,) = dublin.ask("apigateway", "get_rest_apis")["items"]
+    assert api["endpointConfiguration"]["types"] == ["PRIVATE"]
+    assert ENDPOINT in api["policy"]
+    host = f"{api['id']}-{ENDPOINT}.execute-api.{DUBLIN}.amazonaws.com"
+    assert again["ingest_url"] == f"https://{host}/live"
+    assert dublin.ask("apigatewayv2", "get_apis")["Items"] == []
     dublin.secrets(again).put(SECRET, b"of the second")
 
     assert again["key_secret"] != here["key_secret"]
     assert dublin.secrets(here).read(SECRET) == b"of the first"
     made = dublin.ask("secretsmanager", "describe_secret", SecretId=f"{again['secrets']}/{SECRET}")
     assert made["KmsKeyId"] == again["kms_key"]
-    assert "No changes" in virginia.stack.run("plan", "-detailed-exitcode")
+    for each in (dublin, virginia):
+        assert "No changes" in each.stack.run("plan", "-detailed-exitcode")

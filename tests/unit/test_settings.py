@@ -24,6 +24,7 @@ def test_reads_nothing_but_its_own_variables() -> None:
         pytest.param("SWEEP_INTERVAL", "0.5", timedelta(milliseconds=500), id="a duration"),
         pytest.param("DELETION_SHARE", "0", 0.0, id="a share of nothing"),
         pytest.param("DELETION_FLOOR", "0", 0, id="no floor"),
+        pytest.param("HOLD_AGREEMENT", "0", 0, id="never by agreement"),
         pytest.param("SCRIPT_SECONDS", "1e1", 10.0, id="with an exponent"),
         pytest.param("ADOPT", "always", "always", id="a word"),
         pytest.param("EGRESS_ALLOW", "public, a.example", "public, a.example", id="a list"),

@@ -1,4 +1,4 @@
-"""HTTP events of a function URL or an HTTP API, in payload format 2.0, for the ingest stage.
+"""HTTP events for the ingest stage: of an HTTP API in payload format 2.0, of a private API in 1.0.
 
 Where rules of EventBridge were asked for, their queue feeds the same function. Who calls by HTTP
 cannot pretend to be the queue: what Lambda is then given is made by AWS, and has no `Records`.
@@ -46,13 +46,26 @@ class Front:
 
 
 def _call(event: Event) -> Call:
-    http = event["requestContext"]["http"]
+    http = event["requestContext"].get("http")
+    if http is None:
+        return _private_call(event)
     return Call(
         method=http["method"],
         path=unquote(event.get("rawPath", "")),
         address=http["sourceIp"],
         body=lambda: _body(event),
         headers=event.get("headers", {}),
+    )
+
+
+def _private_call(event: Event) -> Call:
+    """Read an event of a REST API, in which headers are written as the sender wrote them."""
+    return Call(
+        method=event["httpMethod"],
+        path=unquote(event["path"]),
+        address=event["requestContext"]["identity"]["sourceIp"],
+        body=lambda: _body(event),
+        headers={name.lower(): value for name, value in (event["headers"] or {}).items()},
     )
 
 

@@ -73,10 +73,10 @@ locals {
     # Ingest itself answers 503 where the store is busy, and senders repeat the request.
     ingest-errors = merge(local.above, {
       namespace   = "AWS/ApiGateway"
-      dimension   = "ApiId"
+      dimension   = local.ingest_metric.dimension
       description = "Ingest failed more than ten times in five minutes: see `bellhop logs --stage ingest`, and the log group of the API."
-      metric      = "5xx"
-      of          = [aws_apigatewayv2_api.ingest.id]
+      metric      = local.ingest_metric.failures
+      of          = [local.ingest_metric.value]
       stat        = "Sum"
       expression  = "SUM(METRICS())"
       threshold   = 10

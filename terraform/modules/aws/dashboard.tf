@@ -6,7 +6,7 @@ locals {
     "3 Waiting"        = { stat = "Maximum", metrics = [for queue in aws_sqs_queue.inbox : ["AWS/SQS", "ApproximateNumberOfMessagesVisible", "QueueName", queue.name]] }
     "4 Oldest pending" = { stat = "Maximum", metrics = concat([["Bellhop", "OldestPending", "installation", var.name]], [for queue in aws_sqs_queue.inbox : ["AWS/SQS", "ApproximateAgeOfOldestMessage", "QueueName", queue.name]]) }
     "5 Dead letters"   = { stat = "Maximum", metrics = [for queue in aws_sqs_queue.dead : ["AWS/SQS", "ApproximateNumberOfMessagesVisible", "QueueName", queue.name]] }
-    "6 Errors"         = { stat = "Sum", metrics = concat([["AWS/ApiGateway", "5xx", "ApiId", aws_apigatewayv2_api.ingest.id]], [for function in aws_lambda_function.stage : ["AWS/Lambda", "Errors", "FunctionName", function.function_name]]) }
+    "6 Errors"         = { stat = "Sum", metrics = concat([["AWS/ApiGateway", local.ingest_metric.failures, local.ingest_metric.dimension, local.ingest_metric.value]], [for function in aws_lambda_function.stage : ["AWS/Lambda", "Errors", "FunctionName", function.function_name]]) }
     "7 Time"           = { stat = "p99", metrics = [for function in aws_lambda_function.stage : ["AWS/Lambda", "Duration", "FunctionName", function.function_name]] }
     "8 At once"        = { stat = "Maximum", metrics = [for function in aws_lambda_function.stage : ["AWS/Lambda", "ConcurrentExecutions", "FunctionName", function.function_name]] }
   }

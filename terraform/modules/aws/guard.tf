@@ -10,6 +10,7 @@ resource "aws_lambda_invocation" "guard" {
   input           = jsonencode({ destroy_with_clusters = var.destroy_with_clusters })
 
   depends_on = [
+    aws_api_gateway_method_settings.ingest,
     aws_apigatewayv2_api_mapping.ingest,
     aws_apigatewayv2_route.ingest,
     aws_apigatewayv2_stage.ingest,

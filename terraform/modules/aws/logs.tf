@@ -8,9 +8,10 @@ resource "aws_cloudwatch_log_group" "stage" {
 }
 
 # The API's access log has each request, also those that never reach the function. CloudWatch
-# Logs needs no line in its resource policy, which is short, for groups of such names.
+# Logs needs no line in its resource policy, which is short, for groups of such names. A private API
+# has none: it would need a role that the account has once for all APIs of the region.
 resource "aws_cloudwatch_log_group" "ingest" {
-  count = var.access_log ? 1 : 0
+  count = var.access_log && !local.private ? 1 : 0
 
   name              = "/aws/vendedlogs/apis/${var.name}-ingest"
   retention_in_days = var.log_retention_days

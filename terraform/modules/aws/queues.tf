@@ -32,7 +32,8 @@ locals {
   queue_urls = { for inbox, queue in local.queue_of : inbox => aws_sqs_queue.inbox[queue].url }
 
   # Ingest and schedule keep a tenth, and two at least, and two more for rules of EventBridge.
-  kept    = max(2, ceil(var.concurrency / 10)) + (length(var.event_rules) > 0 ? 2 : 0)
+  spared  = max(2, ceil(var.concurrency / 10))
+  kept    = local.spared + (length(var.event_rules) > 0 ? 2 : 0)
   at_once = floor((var.concurrency - local.kept) / length(local.queues))
 }
 

@@ -86,6 +86,20 @@ variable "settings" {
     error_message = "The setting egress_allow has hosts, such as charts.example.com or *.example.com, ranges of addresses, such as 203.0.113.0/24, or public, with commas between."
   }
 
+  # A function that reads a value which it cannot use fails at every start.
+  validation {
+    condition = alltrue([
+      for name, value in var.settings : try(tonumber(value) > 0 || (tonumber(value) == 0 && contains(local.may_be_zero, name)), true)
+    ])
+    error_message = "Every setting but adopt is above zero; only ${join(", ", local.may_be_zero)} may be zero."
+  }
+
+  # Pub/Sub counts to 100, and each attempt twice: both modules have one bound.
+  validation {
+    condition     = contains(range(1, 51), try(tonumber(lookup(var.settings, "attempts", "12")), 12))
+    error_message = "A message is tried 1 to 50 times (attempts): 50 take three quarters of an hour, and more only delay the dead letter that says why."
+  }
+
   validation {
     condition     = contains(["asked", "always"], lookup(var.settings, "adopt", "asked"))
     error_message = "The setting adopt is asked or always."
@@ -239,6 +253,62 @@ variable "certificate_arn" {
   }
 }
 
+variable "ingest_from" {
+  description = "Where ingest accepts calls from: `anywhere`, `domain` (only `domain_name`: the API has no address of its own that leads past it), or `network` (only `ingest_endpoints` of your networks)."
+  type        = string
+  default     = "anywhere"
+
+  validation {
+    condition     = contains(["anywhere", "domain", "network"], var.ingest_from)
+    error_message = "Ingest is called from anywhere, domain or network."
+  }
+
+  validation {
+    condition     = var.ingest_from != "domain" || var.domain_name != null
+    error_message = "With ingest_from = \"domain\" ingest needs a domain_name, or nothing can reach it."
+  }
+
+  validation {
+    condition     = var.ingest_from != "network" || var.domain_name == null
+    error_message = "With ingest_from = \"network\" clusters use the address of a VPC endpoint: leave domain_name null."
+  }
+}
+
+variable "ingest_endpoints" {
+  description = "IDs of the VPC endpoints for `execute-api` through which clusters reach ingest, with `ingest_from = \"network\"`: see below."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for each in var.ingest_endpoints : can(regex("^vpce-[0-9a-f]+$", each))])
+    error_message = "Each is the ID of a VPC endpoint, such as vpce-0123456789abcdef0."
+  }
+
+  validation {
+    condition     = (length(var.ingest_endpoints) > 0) == (var.ingest_from == "network")
+    error_message = "VPC endpoints and ingest_from = \"network\" belong together: set both or neither."
+  }
+}
+
+variable "ingest_truststore" {
+  description = "File of CA certificates in PEM (`uri`, such as `s3://BUCKET/ca.pem`) and its version in the bucket: who calls `domain_name` needs a certificate of one of them (mutual TLS). Only with `ingest_from = \"domain\"`; null for none."
+  type = object({
+    uri     = string
+    version = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = var.ingest_truststore == null || can(regex("^s3://[^/]+/.+$", var.ingest_truststore.uri))
+    error_message = "The truststore's uri is s3://BUCKET/KEY."
+  }
+
+  validation {
+    condition     = var.ingest_truststore == null || var.ingest_from == "domain"
+    error_message = "Mutual TLS needs ingest_from = \"domain\": the API's own address asks nobody for a certificate."
+  }
+}
+
 variable "ingest_allow" {
   description = "Address ranges, in CIDR notation, from which clusters may send events; empty for any."
   type        = set(string)
@@ -248,16 +318,26 @@ variable "ingest_allow" {
     condition     = alltrue([for each in var.ingest_allow : can(cidrhost(each, 0))])
     error_message = "Each is a range of addresses in CIDR notation, such as 203.0.113.0/24."
   }
+
+  validation {
+    condition     = length(join(",", var.ingest_allow)) <= 1500
+    error_message = "The ranges have 1,500 characters at most together, which is about 80: Lambda takes 4 KB of a function's settings. Join ranges that are neighbours, or put a firewall before ingest."
+  }
 }
 
 variable "ingest_rate" {
-  description = "Requests a second that ingest takes, all clusters together; clients that send more must wait."
+  description = "Requests a second that ingest takes, all clusters together; clients that send more must wait. Null for 500, or for less where `concurrency` leaves ingest fewer executions than 500 refused requests take."
   type        = number
-  default     = 500
+  default     = null
 
   validation {
-    condition     = var.ingest_rate >= 1
+    condition     = coalesce(var.ingest_rate, 1) >= 1
     error_message = "Ingest takes at least one request a second."
+  }
+
+  validation {
+    condition     = coalesce(var.ingest_rate, 1) <= local.highest_rate
+    error_message = "Ingest takes at most ${local.highest_rate} requests a second here, or requests without a valid token take executions from the other functions. Raise `concurrency`, as AWS raises the account's quota."
   }
 }
 
@@ -299,7 +379,7 @@ variable "log_retention_days" {
 }
 
 variable "access_log" {
-  description = "Whether the API that clusters send to logs each request: address, status and time, no path, query or header."
+  description = "Whether the API that clusters send to logs each request: address, status and time, no path, query or header. A private API logs none."
   type        = bool
   default     = true
 }

@@ -36,6 +36,8 @@ locals {
     "template_output", "template_seconds", "turn", "visibility", "workers",
   ])
 
+  may_be_zero = toset(["deletion_floor", "deletion_share", "hold_agreement", "hold_share", "named_clusters", "revisions"])
+
   environment = merge(
     { for name, value in var.settings : "BELLHOP_${upper(name)}" => value },
     {

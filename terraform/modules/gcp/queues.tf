@@ -69,7 +69,7 @@ resource "google_pubsub_subscription" "inbox" {
 
   dead_letter_policy {
     dead_letter_topic     = google_pubsub_topic.dead[each.key].id
-    max_delivery_attempts = min(100, max(5, 2 * tonumber(lookup(var.settings, "attempts", "12"))))
+    max_delivery_attempts = max(5, 2 * tonumber(lookup(var.settings, "attempts", "12")))
   }
 
   expiration_policy {

@@ -62,6 +62,20 @@ variable "settings" {
     error_message = "The setting egress_allow has hosts, such as charts.example.com or *.example.com, ranges of addresses, such as 203.0.113.0/24, or public, with commas between."
   }
 
+  # A function that reads a value which it cannot use fails at every start.
+  validation {
+    condition = alltrue([
+      for name, value in var.settings : try(tonumber(value) > 0 || (tonumber(value) == 0 && contains(local.may_be_zero, name)), true)
+    ])
+    error_message = "Every setting but adopt is above zero; only ${join(", ", local.may_be_zero)} may be zero."
+  }
+
+  # Pub/Sub counts to 100, and each attempt twice: both modules have one bound.
+  validation {
+    condition     = contains(range(1, 51), try(tonumber(lookup(var.settings, "attempts", "12")), 12))
+    error_message = "A message is tried 1 to 50 times (attempts): 50 take three quarters of an hour, and more only delay the dead letter that says why."
+  }
+
   validation {
     condition     = contains(["asked", "always"], lookup(var.settings, "adopt", "asked"))
     error_message = "The setting adopt is asked or always."
@@ -179,6 +193,11 @@ variable "ingest_allow" {
   validation {
     condition     = alltrue([for each in var.ingest_allow : can(cidrhost(each, 0))])
     error_message = "Each is a range of addresses in CIDR notation, such as 203.0.113.0/24."
+  }
+
+  validation {
+    condition     = length(join(",", var.ingest_allow)) <= 1500
+    error_message = "The ranges have 1,500 characters at most together, which is about 80, as on AWS: each request is compared with all of them. Join ranges that are neighbours, or put a load balancer with Cloud Armor before ingest."
   }
 
   validation {

@@ -89,6 +89,11 @@ run "needs_packages_alone" {
   }
 
   assert {
+    condition     = aws_apigatewayv2_stage.ingest[0].default_route_settings[0].throttling_rate_limit == 50 && aws_apigatewayv2_api.ingest[0].disable_execute_api_endpoint == false
+    error_message = "Refused requests take no more executions than the queues and the schedule leave."
+  }
+
+  assert {
     condition     = length(aws_sqs_queue.events) + length(aws_sqs_queue.events_dead) + length(aws_sqs_queue_policy.events) + length(aws_lambda_event_source_mapping.events) + length(aws_cloudwatch_event_rule.this) == 0
     error_message = "Who names no rules has neither a queue nor a mapping."
   }
@@ -117,12 +122,12 @@ run "logs_requests_without_secrets" {
   }
 
   assert {
-    condition     = aws_cloudwatch_log_group.ingest[0].retention_in_days == 30 && length(aws_apigatewayv2_stage.ingest.access_log_settings) == 1
+    condition     = aws_cloudwatch_log_group.ingest[0].retention_in_days == 30 && length(aws_apigatewayv2_stage.ingest[0].access_log_settings) == 1
     error_message = "The API logs each request."
   }
 
   assert {
-    condition     = toset(values(jsondecode(one(aws_apigatewayv2_stage.ingest.access_log_settings).format))) == toset(["$context.httpMethod", "$context.identity.sourceIp", "$context.integrationErrorMessage", "$context.requestId", "$context.requestTime", "$context.responseLatency", "$context.responseLength", "$context.status"])
+    condition     = toset(values(jsondecode(one(aws_apigatewayv2_stage.ingest[0].access_log_settings).format))) == toset(["$context.httpMethod", "$context.identity.sourceIp", "$context.integrationErrorMessage", "$context.requestId", "$context.requestTime", "$context.responseLatency", "$context.responseLength", "$context.status"])
     error_message = "A line has neither path, query nor header: a webhook's path is a secret."
   }
 }
@@ -135,7 +140,7 @@ run "logs_no_requests_if_not_wanted" {
   }
 
   assert {
-    condition     = length(aws_cloudwatch_log_group.ingest) + length(aws_apigatewayv2_stage.ingest.access_log_settings) == 0
+    condition     = length(aws_cloudwatch_log_group.ingest) + length(aws_apigatewayv2_stage.ingest[0].access_log_settings) == 0
     error_message = "The access log can be left out."
   }
 }
@@ -313,6 +318,11 @@ run "gives_what_takes_long_a_queue_of_its_own" {
   assert {
     condition     = { for queue, each in aws_lambda_event_source_mapping.inbox : queue => each.batch_size } == { apply = 3, deploy = 3, evaluate = 10, review = 10, sweep = 3 }
     error_message = "What takes long comes in small batches."
+  }
+
+  assert {
+    condition     = aws_apigatewayv2_stage.ingest[0].default_route_settings[0].throttling_rate_limit == 500 && local.highest_rate == 4950
+    error_message = "A larger quota has room for the usual rate, and for more."
   }
 
   assert {
@@ -533,8 +543,15 @@ run "answers_under_a_domain" {
   command = plan
 
   variables {
-    domain_name     = "bellhop.example.com"
-    certificate_arn = "arn:aws:acm:eu-west-1:123456789012:certificate/1"
+    domain_name       = "bellhop.example.com"
+    certificate_arn   = "arn:aws:acm:eu-west-1:123456789012:certificate/1"
+    ingest_from       = "domain"
+    ingest_truststore = { uri = "s3://bucket/ca.pem", version = "v1" }
+  }
+
+  assert {
+    condition     = aws_apigatewayv2_api.ingest[0].disable_execute_api_endpoint && aws_apigatewayv2_domain_name.ingest[0].mutual_tls_authentication[0].truststore_version == "v1"
+    error_message = "No other address leads past the domain, which asks for a certificate."
   }
 
   assert {
@@ -543,11 +560,51 @@ run "answers_under_a_domain" {
   }
 }
 
+run "is_called_from_a_network_alone" {
+  command = plan
+
+  override_resource {
+    target          = aws_api_gateway_rest_api.ingest
+    override_during = plan
+    values          = { id = "a1b2c3d4e5", execution_arn = "arn:aws:execute-api:eu-west-1:123456789012:a1b2c3d4e5" }
+  }
+
+  variables {
+    ingest_from      = "network"
+    ingest_endpoints = ["vpce-0123456789abcdef1", "vpce-0123456789abcdef0"]
+  }
+
+  assert {
+    condition     = output.bellhop.ingest_url == "https://a1b2c3d4e5-vpce-0123456789abcdef0.execute-api.eu-west-1.amazonaws.com/live" && aws_api_gateway_stage.ingest[0].stage_name == "live"
+    error_message = "Clusters are told the address of an endpoint."
+  }
+
+  assert {
+    condition     = length(aws_apigatewayv2_api.ingest) + length(aws_apigatewayv2_stage.ingest) + length(aws_cloudwatch_log_group.ingest) == 0 && aws_api_gateway_rest_api.ingest[0].endpoint_configuration[0].types == tolist(["PRIVATE"])
+    error_message = "Nothing on the Internet leads to ingest."
+  }
+
+  assert {
+    condition     = jsondecode(aws_api_gateway_rest_api_policy.ingest[0].policy).Statement[0].Condition.StringEquals["aws:SourceVpce"] == ["vpce-0123456789abcdef0", "vpce-0123456789abcdef1"]
+    error_message = "The API lets in what comes through the endpoints."
+  }
+
+  assert {
+    condition     = aws_lambda_permission.ingest.source_arn == "arn:aws:execute-api:eu-west-1:123456789012:a1b2c3d4e5/*" && aws_api_gateway_method_settings.ingest[0].settings[0].throttling_rate_limit == 50
+    error_message = "The API may call the function, as often as a public one."
+  }
+
+  assert {
+    condition     = local.alarms["ingest-errors"].dimension == "ApiName" && local.alarms["ingest-errors"].metric == "5XXError"
+    error_message = "CloudWatch names this kind of API otherwise."
+  }
+}
+
 run "takes_a_word_for_a_setting" {
   command = plan
 
   variables {
-    settings = { adopt = "always", turn = 30, egress_allow = "charts.example.com, *.example.org,10.8.0.0/16,public" }
+    settings = { adopt = "always", turn = 30, hold_agreement = 0, egress_allow = "charts.example.com, *.example.org,10.8.0.0/16,public" }
   }
 
   assert {
@@ -575,7 +632,7 @@ run "refuses_a_bad_value_of_each_variable" {
     var.eks_clusters,
     var.eks_roles,
     var.ingest_allow,
-    var.ingest_rate,
+    var.ingest_from,
     var.log_retention_days,
     var.recovery_days,
     var.oldest_message_minutes,
@@ -596,7 +653,7 @@ run "refuses_a_bad_value_of_each_variable" {
     eks_clusters           = ["production"]
     eks_roles              = ["arn:aws:iam::*:role/*"]
     ingest_allow           = ["203.0.113.7"]
-    ingest_rate            = 0
+    ingest_from            = "everywhere"
     log_retention_days     = 10
     recovery_days          = 0
     oldest_message_minutes = 1
@@ -605,20 +662,31 @@ run "refuses_a_bad_value_of_each_variable" {
 
 run "refuses_a_pattern_of_a_rule_and_another_word" {
   command         = plan
-  expect_failures = [var.event_rules, var.settings]
+  expect_failures = [var.event_rules, var.settings, var.ingest_from, var.ingest_allow]
 
   variables {
-    event_rules = { images = { cluster = "fleet/east", pattern = "aws.ecr" } }
-    settings    = { adopt = "never", egress_allow = "https://charts.example.com" }
+    settings = { adopt = "always", turn = 30, hold_agreement = 0, egress_allow = "charts.example.com, *.example.org,10.8.0.0/16,public" }
   }
 }
 
-run "refuses_a_word_for_a_number" {
+run "refuses_a_word_for_a_number_and_more_requests_than_executions_refuse" {
   command         = plan
-  expect_failures = [var.settings]
+  expect_failures = [var.settings, var.ingest_rate]
 
   variables {
-    settings = { turn = "long" }
+    settings    = { turn = "long" }
+    ingest_rate = 500
+  }
+}
+
+run "refuses_more_attempts_than_are_counted_and_no_requests" {
+  command         = plan
+  expect_failures = [var.settings, var.ingest_rate, var.ingest_truststore]
+
+  variables {
+    settings          = { attempts = 51 }
+    ingest_rate       = 0
+    ingest_truststore = { uri = "s3://bucket/ca.pem" }
   }
 }
 
@@ -632,21 +700,23 @@ run "refuses_fewer_instances_than_queues_feed" {
   }
 }
 
-run "refuses_a_stage" {
+run "refuses_a_stage_and_an_endpoint" {
   command         = plan
-  expect_failures = [var.functions]
+  expect_failures = [var.functions, var.ingest_endpoints]
 
   variables {
-    functions = { execute = { memory = 512 } }
+    functions        = { execute = { memory = 512 } }
+    ingest_endpoints = ["vpc-1"]
   }
 }
 
-run "refuses_a_time_out" {
+run "refuses_a_time_out_and_a_setting_that_no_function_reads" {
   command         = plan
-  expect_failures = [var.functions]
+  expect_failures = [var.functions, var.settings]
 
   variables {
     functions = { sweep = { timeout = 901 } }
+    settings  = { workers = 0 }
   }
 }
 

@@ -616,12 +616,13 @@ run "refuses_another_way_to_keep_secrets" {
   }
 }
 
-run "refuses_a_range_of_addresses" {
+run "refuses_a_range_of_addresses_and_more_attempts_than_are_counted" {
   command         = plan
-  expect_failures = [var.ingest_allow]
+  expect_failures = [var.ingest_allow, var.settings]
 
   variables {
     ingest_allow = ["203.0.113.7"]
+    settings     = { attempts = 51 }
   }
 }
 
@@ -635,12 +636,13 @@ run "refuses_addresses_that_nobody_sees" {
   }
 }
 
-run "refuses_a_place_to_send_from" {
+run "refuses_a_place_to_send_from_and_a_setting_that_no_function_reads" {
   command         = plan
-  expect_failures = [var.ingest_from]
+  expect_failures = [var.ingest_from, var.settings]
 
   variables {
     ingest_from = "everywhere"
+    settings    = { workers = 0 }
   }
 }
 
