@@ -91,7 +91,7 @@ variable "settings" {
     condition = alltrue([
       for name, value in var.settings : try(tonumber(value) > 0 || (tonumber(value) == 0 && contains(local.may_be_zero, name)), true)
     ])
-    error_message = "Every setting but adopt is above zero; only ${join(", ", local.may_be_zero)} may be zero."
+    error_message = "Every setting but adopt and egress_allow is above zero; only ${join(", ", local.may_be_zero)} may be zero."
   }
 
   # Pub/Sub counts to 100, and each attempt twice: both modules have one bound.
