@@ -208,6 +208,22 @@ def test_a_missing_config_map_is_named_and_taken_when_it_comes(
     assert made(east) == ["made-for-web"]
 
 
+def test_an_optional_ref_whose_name_comes_to_nothing_is_skipped(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A label that the object lacks makes no name, so no ConfigMap can have it."""
+    name = "'in-{{ index .Resource.metadata.labels \"region\" }}'"
+    ref = f"{{kind: ConfigMap, name: {name}, namespace: default, optional: true}}"
+    declared = trigger("made", CONFIG_MAP).replace("policyRefs: [", f"policyRefs: [{ref}, ")
+    fleet.apply(source(MATCHES), declared)
+    there = service("web")
+    there["metadata"]["labels"] = {"team": "blue"}
+    fleet.write("east", there)
+    fleet.pump()
+
+    assert (made(east), outcome(fleet)) == (["made-for-web"], ("Provisioned", "", ""))
+
+
 def test_two_profiles_that_want_one_object_conflict_until_one_goes(
     fleet: Fleet, east: FakeKube
 ) -> None:
@@ -544,11 +560,14 @@ def test_a_bad_template_in_several_clusters_is_one_failure(fleet: Fleet) -> None
         fleet.register(name, env="production")
         fleet.write(name, service(f"web-{name}"))
     fleet.pump()
+    begun = fleet.clock.now()
     [(what, several, sentence)] = told(fleet)
 
     assert (what, several) == ("trigger", 3)
+    fleet.clock.advance(timedelta(hours=2))
     [row] = [each for each in list_failures(fleet.installation()) if each.what == "trigger"]
     assert row.which.startswith("made for Service default/web-")
+    assert row.at == begun
     assert "it fails in 3 clusters: fleet/" in sentence
 
 
