@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.errors import DeniedError
 from bellhop.messages import Apply, Resolve
 from bellhop.model.document import read_documents
 from bellhop.model.gvk import GVK
@@ -24,6 +24,7 @@ from tests.fakes.kept import value_of
 from tests.fakes.manifests import config, holder, profile
 from tests.unit.stages.test_permits import matched, rules
 from tests.unit.stages.test_role_requests import request, role
+from tests.waiting import eventually
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -65,13 +66,30 @@ def outcome(fleet: Fleet, name: str) -> Outcome:
     return found
 
 
-def go_on(fleet: Fleet) -> None:
-    """Let the first pauses go by: those of what was denied, and of RBAC that is not there yet."""
-    for _ in range(3):
+def go_on(fleet: Fleet, until: Callable[[], object]) -> None:
+    """Let pauses go by until something is so: an API server follows a binding after a while."""
+
+    def done() -> object:
         fleet.pump()
-        time.sleep(0.3)
-        fleet.clock.advance(timedelta(seconds=5))
-    fleet.pump()
+        found = until()
+        fleet.clock.advance(timedelta(seconds=0 if found else 5))
+        return found
+
+    eventually("the API server follows the bindings", done, pause=0.3)
+
+
+def provisioned(fleet: Fleet, *names: str) -> bool:
+    phases = {each.profile: each.phase for each in fleet.records.outcomes.of(EAST)}
+    return {phases.get(each) for each in names} == {"Provisioned"}
+
+
+def may_read(kube: KubeClient) -> bool:
+    """Ask as the tenant, whom the API server denies a while after its binding has gone."""
+    try:
+        kube.acting_as("team/ann").get(CONFIG, "team", "a")
+    except DeniedError:
+        return False
+    return True
 
 
 def grants(page: str, kind: str) -> Iterator[dict[str, Any]]:
@@ -98,18 +116,16 @@ def test_a_tenant_may_what_a_request_gives_as_long_as_it_is_there(
     assert kube.get(CONFIG, "team", "a") is None
 
     fleet.apply(request(), request("also"), holder("roles", role(), role("sees", "nodes", "")))
-    go_on(fleet)
-    assert outcome(fleet, "RoleRequest:anns").phase == "Provisioned"
-    assert outcome(fleet, "own").phase == "Provisioned"
+    go_on(fleet, lambda: provisioned(fleet, "own", "RoleRequest:anns"))
     assert kube.get(CONFIG, "team", "a") is not None
 
     fleet.declare.delete([("RoleRequest", "", "anns")])
     fleet.apply(holder("own", config("a", "v: '1'", namespace="team")))
-    go_on(fleet)
+    go_on(fleet, lambda: (kube.get(CONFIG, "team", "a") or {}).get("data") == {"v": "1"})
     assert outcome(fleet, "own").phase == "Provisioned"
 
     fleet.declare.delete([("RoleRequest", "", "also")])
-    go_on(fleet)
+    go_on(fleet, lambda: not may_read(kube))
     fleet.apply(holder("own", config("a", "v: '2'", namespace="team")))
     fleet.pump()
     assert outcome(fleet, "own").reason == "Denied"
@@ -124,18 +140,18 @@ def test_a_tenants_source_sees_by_a_request_within_seconds(fleet: Fleet, kube: K
     kube.apply(SERVICE)
     roles = holder("roles", role("reads", "services"))
     fleet.apply(rules(), request("bobs", account="bob"), roles)
+    go_on(fleet, lambda: provisioned(fleet, "RoleRequest:bobs"))
     seconds_later(fleet)
     assert matched(fleet) == []
 
     fleet.apply(request())
-    seconds_later(fleet)
+    eventually("the source sees it", lambda: seconds_later(fleet) or matched(fleet), pause=0.5)
     assert matched(fleet) == ["team/web"]
 
 
 def seconds_later(fleet: Fleet) -> None:
-    """Work on all, give the API server a moment, and do what is due a few seconds later."""
+    """Work on all, and do what is due a few seconds later."""
     fleet.pump()
-    time.sleep(0.5)
     fleet.clock.advance(timedelta(seconds=3))
     fleet.schedule.tick()
     fleet.pump()
@@ -159,8 +175,7 @@ def test_nobody_grants_what_he_may_not_do(fleet: Fleet, kube: KubeClient) -> Non
         kube.apply(each)
     fleet.apply(request().replace("{name: anns}", "{name: anns, labels: {again: once}}"))
     fleet.apply(holder("roles", role(), role("more")))
-    go_on(fleet)
-    assert outcome(fleet, "RoleRequest:anns").phase == "Provisioned"
+    go_on(fleet, lambda: provisioned(fleet, "RoleRequest:anns"))
 
 
 def there(fleet: Fleet, kube: KubeClient) -> None:
@@ -168,8 +183,7 @@ def there(fleet: Fleet, kube: KubeClient) -> None:
     kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     fleet.apply(request(), holder("roles", role()), OWN)
     fleet.apply(holder("own", config("a", namespace="team"), config("b", namespace="team")))
-    go_on(fleet)
-    assert outcome(fleet, "own").phase == "Provisioned"
+    go_on(fleet, lambda: provisioned(fleet, "own"))
 
 
 def left(kube: KubeClient) -> list[str]:
@@ -211,19 +225,17 @@ def test_what_was_left_behind_goes_once_its_rights_come_again(
     """
     there(fleet, kube)
     fleet.declare.delete([("RoleRequest", "", "anns")])
-    go_on(fleet)
+    go_on(fleet, lambda: not may_read(kube))
     fleet.declare.delete([("ClusterProfile", "", "own")])
     for _ in range(3):
-        go_on(fleet)
+        fleet.pump()
         fleet.clock.advance(timedelta(minutes=20))
     assert outcome(fleet, "own").reason == "Denied"
     assert left(kube) == ["a", "b"]
 
     fleet.apply(request())
-    go_on(fleet)
+    go_on(fleet, lambda: fleet.records.outcomes.get(EAST, "own") is None)
     assert "a" not in left(kube)
-    assert fleet.records.outcomes.get(EAST, "own") is None
 
     fleet.declare.delete([("RoleRequest", "", "anns")])
-    go_on(fleet)
-    assert left(kube) == []
+    go_on(fleet, lambda: not left(kube))
