@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from moto.apigatewayv2 import models as apis
@@ -46,6 +47,24 @@ def teach() -> None:
     _keep_eks_on_loopback()
     _hold_what_is_being_deleted()
     _finish_domains()
+
+
+@cache
+def teach_rest_apis() -> None:
+    """Have policies of REST APIs answered as AWS does: as a string in JSON without its marks.
+
+    A server that is asked for none of these APIs does not load this part of moto.
+    """
+    api: Any = import_module("moto.apigateway.models").RestAPI
+    told = api.to_dict
+
+    def to_dict(self: Any) -> dict[str, Any]:
+        found: dict[str, Any] = told(self)
+        if found["policy"]:
+            found["policy"] = json.dumps(found["policy"])[1:-1]
+        return found
+
+    api.to_dict = to_dict
 
 
 def pass_visibility(longer: float) -> None:

@@ -71,6 +71,8 @@ class _Moto(DomainDispatcherApplication):
         """Tell which of its services a host is."""
         if host not in self._found:
             self._found[host] = super().get_backend_for_host(host)
+            if self._found[host] == "apigateway":
+                moto_manners.teach_rest_apis()
         return self._found[host]
 
 

@@ -197,7 +197,7 @@ resource "aws_api_gateway_deployment" "ingest" {
   rest_api_id = aws_api_gateway_rest_api.ingest[0].id
 
   triggers = {
-    content = sha256(jsonencode([aws_api_gateway_rest_api_policy.ingest[0].policy, aws_api_gateway_integration.ingest[0]]))
+    content = sha256("${aws_api_gateway_rest_api_policy.ingest[0].policy} ${aws_api_gateway_integration.ingest[0].uri}")
   }
 
   lifecycle {
