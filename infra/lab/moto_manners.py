@@ -25,6 +25,7 @@ from moto.secretsmanager.exceptions import InvalidRequestException
 from moto.sqs import models as queues
 
 from bellhop.adapters.local.certificates import make_authority
+from infra.lab import moto_queries
 
 _Queue: Any = queues.Queue
 _Bucket: Any = buckets.FakeBucket
@@ -47,6 +48,7 @@ def teach() -> None:
     _keep_eks_on_loopback()
     _hold_what_is_being_deleted()
     _finish_domains()
+    moto_queries.teach()
 
 
 @cache

@@ -221,17 +221,6 @@ def test_panels_do_not_overlap() -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_every_alarm_of_the_clouds_is_named() -> None:
-    """A reader finds the runbook of a cloud's alarm."""
-    text = (ROOT / "terraform/modules/aws/alarms.tf").read_text()
-    alarms = re.findall(r"^    ([\w-]+) += merge\(", text, re.MULTILINE)
-    named = re.findall(
-        r"^\| `([\w-]+)` \| ", PAGE.read_text().partition("## On AWS")[2], re.MULTILINE
-    )
-
-    assert sorted(named) == sorted(alarms)
-
-
 def test_every_command_works(served: Served, tmp_path: Path) -> None:
     """What a runbook says to type is a command, and shows what is wrong."""
     environment = {"BELLHOP_STATE": str(served.state), "XDG_CONFIG_HOME": str(tmp_path)}

@@ -305,6 +305,10 @@ class Cloud:
             "mappings": self._all(
                 "lambda", "list_event_source_mappings", "EventSourceMappings", "UUID"
             ),
+            "queries": [
+                each["name"]
+                for each in self.client("logs").describe_query_definitions()["queryDefinitions"]
+            ],
             "queues": self.client("sqs").list_queues().get("QueueUrls", []),
             "roles": self._all("iam", "list_roles", "Roles", "RoleName"),
             "rules": [each["Name"] for each in self.client("events").list_rules()["Rules"]],

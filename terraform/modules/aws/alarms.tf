@@ -4,7 +4,10 @@ locals {
   own_metric      = { namespace = "Bellhop", dimension = "installation" }
 
   # An alarm is quiet where nothing is measured, and looks at five minutes.
-  above = { comparison = "GreaterThanThreshold", missing = "notBreaching", periods = 1 }
+  above = { comparison = "GreaterThanThreshold", missing = "notBreaching", periods = 1, period = 300 }
+
+  # Each tick reports these, and nothing while there are none.
+  reported = merge(local.above, local.own_metric, { of = [var.name], stat = "Maximum", expression = "MAX(METRICS())", threshold = 0 })
 
   # Each alarm looks at one number: the sum, or the largest, of a metric of several.
   alarms = {
@@ -58,17 +61,21 @@ locals {
       expression  = "SUM(METRICS())"
       threshold   = 0
     })
-    # A dead man's switch: a schedule that nobody invokes reports no trouble of its own.
+    # A dead man's switch: a schedule that nobody invokes reports no trouble of its own. Lambda has
+    # no data point of a minute without invocations, so the alarm is in INSUFFICIENT_DATA then, and
+    # notifies of that. A new alarm begins in that state, and notifies only of leaving it: the first
+    # tick arms it. If missing data were breaching, each first apply would alarm.
     silent = merge(local.function_metric, {
-      description = "The schedule was not invoked for ten minutes: nothing is retried or resynced. See the EventBridge schedule NAME-tick."
+      description = "The schedule was not invoked for ten minutes: nothing is retried or resynced. See the EventBridge schedule NAME-tick. The alarm is in the state INSUFFICIENT_DATA then."
       metric      = "Invocations"
       of          = [aws_lambda_function.stage["schedule"].function_name]
       stat        = "Sum"
       expression  = "SUM(METRICS())"
       comparison  = "LessThanThreshold"
       threshold   = 1
-      missing     = "breaching"
-      periods     = 2
+      missing     = "missing"
+      period      = 60
+      periods     = 10
     })
     # Ingest itself answers 503 where the store is busy, and senders repeat the request.
     ingest-errors = merge(local.above, {
@@ -89,6 +96,53 @@ locals {
       expression  = "SUM(METRICS())"
       threshold   = 0
     })
+    clusters-unreachable = merge(local.reported, {
+      description = "Clusters do not answer, or refuse the stored credentials: `bellhop get clusters` names them, and so does the graph Clusters of the dashboard."
+      metric      = "ClustersUnreachable"
+      periods     = 2
+    })
+    clusters-silent = merge(local.reported, {
+      description = "Clusters answer, but send no events: `bellhop get clusters` names them, and so does the graph Clusters of the dashboard."
+      metric      = "ClustersSilent"
+      periods     = 2
+    })
+    credentials-expire = merge(local.reported, {
+      description = "The credentials of clusters expire within a week: `bellhop status` names them, and so does the graph Clusters of the dashboard."
+      metric      = "CredentialsExpiring"
+      periods     = 2
+    })
+    deletions-held = merge(local.reported, {
+      description = "The deletion guard holds deletions: see `bellhop get held`."
+      metric      = "DeletionsHeld"
+    })
+    steps-fail = merge(local.above, local.own_metric, {
+      description = "Steps have kept failing for an hour: `bellhop show failures` names clusters and causes."
+      metric      = "Failed"
+      of          = [var.name]
+      stat        = "Sum"
+      expression  = "SUM(METRICS())"
+      threshold   = 0
+      period      = 1800
+      periods     = 2
+    })
+    requests-refused = merge(local.above, local.own_metric, {
+      description = "More than ten requests of senders were refused in 15 minutes: `bellhop show failures` names the clusters."
+      metric      = "Refused"
+      of          = [var.name]
+      stat        = "Sum"
+      expression  = "SUM(METRICS())"
+      threshold   = 10
+      period      = 900
+    })
+    slow = merge(local.above, local.own_metric, {
+      description = "One event in a hundred takes a minute or longer until it is applied: see the dashboard, and `bellhop status`."
+      metric      = "Latency"
+      of          = [var.name]
+      stat        = "p99"
+      expression  = "MAX(METRICS())"
+      threshold   = 60000
+      periods     = 2
+    })
   }
 }
 
@@ -104,6 +158,8 @@ resource "aws_cloudwatch_metric_alarm" "this" {
   alarm_actions       = var.notifications
   ok_actions          = var.notifications
   tags                = local.labels
+
+  insufficient_data_actions = each.value.missing == "missing" ? var.notifications : null
 
   metric_query {
     id          = "all"
@@ -121,7 +177,7 @@ resource "aws_cloudwatch_metric_alarm" "this" {
       metric {
         namespace   = each.value.namespace
         metric_name = each.value.metric
-        period      = 300
+        period      = each.value.period
         stat        = each.value.stat
         dimensions  = { (each.value.dimension) = metric_query.value }
       }

@@ -12,8 +12,8 @@ locals {
 
   # CloudWatch names the two kinds of API, and their failures, differently.
   ingest_metric = one(concat(
-    [for each in aws_apigatewayv2_api.ingest : { dimension = "ApiId", value = each.id, failures = "5xx" }],
-    [for each in aws_api_gateway_rest_api.ingest : { dimension = "ApiName", value = each.name, failures = "5XXError" }],
+    [for each in aws_apigatewayv2_api.ingest : { dimension = "ApiId", value = each.id, failures = "5xx", refusals = "4xx" }],
+    [for each in aws_api_gateway_rest_api.ingest : { dimension = "ApiName", value = each.name, failures = "5XXError", refusals = "4XXError" }],
   ))
 
   # One execution refuses 50 requests a second: each reads two records at most, in 20 ms with 512 MB.

@@ -414,7 +414,7 @@ variable "destroy_with_clusters" {
 }
 
 variable "alarms" {
-  description = "Whether to watch for dead letters, old messages, errors, throttles, missed events and a schedule that does not tick."
+  description = "Whether to watch for dead letters, old messages, errors, throttles, missed events, lost clusters, credentials that expire, failing steps, held deletions, refused requests, slow events and a schedule that does not tick."
   type        = bool
   default     = true
 }
@@ -423,6 +423,17 @@ variable "notifications" {
   description = "Targets of alarms, and of their end: ARNs of SNS topics."
   type        = set(string)
   default     = []
+}
+
+variable "monthly_budget" {
+  description = "How many USD a month the resources with the tag `bellhop = NAME` may cost before the first of the `notifications` hears of it, and of a forecast; none by default. Activate `bellhop` as a cost allocation tag, and let `budgets.amazonaws.com` publish to the topic."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.monthly_budget == null ? true : var.monthly_budget > 0
+    error_message = "A budget is above zero."
+  }
 }
 
 variable "oldest_message_minutes" {
@@ -437,7 +448,7 @@ variable "oldest_message_minutes" {
 }
 
 variable "dashboard" {
-  description = "Whether to make a dashboard."
+  description = "Whether to make a dashboard, and to save queries of the logs."
   type        = bool
   default     = true
 }

@@ -21,14 +21,18 @@ resource "google_storage_bucket" "guard" {
   }
 
   depends_on = [
+    google_billing_budget.monthly,
     google_cloud_run_v2_service_iam_member.ingest,
     google_cloud_scheduler_job.tick,
     google_eventarc_trigger.this,
     google_firestore_backup_schedule.daily,
     google_firestore_field.place,
+    google_logging_metric.alerts,
+    google_logging_metric.latency,
     google_logging_metric.lines,
     google_logging_project_exclusion.own,
     google_logging_project_sink.own,
+    google_logging_saved_query.this,
     google_monitoring_alert_policy.this,
     google_monitoring_dashboard.this,
     google_project_iam_member.clusters,

@@ -59,3 +59,57 @@ resource "google_logging_metric" "lines" {
     }
   }
 }
+
+# Each tick writes these lines; a healthy fleet has none.
+resource "google_logging_metric" "alerts" {
+  project     = local.with.logging
+  name        = "${var.name}-alerts"
+  description = "Alerts of Bellhop ${var.name}: a line a minute while a cluster needs attention"
+  filter      = "${local.lines} AND jsonPayload.message=\"Something needs attention\""
+
+  label_extractors = {
+    alert   = "EXTRACT(jsonPayload.alert)"
+    cluster = "EXTRACT(jsonPayload.cluster)"
+  }
+
+  metric_descriptor {
+    metric_kind = "DELTA"
+    value_type  = "INT64"
+    unit        = "1"
+
+    labels {
+      key         = "alert"
+      value_type  = "STRING"
+      description = "What is so: ClustersUnreachable, ClustersSilent, CredentialsExpiring, DeletionsHeld"
+    }
+
+    labels {
+      key         = "cluster"
+      value_type  = "STRING"
+      description = "The cluster; empty for those beyond `named_clusters`"
+    }
+  }
+}
+
+resource "google_logging_metric" "latency" {
+  project         = local.with.logging
+  name            = "${var.name}-latency"
+  description     = "Milliseconds from a change in a cluster until Bellhop ${var.name} applied a profile for it"
+  filter          = "${local.lines} AND jsonPayload.what=\"applied\" AND jsonPayload.since_ring_ms>=0"
+  value_extractor = "EXTRACT(jsonPayload.since_ring_ms)"
+
+  metric_descriptor {
+    metric_kind = "DELTA"
+    value_type  = "DISTRIBUTION"
+    unit        = "ms"
+  }
+
+  # From 25 ms to 14 minutes: each bucket ends a quarter higher.
+  bucket_options {
+    exponential_buckets {
+      num_finite_buckets = 47
+      growth_factor      = 1.25
+      scale              = 25
+    }
+  }
+}

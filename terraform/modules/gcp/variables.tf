@@ -288,7 +288,7 @@ variable "destroy_with_clusters" {
 }
 
 variable "alarms" {
-  description = "Whether to watch for dead letters, old messages, errors, throttles, missed events and a schedule that does not tick."
+  description = "Whether to watch for dead letters, old messages, errors, throttles, missed events, lost clusters, credentials that expire, failing steps, held deletions, refused requests, slow events and a schedule that does not tick."
   type        = bool
   default     = true
 }
@@ -297,6 +297,20 @@ variable "notifications" {
   description = "Targets of alarms, and of their end: names of notification channels, projects/PROJECT/notificationChannels/NUMBER."
   type        = set(string)
   default     = []
+}
+
+variable "monthly_budget" {
+  description = "How much the project may cost a month, in the currency of its `billing_account`, before `notifications` hear of it, and of a forecast; none by default. Applying it needs the permission to create budgets of the billing account."
+  type = object({
+    billing_account = string
+    amount          = number
+  })
+  default = null
+
+  validation {
+    condition     = var.monthly_budget == null ? true : var.monthly_budget.amount > 0 && floor(var.monthly_budget.amount) == var.monthly_budget.amount
+    error_message = "A budget is a whole number above zero."
+  }
 }
 
 variable "oldest_message_minutes" {
@@ -311,7 +325,7 @@ variable "oldest_message_minutes" {
 }
 
 variable "dashboard" {
-  description = "Whether to make a dashboard."
+  description = "Whether to make a dashboard, and to save queries of the logs."
   type        = bool
   default     = true
 }

@@ -29,6 +29,7 @@ resource "google_project_service" "this" {
     "logging", "monitoring", "pubsub", "run", "secretmanager", "storage",
     ],
     length(var.event_rules) > 0 ? ["eventarc"] : [],
+    var.monthly_budget == null ? [] : ["billingbudgets"],
     # Google counts a call by the project of who calls.
     length(var.gke_clusters) > 0 ? ["connectgateway", "container", "gkehub"] : [],
   ))

@@ -38,18 +38,34 @@ run "needs_packages_alone" {
   }
 
   assert {
-    condition     = keys(aws_cloudwatch_metric_alarm.this) == ["dead-letters", "errors", "ingest-errors", "misses", "oldest-message", "oldest-pending", "recursion", "silent", "throttles"] && length(aws_cloudwatch_dashboard.this) == 1
+    condition     = keys(aws_cloudwatch_metric_alarm.this) == ["clusters-silent", "clusters-unreachable", "credentials-expire", "dead-letters", "deletions-held", "errors", "ingest-errors", "misses", "oldest-message", "oldest-pending", "recursion", "requests-refused", "silent", "slow", "steps-fail", "throttles"] && length(aws_cloudwatch_dashboard.this) == 1
     error_message = "There are alarms and a dashboard."
   }
 
+  # A new alarm has no data yet, and would alarm at once if that were breaching.
   assert {
-    condition     = [for name, each in aws_cloudwatch_metric_alarm.this : name if each.treat_missing_data == "breaching"] == ["silent"]
-    error_message = "Only what is silent breaches by being so."
+    condition     = [for name, each in aws_cloudwatch_metric_alarm.this : name if each.treat_missing_data != "notBreaching"] == ["silent"] && aws_cloudwatch_metric_alarm.this["silent"].treat_missing_data == "missing"
+    error_message = "Before the first tick nobody is notified."
   }
 
   assert {
-    condition     = aws_cloudwatch_metric_alarm.this["silent"].comparison_operator == "LessThanThreshold" && aws_cloudwatch_metric_alarm.this["silent"].threshold == 1 && aws_cloudwatch_metric_alarm.this["silent"].evaluation_periods == 2
-    error_message = "Ten minutes without an invocation breach."
+    condition     = aws_cloudwatch_metric_alarm.this["silent"].evaluation_periods == 10 && alltrue([for each in aws_cloudwatch_metric_alarm.this["silent"].metric_query : one(each.metric).period == 60 if length(each.metric) > 0])
+    error_message = "Ten minutes without an invocation are too long."
+  }
+
+  assert {
+    condition     = { for name in keys(aws_cloudwatch_metric_alarm.this) : name => [for each in aws_cloudwatch_metric_alarm.this[name].metric_query : one(each.metric).metric_name if length(each.metric) > 0] if contains(["clusters-unreachable", "clusters-silent", "credentials-expire", "deletions-held", "steps-fail", "requests-refused", "slow"], name) } == { clusters-unreachable = ["ClustersUnreachable"], clusters-silent = ["ClustersSilent"], credentials-expire = ["CredentialsExpiring"], deletions-held = ["DeletionsHeld"], steps-fail = ["Failed"], requests-refused = ["Refused"], slow = ["Latency"] }
+    error_message = "Lost clusters, and all that the functions count, has an alarm."
+  }
+
+  assert {
+    condition     = alltrue([for title in ["From event to applied, in milliseconds", "Clusters", "Refused requests", "Throttles"] : contains([for each in local.graphs : each.title], title)])
+    error_message = "The dashboard shows latency, clusters, refusals and throttles."
+  }
+
+  assert {
+    condition     = length(aws_cloudwatch_query_definition.this) == 10 && length(aws_budgets_budget.monthly) == 0
+    error_message = "Queries are saved, and nobody asked for a budget."
   }
 
   assert {
@@ -64,8 +80,8 @@ run "needs_packages_alone" {
 
   # What the alarms cost: tests/benchmarks/clouds/module.py counts these from the text.
   assert {
-    condition     = sum([for each in local.alarms : length(each.of)]) == 2 * length(aws_sqs_queue.inbox) + 2 * length(aws_lambda_function.stage) + length(aws_lambda_function_recursion_config.this) + 4
-    error_message = "Queues and functions are each read by two alarms, those that feed themselves by a third, and four alarms read one metric."
+    condition     = sum([for each in local.alarms : length(each.of)]) == 2 * length(aws_sqs_queue.inbox) + 2 * length(aws_lambda_function.stage) + length(aws_lambda_function_recursion_config.this) + 11
+    error_message = "Queues and functions are each read by two alarms, those that feed themselves by a third, and eleven alarms read one metric."
   }
 
   assert {
@@ -104,6 +120,18 @@ run "alarms_when_work_waits_by_the_records" {
 
   variables {
     oldest_message_minutes = 10
+    monthly_budget         = 50
+    notifications          = ["arn:aws:sns:eu-west-1:123456789012:one", "arn:aws:sns:eu-west-1:123456789012:two"]
+  }
+
+  assert {
+    condition     = [for name, each in aws_cloudwatch_metric_alarm.this : name if each.insufficient_data_actions != null] == ["silent"]
+    error_message = "A schedule that stops is notified of."
+  }
+
+  assert {
+    condition     = aws_budgets_budget.monthly[0].limit_amount == "50" && one(aws_budgets_budget.monthly[0].cost_filter).values == tolist(["user:bellhop$bellhop"]) && [for each in aws_budgets_budget.monthly[0].notification : one(each.subscriber_sns_topic_arns)] == ["arn:aws:sns:eu-west-1:123456789012:one", "arn:aws:sns:eu-west-1:123456789012:one"]
+    error_message = "A budget counts what has the installation's tag, and notifies one topic."
   }
 
   assert {
@@ -371,7 +399,7 @@ run "makes_neither_alarms_nor_dashboard" {
   }
 
   assert {
-    condition     = length(aws_cloudwatch_metric_alarm.this) + length(aws_cloudwatch_dashboard.this) == 0
+    condition     = length(aws_cloudwatch_metric_alarm.this) + length(aws_cloudwatch_dashboard.this) + length(aws_cloudwatch_query_definition.this) == 0
     error_message = "They can be left out."
   }
 }

@@ -95,13 +95,34 @@ run "makes_an_installation" {
   }
 
   assert {
-    condition     = keys(google_monitoring_alert_policy.this) == ["dead-letters", "errors", "ingest-errors", "misses", "oldest-message", "oldest-pending", "silent", "throttles"] && length(google_monitoring_dashboard.this) == 1
+    condition     = keys(google_monitoring_alert_policy.this) == ["clusters-silent", "clusters-unreachable", "credentials-expire", "dead-letters", "deletions-held", "errors", "ingest-errors", "misses", "oldest-message", "oldest-pending", "requests-refused", "silent", "slow", "steps-fail", "throttles"] && length(google_monitoring_dashboard.this) == 1
     error_message = "There are alarms and a dashboard."
   }
 
   assert {
     condition     = [for name, each in google_monitoring_alert_policy.this : name if length(each.conditions[0].condition_absent) > 0] == ["silent"] && google_monitoring_alert_policy.this["silent"].conditions[0].condition_absent[0].duration == "600s"
     error_message = "Ten minutes without a call of the schedule alarm."
+  }
+
+  assert {
+    condition     = google_monitoring_alert_policy.this["clusters-unreachable"].conditions[0].condition_prometheus_query_language[0].query == "sum by (cluster) (increase(logging_googleapis_com:user_bellhop_alerts{monitored_resource=\"cloud_run_revision\",alert=\"ClustersUnreachable\"}[5m])) > 0"
+    error_message = "An incident names its cluster."
+  }
+
+  # A first apply creates the metrics, which Cloud Monitoring knows some minutes later.
+  assert {
+    condition     = alltrue([for each in google_monitoring_alert_policy.this : alltrue([for one in each.conditions[0].condition_prometheus_query_language : one.disable_metric_validation]) && alltrue([for one in each.conditions[0].condition_threshold : !strcontains(one.filter, "logging.googleapis.com/user/")])])
+    error_message = "No policy is refused because a metric of lines is new."
+  }
+
+  assert {
+    condition     = alltrue([for title in ["From event to applied (p50, p99)", "Clusters", "Refused requests", "Refused by Firestore"] : contains([for each in jsondecode(google_monitoring_dashboard.this[0].dashboard_json).mosaicLayout.tiles : each.widget.title], title)])
+    error_message = "The dashboard shows latency, clusters and refusals."
+  }
+
+  assert {
+    condition     = length(google_logging_saved_query.this) == 9 && length(google_billing_budget.monthly) == 0
+    error_message = "Queries are saved, and nobody asked for a budget."
   }
 
   assert {
@@ -434,6 +455,7 @@ run "leaves_out_what_is_not_wanted" {
 
   variables {
     network               = { network = "private", subnetwork = "functions", all_traffic = true }
+    monthly_budget        = { billing_account = "000000-AAAAAA-000000", amount = 50 }
     alarms                = false
     dashboard             = false
     ingest_from           = "balancer"
@@ -442,8 +464,13 @@ run "leaves_out_what_is_not_wanted" {
   }
 
   assert {
-    condition     = length(google_monitoring_alert_policy.this) + length(google_monitoring_dashboard.this) == 0
+    condition     = length(google_monitoring_alert_policy.this) + length(google_monitoring_dashboard.this) + length(google_logging_saved_query.this) == 0
     error_message = "Alarms and dashboard can be left out."
+  }
+
+  assert {
+    condition     = one(google_billing_budget.monthly[0].amount[0].specified_amount).units == "50" && contains(keys(google_project_service.this), "billingbudgets") && length(google_billing_budget.monthly[0].all_updates_rule) == 0
+    error_message = "A budget is of the project, and its service is enabled."
   }
 
   assert {
