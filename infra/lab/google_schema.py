@@ -1,16 +1,20 @@
-"""Make the schema of Google's Terraform provider, as far as our modules use it, without it.
+"""Make the schema of Google's Terraform providers, as far as our modules use them, without them.
 
-The provider itself cannot be had where tests run. What it takes can: `cdktn-provider-google` on
-PyPI (MPL-2.0) is generated from the schema that one version of the provider publishes. It is a
-package of JavaScript, in which a class stands for each block, a comment for each argument, and in
-whose declarations the provider's own documentation names the values that an argument may have.
+The providers themselves cannot be had where tests run. What they take can: `cdktn-provider-google`
+on PyPI (MPL-2.0) is generated from the schema that one version of the provider publishes, and so
+are those for `google-beta` and `time`. Each is a package of JavaScript, in which a class stands for
+each block, a comment for each argument, and in whose declarations the provider's own documentation
+names the values that an argument may have.
 
-    python -m pip download --no-deps cdktn-provider-google==21.1.0
-    python -m infra.lab.google_schema cdktn_provider_google-21.1.0-py3-none-any.whl
+    python -m pip download --no-deps cdktn-provider-time==14.0.2
+    python -m pip download --no-deps cdktn-provider-google{,-beta}==21.1.0
+    python -m infra.lab.google_schema *.whl
 
-writes `tests/terraform/google_schema.json` anew, in the shape of `terraform providers schema -json`
-and with `values` where the documentation lists them. What is not in the package is not in it
-either: which arguments exclude each other, which numbers are in range, what is sensitive.
+writes `tests/terraform/google_schema.json` again, in the shape of
+`terraform providers schema -json` and with `values` where the documentation lists them. Packages
+19.0.0, of the oldest version that the module accepts, write `google_schema_oldest.json`. What is
+not in a package is not in the file either: which arguments exclude each other, which numbers are in
+range, what is sensitive.
 """
 
 from __future__ import annotations
@@ -29,15 +33,21 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PLACE = ROOT / "tests" / "terraform" / "google_schema.json"
+OLDEST = PLACE.with_name("google_schema_oldest.json")
+OLDEST_VERSION = "7.31.0"
+"""The oldest version of `google` and `google-beta` that the module accepts."""
+
 KINDS = {
     "resource": ("resource_schemas", ""),
     "data": ("data_source_schemas", "data-google-"),
 }
 """What Terraform calls each kind of type, in modules and in schemas, and how its folder begins."""
 
-ADDRESS = "registry.terraform.io/hashicorp/google"
+PROVIDERS = ("google", "google-beta", "time")
+ADDRESS = "registry.terraform.io/hashicorp/{}"
 
-_LICENCE = "MPL-2.0, https://github.com/hashicorp/terraform-provider-google"
+_LICENCE = "MPL-2.0, https://github.com/hashicorp/terraform-provider-{}"
+_DECLARES = r'^{} "(\w+)" "\w+" \{{(?:\n  provider = ([\w-]+))?'
 _CLASS = re.compile(r"^class (\w+) extends cdktn\.(\w+) \{$(.*?)^\}$", re.MULTILINE | re.DOTALL)
 _ARGUMENT = re.compile(
     r"^    // (\w+) - computed: (\w+), optional: (\w+), required: (\w+)$"
@@ -55,6 +65,13 @@ _DECLARED = re.compile(r"^export interface (\w+) .*?\{$(.*?)^\}$", re.MULTILINE 
 _DESCRIBED = re.compile(r"/\*\*(.*?)\*/\n    readonly ", re.DOTALL)
 _NAMED = re.compile(r"registry\.terraform\.io\S+#(\w+) ")
 _VALUES = re.compile(r"Possible values: \[(.*?)\]", re.DOTALL)
+_INITIALIZED = re.compile(
+    r"^        (// \w+ - computed: .*\n)        this\.(_\w+ = new )", re.MULTILINE
+)
+_UNMARKED = re.compile(
+    r"^    get (\w+)\(\) \{\n((?:(?!^    \}).)*?Attribute\('(\w+)'\).*?)^    \}",
+    re.MULTILINE | re.DOTALL,
+)
 _PRIMITIVES = {"String": "string", "Number": "number", "Boolean": "bool"}
 
 
@@ -82,7 +99,8 @@ class Type:
     """One resource, data source or provider: the block that its arguments make."""
 
     def __init__(self, wheel: Wheel, folder: str) -> None:
-        self._code = wheel.text(folder, ".js")
+        # Older packages initialize nested arguments in constructors, and mark no others.
+        self._code = _INITIALIZED.sub(r"    \1    \2", wheel.text(folder, ".js"))
         self._classes = {name: (base, body) for name, base, body in _CLASS.findall(self._code)}
         declared = _DECLARED.findall(wheel.text(folder, ".d.ts"))
         self._values = {name: dict(_values(body)) for name, body in declared}
@@ -111,9 +129,7 @@ class Type:
         attributes: dict[str, Any] = {}
         blocks: dict[str, Any] = {}
         values = self._values.get(interface, {})
-        for word, computed, optional, required, body in _ARGUMENT.findall(self._classes[name][1]):
-            flags = {"computed": computed, "optional": optional, "required": required}
-            known = {flag: True for flag, given in flags.items() if given == "true"}
+        for word, known, body in _arguments(self._classes[name][1]):
             if nested := _NESTED.search(body):
                 nesting, inner = self._nested(nested[1], nested[2])
                 if "computed" in known:
@@ -153,6 +169,20 @@ class Type:
         raise SystemExit(f"cannot describe the argument '{word}': its type is told in another way")
 
 
+def _arguments(code: str) -> Iterator[tuple[str, dict[str, bool], str]]:
+    """Yield the arguments of a class: the name, the flags and the code that has the type."""
+    marked = _ARGUMENT.findall(code)
+    for word, computed, optional, required, body in marked:
+        flags = {"computed": computed, "optional": optional, "required": required}
+        yield word, {flag: True for flag, given in flags.items() if given == "true"}, body
+    names = {each[0] for each in marked}
+    for name, body, word in _UNMARKED.findall(code):
+        if word not in names:
+            settable = "required" if f"get {name}Input()" in code else "computed"
+            optional = f"reset{name[0].upper()}{name[1:]}()" in code
+            yield word, {"optional" if optional else settable: True}, body
+
+
 def _values(declared: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the arguments whose documentation lists what they may be."""
     for described in _DESCRIBED.findall(declared):
@@ -180,57 +210,89 @@ def _listed(nesting: str, kind: Any) -> Any:
     return kind if nesting == "single" else [nesting, kind]
 
 
-def used() -> dict[str, AbstractSet[str]]:
-    """Return which types our modules and examples use, by kind."""
+def used() -> dict[str, dict[str, set[str]]]:
+    """Return which types our modules and examples use, by provider and kind."""
     folders = [*ROOT.glob("terraform/modules/gcp"), *ROOT.glob("terraform/examples/gcp-*")]
     text = "\n".join(path.read_text() for each in folders for path in each.glob("*.tf"))
-    return {kind: set(re.findall(rf'^{kind} "(\w+)"', text, re.MULTILINE)) for kind in KINDS}
+    found: dict[str, dict[str, set[str]]] = {
+        provider: {kind: set() for kind in KINDS} for provider in PROVIDERS
+    }
+    for kind in KINDS:
+        for name, given in re.findall(_DECLARES.format(kind), text, re.MULTILINE):
+            found[given or name.partition("_")[0]][kind].add(name)
+    return found
 
 
-def schema(wheel: Wheel, types: Mapping[str, AbstractSet[str]]) -> dict[str, Any]:
-    """Return the provider's schema, as far as these types go."""
-    provider = Type(wheel, "provider")
-    found: dict[str, Any] = {"provider": {"version": 0, "block": provider.plain()}}
-    for kind, (key, start) in KINDS.items():
-        folders = {each: start + _folder(each) for each in sorted(types[kind])}
-        found[key] = {
-            name: {"version": 0, "block": Type(wheel, folder).block()}
-            for name, folder in folders.items()
-        }
+def schema(
+    wheels: Mapping[str, Wheel], types: Mapping[str, Mapping[str, AbstractSet[str]]]
+) -> dict[str, Any]:
+    """Return the schemas of these providers, as far as these types go."""
+    kinds = {each: Type(wheel, "provider") for each, wheel in wheels.items()}
     return {
         "format_version": "1.0",
-        "made_from": f"hashicorp/google {provider.version} ({_LICENCE})",
-        "provider_version": provider.version,
-        "provider_schemas": {ADDRESS: found},
+        "made_from": [
+            f"hashicorp/{each} {kinds[each].version} ({_LICENCE.format(each)})" for each in wheels
+        ],
+        "provider_version": next(iter(kinds.values())).version,
+        "provider_schemas": {
+            ADDRESS.format(each): _provider(each, wheel, kinds[each], types[each])
+            for each, wheel in wheels.items()
+        },
     }
 
 
-def _folder(name: str) -> str:
-    return name.removeprefix("google_").replace("_", "-")
+def _provider(
+    name: str, wheel: Wheel, provider: Type, types: Mapping[str, AbstractSet[str]]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"provider": {"version": 0, "block": provider.plain()}}
+    for kind, (key, start) in KINDS.items():
+        folders = {each: start + _folder(name, each) for each in sorted(types[kind])}
+        found[key] = {
+            each: {"version": 0, "block": Type(wheel, folder).block()}
+            for each, folder in folders.items()
+        }
+    return found
+
+
+def _folder(provider: str, name: str) -> str:
+    return name.removeprefix(f"{provider}_").replace("_", "-")
 
 
 def written(found: Mapping[str, Any]) -> str:
-    """Write a schema with a line for each type, so that a difference can be read."""
+    """Write schemas with a line for each type, so that a difference can be read."""
     head = {name: each for name, each in found.items() if name != "provider_schemas"}
     lines = [f"  {json.dumps(name)}: {json.dumps(each)}," for name, each in head.items()]
-    ((address, provider),) = found["provider_schemas"].items()
-    lines.append(f'  "provider_schemas": {{{json.dumps(address)}: {{')
-    lines.append(f'    "provider": {json.dumps(provider["provider"], separators=(",", ":"))},')
+    providers = [_lines(address, each) for address, each in found["provider_schemas"].items()]
+    body = ",\n".join(providers)
+    return "{\n" + "\n".join(lines) + '\n  "provider_schemas": {\n' + body + "\n  }\n}\n"
+
+
+def _lines(address: str, provider: Mapping[str, Any]) -> str:
+    lines = [f"    {json.dumps(address)}: {{"]
+    lines.append(f'      "provider": {json.dumps(provider["provider"], separators=(",", ":"))},')
     *_, last = kinds = [key for key in provider if key != "provider"]
     for key in kinds:
         types = [
-            f"      {json.dumps(name)}: {json.dumps(each, separators=(',', ':'))}"
+            f"        {json.dumps(name)}: {json.dumps(each, separators=(',', ':'))}"
             for name, each in provider[key].items()
         ]
-        lines.append(f'    "{key}": {{\n' + ",\n".join(types) + f"\n    }}{',' * (key != last)}")
-    return "{\n" + "\n".join(lines) + "\n  }}\n}\n"
+        lines.append(
+            f'      "{key}": {{\n' + ",\n".join(types) + f"\n      }}{',' * (key != last)}"
+        )
+    return "\n".join(lines) + "\n    }"
 
 
 def main() -> None:
-    """Write the schema of what our modules use."""
-    wheel = Wheel(Path(sys.argv[1]))
-    PLACE.write_text(written(schema(wheel, used())))
-    sys.stdout.write(f"wrote {PLACE}\n")
+    """Write the schemas of what our modules use, from a wheel of each provider."""
+    wheels = {_named(Path(each)): Wheel(Path(each)) for each in sys.argv[1:]}
+    found = schema({each: wheels[each] for each in PROVIDERS}, used())
+    place = OLDEST if found["provider_version"] == OLDEST_VERSION else PLACE
+    place.write_text(written(found))
+    sys.stdout.write(f"wrote {place}\n")
+
+
+def _named(wheel: Path) -> str:
+    return wheel.name.partition("-")[0].partition("_provider_")[2].replace("_", "-")
 
 
 if __name__ == "__main__":

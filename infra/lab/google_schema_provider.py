@@ -1,12 +1,12 @@
-"""Stand in for a Terraform provider where only its schema is asked for.
+"""Stand in for Terraform providers where only their schemas are asked for.
 
     with SchemaProvider(PLACE) as provider:
         terraform validate, terraform test, with provider.environment in the environment
 
-It is no provider: it has the schema that `infra.lab.google_schema` made, and the values that the
-documentation lists, and nothing else. With it the real Terraform finds arguments, blocks and types
-that there are not, what is missing, and a value that is none of those listed. It plans and applies
-nothing: tests of modules replace it by `mock_provider`, which asks it for the schema and for its
+They are no providers: they have the schemas that `infra.lab.google_schema` made, and the values
+that the documentation lists, and nothing else. With them the real Terraform finds arguments, blocks
+and types that there are not, what is missing, and a value that is none of those listed. They plan
+and apply nothing: tests of modules replace them by `mock_provider`, which asks for schema and
 judgement. Whether Google takes what is valid here only Google knows.
 """
 
@@ -39,38 +39,32 @@ _NOTHING = (
 
 
 class SchemaProvider:
-    """A plugin in this process, on a port of its own; Terraform is told to use it as it runs."""
+    """A plugin for each provider of a file of schemas; Terraform uses those that already run."""
 
-    def __init__(self, schema: Path) -> None:
-        ((address, self._provider),) = json.loads(schema.read_text())["provider_schemas"].items()
-        self._name = address.removeprefix("registry.terraform.io/")
-        self._schema = _written(self._provider)
-        self._server = grpc.server(ThreadPoolExecutor(4))
-        methods: dict[str, Callable[[bytes], bytes]] = dict.fromkeys(_NOTHING, _nothing)
-        methods |= {"GetSchema": self._told, "ValidateResourceTypeConfig": self._judged}
-        self._server.add_generic_rpc_handlers(
-            [
-                grpc.method_handlers_generic_handler(
-                    _SERVICE, {n: _raw(m) for n, m in methods.items()}
-                )
-            ]
-        )
-        self._port = self._server.add_insecure_port("127.0.0.1:0")
+    def __init__(self, schemas: Path) -> None:
+        found = json.loads(schemas.read_text())["provider_schemas"]
+        self._plugins = {
+            address.partition("/")[2]: _Plugin(provider) for address, provider in found.items()
+        }
 
     @property
     def environment(self) -> dict[str, str]:
-        """What tells Terraform to take this for the provider."""
-        plugin = {
-            "Protocol": "grpc",
-            "ProtocolVersion": 5,
-            "Pid": os.getpid(),
-            "Test": True,
-            "Addr": {"Network": "tcp", "String": f"127.0.0.1:{self._port}"},
+        """The variable by which Terraform takes these for the providers themselves."""
+        plugins = {
+            name: {
+                "Protocol": "grpc",
+                "ProtocolVersion": 5,
+                "Pid": os.getpid(),
+                "Test": True,
+                "Addr": {"Network": "tcp", "String": f"127.0.0.1:{each.port}"},
+            }
+            for name, each in self._plugins.items()
         }
-        return {"TF_REATTACH_PROVIDERS": json.dumps({self._name: plugin})}
+        return {"TF_REATTACH_PROVIDERS": json.dumps(plugins)}
 
     def __enter__(self) -> Self:
-        self._server.start()
+        for each in self._plugins.values():
+            each.server.start()
         return self
 
     def __exit__(
@@ -79,7 +73,27 @@ class SchemaProvider:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._server.stop(None).wait()
+        for each in [each.server.stop(None) for each in self._plugins.values()]:
+            each.wait()
+
+
+class _Plugin:
+    """One provider in this process, on a port of its own."""
+
+    def __init__(self, provider: Mapping[str, Any]) -> None:
+        self._provider = provider
+        self._schema = _written(provider)
+        self.server = grpc.server(ThreadPoolExecutor(4))
+        methods: dict[str, Callable[[bytes], bytes]] = dict.fromkeys(_NOTHING, _nothing)
+        methods |= {"GetSchema": self._told, "ValidateResourceTypeConfig": self._judged}
+        self.server.add_generic_rpc_handlers(
+            [
+                grpc.method_handlers_generic_handler(
+                    _SERVICE, {n: _raw(m) for n, m in methods.items()}
+                )
+            ]
+        )
+        self.port = self.server.add_insecure_port("127.0.0.1:0")
 
     def _told(self, _request: bytes) -> bytes:
         return self._schema

@@ -60,7 +60,10 @@ BEGINS = 2.5
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 600.0
 """Before a push that was refused is made again, as the module has it."""
 
-_SIZES = re.compile(r"^    (\w+) += \{.* concurrency = (\d+), instances = (\d+),", re.MULTILINE)
+INSTANCES = 122
+"""The module's variable of that name; two are the schedule's and the build's."""
+
+_SIZES = re.compile(r"^    (\w+) += \{.* concurrency = (\d+), share = (\d+),", re.MULTILINE)
 _LATER = 3
 """Ticks after the last event, at most."""
 
@@ -125,9 +128,10 @@ class Fleet(Events):
             "schedule": lambda: Tick(lambda here: Woken(here, ALONE), self.open),
         }
         sizes = _SIZES.findall((MODULES / "gcp" / "functions.tf").read_text())
+        unit = (INSTANCES - 2) // sum(int(share) for _, _, share in sizes)
         self.functions = {
-            name: Service(made[name], int(concurrency), int(instances))
-            for name, concurrency, instances in sizes
+            name: Service(made[name], int(concurrency), max(1, int(share) * unit))
+            for name, concurrency, share in sizes
         }
         with self.google.unlimited():
             self.settle(clusters, sources)

@@ -43,7 +43,7 @@ WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfigurat
 
 NOT_TYPED = {
     "gcloud services enable": "asks Google",
-    "gcloud beta services identity create": "asks Google",
+    "gcloud quotas": "asks Google",
     f"terraform {EXAMPLE} apply": "asks Google: tests/terraform/test_google_module.py validates it",
     f"terraform {EXAMPLE} destroy": "asks Google",
     "bellhop register cluster-gke": "tests/cli/test_register_gke.py does, with a GKE of its own",

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bellhop.messages import INBOXES
-from infra.lab.google_schema import PLACE
+from infra.lab.google_schema import ADDRESS, OLDEST, PLACE
 from infra.lab.google_schema_provider import SchemaProvider
 from infra.lab.terraform import ROOT
 from infra.package.files import SOURCES
@@ -26,12 +28,14 @@ from tests.terraform.google_workplace import MODULE, Made, Workplace, first_stat
 
 EXAMPLES = sorted((ROOT / "examples").glob("gcp-*"))
 SCHEMA = json.loads(PLACE.read_text())
+GOOGLE = ">= 7.31, < 9"
+VERSIONS = {"google": GOOGLE, "google-beta": GOOGLE, "time": ">= 0.9, < 1"}
 LABELLED = ("labels", "user_labels")
 
 ELSEWHERE = {
     "access_log": "Cloud Run logs each request, whatever is asked",
     "architecture": "Cloud Run has one",
-    "concurrency": "Google has no such quota: `functions` have instances",
+    "concurrency": "Google counts `instances`",
     "certificate_arn": "a load balancer has the certificate",
     "domain_name": "a load balancer has the name",
     "ingest_endpoints": "Google's networks have no endpoint that a service must name",
@@ -57,6 +61,7 @@ HERE = {
     "labels": "AWS has tags",
     "readers": "AWS has a policy for them in its output",
     "gke_clusters": "EKS has eks_clusters",
+    "instances": "AWS counts `concurrency`",
     "ingest_invokers": "Cloud Run has a check of its own before a service",
     "secret_replication": "Secrets Manager keeps a secret in its region alone",
     "kms_key": "a ring of keys can never be deleted, so that the module cannot make one",
@@ -93,7 +98,7 @@ def tested(workplace: Workplace) -> str:
     cases.
     """
     code, told = workplace.run(workplace.module, "test", "-json", "-verbose")
-    assert code == 0, told[-3000:]
+    assert code == 0, [line for line in told.splitlines() if '"@level":"error"' in line]
     return told
 
 
@@ -131,12 +136,30 @@ def test_is_described_and_used(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", [MODULE, *EXAMPLES], ids=aws.named)
 def test_pins_terraform_and_the_provider(folder: Path) -> None:
-    """The provider is the one whose schema all was held against, or a later one of its kind."""
-    major, minor, _ = SCHEMA["provider_version"].split(".")
-
+    """Each provider has the versions between the two whose schemas all is valid by."""
     assert 'required_version = ">= 1.11"' in aws.text(folder)
-    wanted = re.findall(r"^ {6}version = (.*)$", aws.text(folder), re.MULTILINE)
-    assert wanted == [f'"~> {major}.{minor}"']
+    named = re.compile(r'^ {6}source  = "hashicorp/(.*)"\n {6}version = "(.*)"$', re.MULTILINE)
+    wanted = dict(named.findall(aws.text(folder)))
+    assert wanted == {each: VERSIONS[each] for each in wanted}
+    assert "google" in wanted
+
+
+def test_has_the_schemas_of_the_oldest_and_the_newest_provider() -> None:
+    """The first version that the module accepts, and one of the last major version."""
+    oldest = json.loads(OLDEST.read_text())["provider_version"]
+    first, last = re.findall(r"[\d.]+", GOOGLE)
+
+    assert oldest == f"{first}.0"
+    assert int(SCHEMA["provider_version"].partition(".")[0]) == int(last) - 1
+
+
+def test_examples_name_the_address_that_the_readme_shows() -> None:
+    """A copied example needs only the line that is above its source."""
+    shown = re.findall(r'"(git::.*?)"', (MODULE / "README.md").read_text())
+
+    assert len(set(shown)) == 1
+    for each in EXAMPLES:
+        assert f'# In a folder of your own: "{shown[0]}"\n  source' in aws.text(each)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +202,7 @@ def test_names_each_of_its_files_in_its_readme() -> None:
     told = (MODULE / "README.md").read_text()
     silent = {each.name for each in MODULE.glob("*.tf") if f"`{each.name}`" not in told}
 
-    assert silent == {"outputs.tf", "variables.tf", "versions.tf"}
+    assert silent == {"outputs.tf", "variables.tf"}
 
 
 @pytest.mark.timeout(300)
@@ -246,15 +269,79 @@ resource "google_firestore_database" "this" {
 """
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=aws.named)
-def test_is_valid(workplace: Workplace, example: Path) -> None:
-    """Terraform takes it as it is written, and so does the provider's schema."""
-    place = workplace.examples / example.name
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("schemas", [PLACE, OLDEST], ids=["newest", "oldest"])
+def test_is_valid(program: str, tmp_path: Path, schemas: Path) -> None:
+    """Terraform accepts both examples, by the schemas of the oldest and the newest providers."""
+    with SchemaProvider(schemas) as provider:
+        workplace = Workplace(tmp_path / "terraform", program, provider)
+        for example in EXAMPLES:
+            place = workplace.examples / example.name
+            assert workplace.run(place, "init")[0] == 0
+
+            code, told = workplace.run(place, "validate", "-no-color")
+            assert "Success!" in told, told
+            assert code == 0
+
+
+@pytest.mark.timeout(300)
+def test_the_complete_example_applies_from_nothing(workplace: Workplace) -> None:
+    """A plan knows what it must, and the options fit a new project."""
+    place = workplace.examples / "gcp-complete"
+    (place / "complete.tftest.hcl").write_text(COMPLETE.read_text())
     assert workplace.run(place, "init")[0] == 0
 
-    code, told = workplace.run(place, "validate")
-    assert "Success!" in told
+    code, told = workplace.run(place, "test", "-no-color")
+    assert code == 0, told[-3000:]
+
+
+def test_the_subnetwork_of_the_example_has_addresses_for_all_instances() -> None:
+    """Two an instance, twice as many while a revision replaces another, and four of Google's."""
+    text = aws.text(ROOT / "examples" / "gcp-complete")
+    ((prefix, instances),) = zip(
+        re.findall(r'ip_cidr_range = "[\d.]+/(\d+)"', text),
+        re.findall(r"^  instances = (\d+)$", text, re.MULTILINE),
+        strict=True,
+    )
+
+    assert 2 ** (32 - int(prefix)) - 4 >= max(60, 4 * int(instances))
+
+
+@pytest.mark.timeout(300)
+def test_enables_services_before_they_are_called(workplace: Workplace) -> None:
+    """Each resource of the module and of the complete example follows the services' activation."""
+    place = workplace.examples / "gcp-complete"
+    assert workplace.run(place, "init")[0] == 0
+    for folder in (workplace.module, place):
+        edges = _edges(workplace, folder)
+        called = {each for each in edges if each.startswith("google_")}
+        called.remove("google_project_service.this")
+
+        assert called
+        assert {each for each in called if _SERVICES not in _reached(edges, {each})} == set()
+
+
+_SERVICES = "time_sleep.services"
+COMPLETE = Path(__file__).with_name("google_complete.tftest.hcl")
+
+
+def _edges(workplace: Workplace, folder: Path) -> dict[str, set[str]]:
+    """Return what each resource of a module or example depends on."""
+    code, told = workplace.run(folder, "graph")
     assert code == 0
+    edges = {each: set[str]() for each in re.findall(r'^  +"([^"]+)" \[label=', told, re.MULTILINE)}
+    for each, to in re.findall(r'^  +"(.+?)" -> "(.+?)";$', told, re.MULTILINE):
+        edges[each].add(to)
+    return edges
+
+
+def _reached(edges: Mapping[str, AbstractSet[str]], front: AbstractSet[str]) -> set[str]:
+    """Return these resources and all that they depend on."""
+    reached: set[str] = set()
+    while front:
+        reached |= front
+        front = {to for each in front for to in edges[each]} - reached
+    return reached
 
 
 @pytest.mark.timeout(300)
@@ -284,12 +371,16 @@ def test_gives_each_account_what_its_stage_does(made: Made) -> None:
 @pytest.mark.timeout(300)
 def test_labels_all_that_takes_labels(made: Made) -> None:
     """Whoever pays finds what it is for."""
-    (provider,) = SCHEMA["provider_schemas"].values()
+    provider = SCHEMA["provider_schemas"][ADDRESS.format("google")]
     for address, values in made.resources.items():
-        known = provider["resource_schemas"][address.partition(".")[0]]["block"]["attributes"]
+        known = provider["resource_schemas"].get(address.partition(".")[0], _UNLABELLED)
         for name in LABELLED:
-            if known.get(name, {}).get("optional"):
+            if known["block"]["attributes"].get(name, {}).get("optional"):
                 assert values[name] == {"bellhop": "bellhop"}, address
+
+
+_UNLABELLED: Mapping[str, Any] = {"block": {"attributes": {}}}
+"""The schema of a resource of another provider."""
 
 
 @pytest.mark.timeout(300)
@@ -325,18 +416,10 @@ def test_hides_the_sealing_key(made: Made) -> None:
 @pytest.mark.timeout(300)
 def test_asks_before_anything_is_destroyed(workplace: Workplace) -> None:
     """The guard depends on all the rest, so that a destroy begins with it."""
-    code, told = workplace.run(workplace.module, "graph")
-    assert code == 0
-    edges = re.findall(r'^  "(.+?)" -> "(.+?)";$', told, re.MULTILINE)
-    reached: set[str] = set()
-    front = {"google_storage_bucket.guard"}
-    while front:
-        reached |= front
-        front = {to for each, to in edges if each in front} - reached
+    edges = _edges(workplace, workplace.module)
 
-    everything = set(re.findall(r'^  "([^"]+)" \[label=', told, re.MULTILINE))
-    assert len(everything) > 40
-    assert everything == reached
+    assert len(edges) > 40
+    assert edges.keys() == _reached(edges, {"google_storage_bucket.guard"})
 
 
 def test_watches_for_lines_that_are_written() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.lab.google_schema import KINDS, PLACE, Wheel, schema, used, written
+from infra.lab.google_schema import ADDRESS, KINDS, OLDEST, PLACE, Wheel, schema, used, written
 from infra.lab.google_schema_wire import UNKNOWN, field, texts, unpacked
 
 CODE = """\
@@ -131,7 +131,8 @@ def test_reads_a_package(tmp_path: Path) -> None:
         "provider/index.js": PROVIDER,
         "provider/index.d.ts": "",
     }
-    found = schema(package(tmp_path, files), {"resource": {"google_thing"}, "data": set()})
+    types = {"google": {"resource": {"google_thing"}, "data": set[str]()}}
+    found = schema({"google": package(tmp_path, files)}, types)
 
     (provider,) = found["provider_schemas"].values()
     optional, computed = {"optional": True}, {"computed": True}
@@ -169,19 +170,24 @@ def test_says_what_a_package_lacks(tmp_path: Path) -> None:
         package(tmp_path, {"other/index.js": ""}).text("thing", ".js")
 
 
-def test_has_what_modules_and_examples_use() -> None:
+@pytest.mark.parametrize("place", [PLACE, OLDEST], ids=["newest", "oldest"])
+def test_has_what_modules_and_examples_use(place: Path) -> None:
     """A type that is used, and not in the file, would be found by nobody who has no package."""
-    (provider,) = json.loads(PLACE.read_text())["provider_schemas"].values()
+    found = json.loads(place.read_text())["provider_schemas"]
 
-    assert {kind: set(provider[key]) for kind, (key, _) in KINDS.items()} == used()
+    for name, types in used().items():
+        provider = found[ADDRESS.format(name)]
+        assert {kind: set(provider[key]) for kind, (key, _) in KINDS.items()} == types
 
 
-def test_says_whose_it_is() -> None:
+@pytest.mark.parametrize("place", [PLACE, OLDEST], ids=["newest", "oldest"])
+def test_says_whose_it_is(place: Path) -> None:
     """What comes from elsewhere has its licence beside it."""
-    found = json.loads(PLACE.read_text())
+    found = json.loads(place.read_text())
 
-    assert re.fullmatch(r"hashicorp/google [\d.]+ \(MPL-2\.0, https://.*\)", found["made_from"])
-    assert PLACE.read_text() == written(found)
+    for each in found["made_from"]:
+        assert re.fullmatch(r"hashicorp/[a-z-]+ [\d.]+ \(MPL-2\.0, https://.*\)", each)
+    assert place.read_text() == written(found)
 
 
 @pytest.mark.parametrize(

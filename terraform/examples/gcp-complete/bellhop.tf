@@ -1,6 +1,7 @@
 # An example with all options: CEL, settings, sizes, a network for private API servers, GKE clusters, a
 # key of one's own, who may send, events of Google that count, and who gets alarms.
 module "bellhop" {
+  # In a folder of your own: "git::https://git.example.com/bellhop.git//terraform/modules/gcp?ref=v0.1.0"
   source = "../../modules/gcp"
 
   name     = "bellhop-production"
@@ -18,8 +19,11 @@ module "bellhop" {
 
   functions = {
     ingest = { memory = 1024, warm = 1 }
-    deploy = { memory = 2048, timeout = 180, instances = 100 }
+    deploy = { memory = 2048, timeout = 180 }
   }
+
+  # Fits a new project: raise it with Cloud Run's quota, and the subnetwork with it.
+  instances = 10
 
   network = {
     network    = google_compute_network.this.name
@@ -28,14 +32,14 @@ module "bellhop" {
   }
 
   gke_clusters = ["projects/${var.project}/locations/*"]
-  kms_key      = google_kms_crypto_key.this.id
+  kms_key      = local.kms_key
 
   ingest_allow = ["203.0.113.0/24"]
 
   event_rules = {
     uploads = {
       cluster  = "fleet/source"
-      matching = { type = "google.cloud.storage.object.v1.finalized", bucket = "shop-uploads" }
+      matching = { type = "google.cloud.storage.object.v1.finalized", bucket = google_storage_bucket.uploads.name }
     }
   }
 

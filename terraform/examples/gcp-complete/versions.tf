@@ -4,7 +4,17 @@ terraform {
   required_providers {
     google = {
       source  = "hashicorp/google"
-      version = "~> 8.7"
+      version = ">= 7.31, < 9"
+    }
+
+    google-beta = {
+      source  = "hashicorp/google-beta"
+      version = ">= 7.31, < 9"
+    }
+
+    time = {
+      source  = "hashicorp/time"
+      version = ">= 0.9, < 1"
     }
   }
 }

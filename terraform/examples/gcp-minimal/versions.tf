@@ -4,7 +4,7 @@ terraform {
   required_providers {
     google = {
       source  = "hashicorp/google"
-      version = "~> 8.7"
+      version = ">= 7.31, < 9"
     }
   }
 }

@@ -48,5 +48,5 @@ resource "google_storage_bucket" "blobs" {
     }
   }
 
-  depends_on = [google_kms_crypto_key_iam_member.agent]
+  depends_on = [time_sleep.keys]
 }

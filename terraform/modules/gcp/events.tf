@@ -3,6 +3,8 @@
 # call: here Google sees to it that nobody but the triggers does. Without rules nothing of it is there.
 locals {
   hearing = toset(length(var.event_rules) > 0 ? ["events"] : [])
+
+  storage_rules = [for each in var.event_rules : each if startswith(lookup(each.matching, "type", ""), "google.cloud.storage.object.v1.")]
 }
 
 resource "google_project_iam_member" "events" {
@@ -21,6 +23,23 @@ resource "google_cloud_run_v2_service_iam_member" "events" {
   name     = google_cloudfunctions2_function.stage[each.key].name
   role     = "roles/run.invoker"
   member   = google_service_account.this[each.key].member
+}
+
+# Cloud Storage publishes the events of buckets itself. The condition always holds: it makes this a
+# binding of its own, so that a destroy leaves the same grant that others of the project need.
+resource "google_project_iam_member" "bucket_events" {
+  count = min(1, length(local.storage_rules))
+
+  project = local.project
+  role    = "roles/pubsub.publisher"
+  member  = "serviceAccount:service-${local.number}@gs-project-accounts.iam.gserviceaccount.com"
+
+  condition {
+    title      = "${var.name}-events"
+    expression = "request.time > timestamp(\"2020-01-01T00:00:00Z\")"
+  }
+
+  depends_on = [data.google_storage_project_service_account.agent]
 }
 
 # The path says for which cluster an event counts.
@@ -51,5 +70,5 @@ resource "google_eventarc_trigger" "this" {
     }
   }
 
-  depends_on = [google_cloud_run_v2_service_iam_member.events, google_project_iam_member.events]
+  depends_on = [google_cloud_run_v2_service_iam_member.events, google_project_service_identity.agent]
 }

@@ -1,24 +1,38 @@
 locals {
   stages = merge({
-    ingest   = { memory = 512, timeout = 30, concurrency = 40, instances = 20, warm = 0 }
-    evaluate = { memory = 1024, timeout = 60, concurrency = 8, instances = 40, warm = 0 }
-    deploy   = { memory = 1024, timeout = 120, concurrency = 8, instances = 40, warm = 0 }
-    sweep    = { memory = 1024, timeout = 300, concurrency = 4, instances = 20, warm = 0 }
-    schedule = { memory = 512, timeout = 60, concurrency = 1, instances = 1, warm = 0 }
+    ingest   = { memory = 512, timeout = 30, concurrency = 40, share = 1, warm = 0 }
+    evaluate = { memory = 1024, timeout = 60, concurrency = 8, share = 2, warm = 0 }
+    deploy   = { memory = 1024, timeout = 120, concurrency = 8, share = 2, warm = 0 }
+    sweep    = { memory = 1024, timeout = 300, concurrency = 4, share = 1, warm = 0 }
+    schedule = { memory = 512, timeout = 60, concurrency = 1, share = 0, warm = 0 }
     }, {
     # Helm or kubectl takes a hundred megabytes a message.
-    for each in local.charts : each => { memory = 1024, timeout = 300, concurrency = 4, instances = 20, warm = 0 }
+    for each in local.charts : each => { memory = 1024, timeout = 300, concurrency = 4, share = 1, warm = 0 }
   })
+
+  # The schedule has one instance, and so has the function that only builds ingest. The other functions
+  # share the rest; deploy has what is left over.
+  single   = 1 + length(local.unchecked)
+  shares   = sum(concat([for each in local.stages : each.share], [for each in local.hearing : local.stages.ingest.share]))
+  unit     = floor((var.instances - local.single) / local.shares)
+  leftover = var.instances - local.single - local.unit * local.shares
 
   functions = {
     for stage, usual in local.stages : stage => {
-      for what, value in usual : what => coalesce(try(var.functions[stage][what], null), value)
+      memory      = coalesce(try(var.functions[stage].memory, null), usual.memory)
+      timeout     = coalesce(try(var.functions[stage].timeout, null), usual.timeout)
+      concurrency = coalesce(try(var.functions[stage].concurrency, null), usual.concurrency)
+      instances   = coalesce(try(var.functions[stage].instances, null), stage == "schedule" ? 1 : usual.share * local.unit + (stage == "deploy" ? local.leftover : 0))
+      warm        = coalesce(try(var.functions[stage].warm, null), usual.warm)
     }
   }
 
   # Those, and what hears Google's own events, if some count: it is ingest behind another door.
   deployed = merge(local.functions, { for each in local.hearing : each => merge(local.functions.ingest, { warm = 0 }) })
   stage_of = { for each in keys(local.deployed) : each => contains(local.hearing, each) ? "ingest" : each }
+
+  # Cloud Run's quota counts processors, of which each instance has one.
+  all_instances = sum(concat([for each in local.deployed : each.instances], [for each in local.unchecked : 1]))
 
   # Those that judge objects by rules, of sources and of checks, with CEL's runtime if it is wanted.
   judging = toset(concat(["deploy", "evaluate"], local.charts))
@@ -64,6 +78,10 @@ locals {
     events   = local.ingest_key
   }
 
+  variables = {
+    for each, size in local.deployed : each => merge(local.environment, local.environments[each], { THREADS = tostring(size.concurrency) })
+  }
+
   ingest_key = { BELLHOP_KEY_SECRET = google_secret_manager_secret.key["ingest"].secret_id, BELLHOP_INGEST_KEY_SECRET = "" }
 
   addresses = { for stage, function in google_cloudfunctions2_function.stage : stage => function.service_config[0].uri }
@@ -87,7 +105,7 @@ resource "google_storage_bucket" "source" {
     }
   }
 
-  depends_on = [google_kms_crypto_key_iam_member.agent]
+  depends_on = [time_sleep.keys]
 }
 
 resource "google_storage_bucket_object" "source" {
@@ -110,9 +128,11 @@ resource "google_cloudfunctions2_function" "stage" {
 
   project     = local.with.cloudfunctions
   location    = local.region
-  name        = "${var.name}-${each.key}"
+  name        = "${var.name}-${each.key}${contains(local.unchecked, each.key) ? "-build" : ""}"
   description = "Bellhop ${var.name}: ${each.key}"
   labels      = local.labels
+  # Google takes only the key of the repository, which keeps the one that it was created with.
+  kms_key_name = google_artifact_registry_repository.images.kms_key_name
 
   build_config {
     runtime           = "python313"
@@ -124,6 +144,8 @@ resource "google_cloudfunctions2_function" "stage" {
       storage_source {
         bucket = google_storage_bucket.source.name
         object = google_storage_bucket_object.source[local.stage_of[each.key]].name
+        # The object whose sum was verified, and no other that somebody writes in its place.
+        generation = google_storage_bucket_object.source[local.stage_of[each.key]].generation
       }
     }
   }
@@ -134,11 +156,11 @@ resource "google_cloudfunctions2_function" "stage" {
     available_memory                 = "${each.value.memory}Mi"
     timeout_seconds                  = each.value.timeout
     max_instance_request_concurrency = each.value.concurrency
-    max_instance_count               = each.value.instances
-    min_instance_count               = each.value.warm
+    max_instance_count               = contains(local.unchecked, each.key) ? 1 : each.value.instances
+    min_instance_count               = contains(local.unchecked, each.key) ? 0 : each.value.warm
     all_traffic_on_latest_revision   = true
-    ingress_settings                 = each.key == "ingest" ? local.ingress : "ALLOW_INTERNAL_ONLY"
-    environment_variables            = merge(local.environment, local.environments[each.key], { THREADS = tostring(each.value.concurrency) })
+    ingress_settings                 = each.key == "ingest" && !contains(local.unchecked, each.key) ? local.ingress[0] : "ALLOW_INTERNAL_ONLY"
+    environment_variables            = local.variables[each.key]
     direct_vpc_egress                = contains(local.placed, each.key) ? local.egress : null
 
     dynamic "direct_vpc_network_interface" {
@@ -152,18 +174,33 @@ resource "google_cloudfunctions2_function" "stage" {
     }
   }
 
-  # A function that runs before it may read the key fails once for nothing; so does a build.
+  depends_on = [google_secret_manager_secret_version.key, time_sleep.grants]
+}
+
+# A build fails before its account's grants are known everywhere, and so does a function's first start.
+# No call says when they are. A new account waits again.
+resource "time_sleep" "grants" {
+  create_duration = local.propagation
+  triggers        = { for each, account in google_service_account.this : each => account.account_id }
+
   depends_on = [
     google_artifact_registry_repository_iam_member.build,
+    google_project_iam_member.bucket_events,
     google_project_iam_member.build,
+    google_project_iam_member.events,
     google_project_iam_member.records,
     google_project_iam_member.secrets,
     google_project_iam_member.sources,
-    google_project_service.this,
     google_secret_manager_secret_iam_member.key,
-    google_secret_manager_secret_version.key,
     google_storage_bucket_iam_member.blobs,
   ]
+
+  lifecycle {
+    precondition {
+      condition     = local.all_instances <= var.instances
+      error_message = "The functions may have ${local.all_instances} instances together, and `instances` allows ${var.instances}: raise it, or lower those of `functions`."
+    }
+  }
 }
 
 # What Google has built: in no repository that functions of others share.
@@ -173,6 +210,7 @@ resource "google_artifact_registry_repository" "images" {
   repository_id = var.name
   description   = "What the functions of Bellhop ${var.name} run"
   format        = "DOCKER"
+  kms_key_name  = var.kms_key
   labels        = local.labels
 
   # Each build leaves an image. The newest of a package, which its function runs, is kept.
@@ -193,6 +231,13 @@ resource "google_artifact_registry_repository" "images" {
       tag_state  = "ANY"
       older_than = "604800s"
     }
+  }
+
+  depends_on = [time_sleep.keys]
+
+  # Another key would be another repository, without the images that functions run.
+  lifecycle {
+    ignore_changes = [kms_key_name]
   }
 }
 

@@ -22,6 +22,7 @@ resource "google_storage_bucket" "guard" {
 
   depends_on = [
     google_billing_budget.monthly,
+    google_cloud_run_v2_service.ingest,
     google_cloud_run_v2_service_iam_member.ingest,
     google_cloud_scheduler_job.tick,
     google_eventarc_trigger.this,

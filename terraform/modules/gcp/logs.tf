@@ -2,8 +2,8 @@ locals {
   # The logs of the functions, and Cloud Run's own.
   lines = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=(${join(" OR ", [for stage in keys(local.deployed) : "\"${var.name}-${stage}\""])})"
 
-  # The project's own bucket, _Default, keeps lines for thirty days.
-  own_bucket = var.log_retention_days == 30 ? 0 : 1
+  # The project's own bucket, _Default, keeps lines for thirty days, under a key of Google's.
+  own_bucket = var.log_retention_days == 30 && var.kms_key == null ? 0 : 1
 }
 
 resource "google_logging_project_bucket_config" "own" {
@@ -14,6 +14,21 @@ resource "google_logging_project_bucket_config" "own" {
   bucket_id      = var.name
   description    = "Lines of Bellhop ${var.name}"
   retention_days = var.log_retention_days
+
+  dynamic "cmek_settings" {
+    for_each = local.keys
+
+    content {
+      kms_key_name = cmek_settings.value
+    }
+  }
+
+  depends_on = [time_sleep.keys]
+
+  # Cloud Logging takes a key only when it creates a bucket.
+  lifecycle {
+    ignore_changes = [cmek_settings]
+  }
 }
 
 resource "google_logging_project_sink" "own" {

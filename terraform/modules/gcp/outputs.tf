@@ -14,7 +14,7 @@ output "bellhop" {
     key_secret        = google_secret_manager_secret.key["sealing"].secret_id
     ingest_key_secret = google_secret_manager_secret.key["ingest"].secret_id
     ingest_url        = local.ingest_url
-    services          = { for stage, function in google_cloudfunctions2_function.stage : stage => function.name }
+    services          = { for stage in keys(google_cloudfunctions2_function.stage) : stage => "${var.name}-${stage}" }
     accounts          = { for stage in keys(local.rights) : stage => google_service_account.this[stage].email }
     logs              = local.own_bucket == 0 ? "projects/${local.project}" : "${google_logging_project_bucket_config.own[0].id}/views/_AllLogs"
   }

@@ -26,7 +26,7 @@ resource "google_pubsub_topic" "inbox" {
   kms_key_name = var.kms_key
   labels       = local.labels
 
-  depends_on = [google_kms_crypto_key_iam_member.agent]
+  depends_on = [time_sleep.keys]
 }
 
 resource "google_pubsub_topic" "dead" {
@@ -37,7 +37,7 @@ resource "google_pubsub_topic" "dead" {
   kms_key_name = var.kms_key
   labels       = local.labels
 
-  depends_on = [google_kms_crypto_key_iam_member.agent]
+  depends_on = [time_sleep.keys]
 }
 
 resource "google_pubsub_subscription" "inbox" {
@@ -102,6 +102,8 @@ resource "google_pubsub_topic_iam_member" "postman" {
   topic   = each.value.name
   role    = "roles/pubsub.publisher"
   member  = local.postman
+
+  depends_on = [google_project_service_identity.agent]
 }
 
 resource "google_pubsub_subscription_iam_member" "postman" {
@@ -111,6 +113,8 @@ resource "google_pubsub_subscription_iam_member" "postman" {
   subscription = each.value.name
   role         = "roles/pubsub.subscriber"
   member       = local.postman
+
+  depends_on = [google_project_service_identity.agent]
 }
 
 # Pub/Sub writes the tokens that a push shows.
@@ -118,6 +122,8 @@ resource "google_service_account_iam_member" "postman" {
   service_account_id = google_service_account.this["push"].name
   role               = "roles/iam.serviceAccountTokenCreator"
   member             = local.postman
+
+  depends_on = [google_project_service_identity.agent]
 }
 
 # Only the account of pushes may invoke the functions that queues feed.

@@ -38,7 +38,7 @@ resource "google_secret_manager_secret" "key" {
     }
   }
 
-  depends_on = [google_kms_crypto_key_iam_member.agent]
+  depends_on = [time_sleep.keys]
 
   # In another place it would be another secret, with another key, which opens nothing.
   lifecycle {

@@ -18,7 +18,7 @@ resource "google_firestore_database" "records" {
     }
   }
 
-  depends_on = [google_kms_crypto_key_iam_member.agent]
+  depends_on = [time_sleep.keys]
 
   # Another key would be another database, without the records.
   lifecycle {

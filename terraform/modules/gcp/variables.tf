@@ -109,6 +109,17 @@ variable "functions" {
   }
 }
 
+variable "instances" {
+  description = "How many instances, of one processor each, all functions together may have: Cloud Run's quota of processors in this project and region, as far as Bellhop may use it. New projects have 20."
+  type        = number
+  default     = 10
+
+  validation {
+    condition     = var.instances >= 10 && floor(var.instances) == var.instances
+    error_message = "The number of instances is a whole number, and 10 at least."
+  }
+}
+
 variable "network" {
   description = "Network and subnetwork for the functions that call API servers, where those are private, by their names or ids; null for none. With `all_traffic` calls to public addresses go through it, too."
   type = object({
@@ -159,7 +170,7 @@ variable "readers" {
 }
 
 variable "kms_key" {
-  description = "Key of Cloud KMS in the installation's region that seals database, topics, buckets and sealing key, given with the first apply; null for Google's own keys."
+  description = "Key of Cloud KMS in the installation's region that encrypts database, topics, buckets, functions, images, log lines and sealing key, set at the first apply; null for Google's own keys. Its name must be known when Terraform plans."
   type        = string
   default     = null
 
@@ -218,9 +229,9 @@ variable "ingest_from" {
 }
 
 variable "ingest_invokers" {
-  description = "Who may call ingest by Cloud Run's own check, before its token is looked at; empty where the organization refuses `allUsers`: see below."
+  description = "Principals that Cloud Run's own check lets through to ingest, before Bellhop checks their token; empty to turn this check off: see below."
   type        = set(string)
-  default     = ["allUsers"]
+  default     = []
 
   validation {
     condition     = alltrue([for each in var.ingest_invokers : can(regex("^(allUsers|[a-zA-Z]+:.+)$", each))])

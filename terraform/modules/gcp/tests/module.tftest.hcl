@@ -1,5 +1,9 @@
 # The module's validations, and what follows from its variables. Nothing is created: Google's answers
-# are mocked, by the schema of its provider.
+# are mocked, by the schemas of its providers.
+mock_provider "google-beta" {}
+
+mock_provider "time" {}
+
 mock_provider "google" {
   mock_data "google_client_config" {
     defaults = {
@@ -10,6 +14,10 @@ mock_provider "google" {
 
   mock_data "google_project" {
     defaults = { number = "123456789012" }
+  }
+
+  mock_data "google_cloud_run_v2_service" {
+    defaults = { template = [{ containers = [{ image = "images/ingest:version_1", base_image_uri = "base" }] }] }
   }
 
   mock_resource "google_cloudfunctions2_function" {
@@ -90,8 +98,28 @@ run "makes_an_installation" {
   }
 
   assert {
-    condition     = [for stage, each in google_cloudfunctions2_function.stage : stage if each.service_config[0].ingress_settings == "ALLOW_ALL"] == ["ingest"]
-    error_message = "Ingest alone is called from anywhere."
+    condition     = toset([for each in google_cloudfunctions2_function.stage : each.service_config[0].ingress_settings]) == toset(["ALLOW_INTERNAL_ONLY"]) && length(google_cloud_run_v2_service_iam_member.ingest) == 0
+    error_message = "No function is called from outside, and no grant names everybody."
+  }
+
+  assert {
+    condition     = google_cloud_run_v2_service.ingest["ingest"].name == "bellhop-ingest" && google_cloud_run_v2_service.ingest["ingest"].invoker_iam_disabled && google_cloud_run_v2_service.ingest["ingest"].ingress == "INGRESS_TRAFFIC_ALL"
+    error_message = "Anybody calls the service of ingest, without a grant."
+  }
+
+  assert {
+    condition     = google_cloudfunctions2_function.stage["ingest"].name == "bellhop-ingest-build" && google_cloud_run_v2_service.ingest["ingest"].template[0].containers[0].image == "images/ingest:version_1" && google_cloud_run_v2_service.ingest["ingest"].template[0].containers[0].base_image_uri == "base"
+    error_message = "The service runs what its function builds."
+  }
+
+  assert {
+    condition     = merge({ for each in google_cloud_run_v2_service.ingest["ingest"].template[0].containers[0].env : each.name => each.value }) == merge(google_cloudfunctions2_function.stage["ingest"].service_config[0].environment_variables, { FUNCTION_TARGET = "handle" })
+    error_message = "The service has the settings of its function."
+  }
+
+  assert {
+    condition     = sum(concat([for each in google_cloudfunctions2_function.stage : each.service_config[0].max_instance_count * tonumber(each.service_config[0].available_cpu)], [for each in google_cloud_run_v2_service.ingest : each.template[0].scaling[0].max_instance_count * tonumber(each.template[0].containers[0].resources[0].limits.cpu)])) == 10
+    error_message = "All together fit the quota of a new project."
   }
 
   assert {
@@ -200,6 +228,11 @@ run "deploys_charts_by_a_function_of_their_own" {
   }
 
   assert {
+    condition     = sum([for each in google_cloudfunctions2_function.stage : each.service_config[0].max_instance_count]) + google_cloud_run_v2_service.ingest["ingest"].template[0].scaling[0].max_instance_count == 10
+    error_message = "Charts have a share of the quota of a new project."
+  }
+
+  assert {
     condition     = google_storage_bucket_object.source["charts"].source == "./tests/packages/charts-${local.build_id}.zip" && google_cloudfunctions2_function.stage["charts"].service_config[0].environment_variables.BELLHOP_HELM == "/workspace/helm/helm" && google_cloudfunctions2_function.stage["charts"].service_config[0].environment_variables.BELLHOP_KUBECTL == "/workspace/kubectl/kubectl"
     error_message = "Helm and kubectl are in the source, where BELLHOP_HELM and BELLHOP_KUBECTL say."
   }
@@ -248,7 +281,7 @@ run "hears_no_events_unless_asked" {
   command = plan
 
   assert {
-    condition     = length(google_eventarc_trigger.this) + length([for each in keys(google_service_account.this) : each if each == "events"]) + length(google_project_iam_member.events) + length(google_cloud_run_v2_service_iam_member.events) == 0
+    condition     = length(google_eventarc_trigger.this) + length([for each in keys(google_service_account.this) : each if each == "events"]) + length(google_project_iam_member.events) + length(google_project_iam_member.bucket_events) + length(google_cloud_run_v2_service_iam_member.events) == 0
     error_message = "Who names no rules has neither a trigger nor an account for it."
   }
 
@@ -300,8 +333,13 @@ run "hears_what_rules_name" {
   }
 
   assert {
-    condition     = google_cloud_run_v2_service_iam_member.ingest["allUsers"].name == "bellhop-ingest"
-    error_message = "What anybody may call is the function that asks for tokens."
+    condition     = google_cloud_run_v2_service.ingest["ingest"].name == "bellhop-ingest" && length([for each in google_cloud_run_v2_service.ingest["ingest"].template[0].containers[0].env : each if each.name == "FUNCTION_TARGET" && each.value == "handle"]) == 1
+    error_message = "What anybody may call is the service that asks for tokens."
+  }
+
+  assert {
+    condition     = google_project_iam_member.bucket_events[0].role == "roles/pubsub.publisher" && google_project_iam_member.bucket_events[0].member == "serviceAccount:service-123456789012@gs-project-accounts.iam.gserviceaccount.com" && contains(keys(google_project_service_identity.agent), "eventarc")
+    error_message = "Cloud Storage may publish, and Eventarc has its account."
   }
 
   assert {
@@ -382,8 +420,18 @@ run "follows_what_is_said" {
   }
 
   assert {
-    condition     = keys(google_kms_crypto_key_iam_member.agent) == ["firestore", "pubsub", "secretmanager", "storage"]
-    error_message = "Each service may use the key."
+    condition     = keys(google_kms_crypto_key_iam_member.agent) == ["artifactregistry", "cloudfunctions", "eventarc", "firestore", "logging", "pubsub", "run", "secretmanager", "storage"] && keys(time_sleep.keys) == keys(google_kms_crypto_key_iam_member.agent)
+    error_message = "Each service may use the key, which is waited for."
+  }
+
+  assert {
+    condition     = alltrue([for each in ["artifactregistry", "cloudfunctions", "cloudkms", "eventarc", "run"] : contains(keys(google_project_service.this), each)])
+    error_message = "Each service that uses the key is enabled, and so is the key's."
+  }
+
+  assert {
+    condition     = google_artifact_registry_repository.images.kms_key_name == null && alltrue([for each in google_cloudfunctions2_function.stage : each.kms_key_name == null])
+    error_message = "Images keep the key that they were created with, and functions that of their images."
   }
 
   assert {
@@ -429,6 +477,16 @@ run "seals_by_a_key_from_the_first_apply" {
     condition     = google_firestore_database.records.cmek_config[0].kms_key_name == var.kms_key && google_storage_bucket.blobs.encryption[0].default_kms_key_name == var.kms_key && google_pubsub_topic.inbox["apply"].kms_key_name == var.kms_key
     error_message = "All that keeps what clusters have is sealed by it."
   }
+
+  assert {
+    condition     = google_artifact_registry_repository.images.kms_key_name == var.kms_key && toset([for each in google_cloudfunctions2_function.stage : each.kms_key_name]) == toset([var.kms_key]) && google_cloud_run_v2_service.ingest["ingest"].template[0].encryption_key == var.kms_key
+    error_message = "Images are encrypted with it, and so is what runs them."
+  }
+
+  assert {
+    condition     = google_logging_project_bucket_config.own[0].cmek_settings[0].kms_key_name == var.kms_key && google_logging_project_bucket_config.own[0].retention_days == 30
+    error_message = "Log lines are in a bucket that is encrypted with it."
+  }
 }
 
 run "keeps_secrets_in_its_region" {
@@ -459,7 +517,7 @@ run "leaves_out_what_is_not_wanted" {
     alarms                = false
     dashboard             = false
     ingest_from           = "balancer"
-    ingest_invokers       = []
+    ingest_invokers       = ["allUsers"]
     destroy_with_clusters = true
   }
 
@@ -484,8 +542,13 @@ run "leaves_out_what_is_not_wanted" {
   }
 
   assert {
-    condition     = length(google_cloud_run_v2_service_iam_member.ingest) == 0
-    error_message = "An organization may refuse that everybody is granted something."
+    condition     = google_cloud_run_v2_service_iam_member.ingest["allUsers"].name == "bellhop-ingest" && length(google_cloud_run_v2_service.ingest) == 0
+    error_message = "Cloud Run may check callers, and then the function has the grant."
+  }
+
+  assert {
+    condition     = local.all_instances == 10 && google_cloudfunctions2_function.stage["ingest"].service_config[0].max_instance_count == local.functions.ingest.instances
+    error_message = "The function has the instances of the service that it stands for."
   }
 
   assert {
@@ -594,6 +657,24 @@ run "refuses_too_little_memory" {
 
   variables {
     functions = { sweep = { memory = 256 } }
+  }
+}
+
+run "refuses_more_instances_than_are_allowed" {
+  command         = plan
+  expect_failures = [time_sleep.grants]
+
+  variables {
+    functions = { deploy = { instances = 100 } }
+  }
+}
+
+run "refuses_too_few_instances" {
+  command         = plan
+  expect_failures = [var.instances]
+
+  variables {
+    instances = 9
   }
 }
 
