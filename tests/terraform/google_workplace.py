@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,25 @@ class Workplace:
             check=False,
         )
         return done.returncode, done.stdout + done.stderr
+
+    def edges(self, place: Path) -> dict[str, set[str]]:
+        """Return what each resource of a module or example depends on, by `terraform graph`."""
+        code, told = self.run(place, "graph")
+        assert code == 0, told
+        found = re.findall(r'^  +"([^"]+)" \[label=', told, re.MULTILINE)
+        edges = {each: set[str]() for each in found}
+        for each, to in re.findall(r'^  +"(.+?)" -> "(.+?)";$', told, re.MULTILINE):
+            edges[each].add(to)
+        return edges
+
+
+def reached(edges: Mapping[str, AbstractSet[str]], front: AbstractSet[str]) -> set[str]:
+    """Return these resources and all that they depend on."""
+    found: set[str] = set()
+    while front:
+        found |= front
+        front = {to for each in front for to in edges[each]} - found
+    return found
 
 
 class Made:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,14 @@ from infra.package.files import SOURCES
 from infra.terraform_tables import written
 from tests.missing import find_program
 from tests.terraform import test_module as aws
-from tests.terraform.google_workplace import MODULE, Made, Workplace, first_state, plan_of
+from tests.terraform.google_workplace import (
+    MODULE,
+    Made,
+    Workplace,
+    first_state,
+    plan_of,
+    reached,
+)
 
 EXAMPLES = sorted((ROOT / "examples").glob("gcp-*"))
 SCHEMA = json.loads(PLACE.read_text())
@@ -285,66 +291,6 @@ def test_is_valid(program: str, tmp_path: Path, schemas: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_the_complete_example_applies_from_nothing(workplace: Workplace) -> None:
-    """A plan knows what it must, and the options fit a new project."""
-    place = workplace.examples / "gcp-complete"
-    (place / "complete.tftest.hcl").write_text(COMPLETE.read_text())
-    assert workplace.run(place, "init")[0] == 0
-
-    code, told = workplace.run(place, "test", "-no-color")
-    assert code == 0, told[-3000:]
-
-
-def test_the_subnetwork_of_the_example_has_addresses_for_all_instances() -> None:
-    """Two an instance, twice as many while a revision replaces another, and four of Google's."""
-    text = aws.text(ROOT / "examples" / "gcp-complete")
-    ((prefix, instances),) = zip(
-        re.findall(r'ip_cidr_range = "[\d.]+/(\d+)"', text),
-        re.findall(r"^  instances = (\d+)$", text, re.MULTILINE),
-        strict=True,
-    )
-
-    assert 2 ** (32 - int(prefix)) - 4 >= max(60, 4 * int(instances))
-
-
-@pytest.mark.timeout(300)
-def test_enables_services_before_they_are_called(workplace: Workplace) -> None:
-    """Each resource of the module and of the complete example follows the services' activation."""
-    place = workplace.examples / "gcp-complete"
-    assert workplace.run(place, "init")[0] == 0
-    for folder in (workplace.module, place):
-        edges = _edges(workplace, folder)
-        called = {each for each in edges if each.startswith("google_")}
-        called.remove("google_project_service.this")
-
-        assert called
-        assert {each for each in called if _SERVICES not in _reached(edges, {each})} == set()
-
-
-_SERVICES = "time_sleep.services"
-COMPLETE = Path(__file__).with_name("google_complete.tftest.hcl")
-
-
-def _edges(workplace: Workplace, folder: Path) -> dict[str, set[str]]:
-    """Return what each resource of a module or example depends on."""
-    code, told = workplace.run(folder, "graph")
-    assert code == 0
-    edges = {each: set[str]() for each in re.findall(r'^  +"([^"]+)" \[label=', told, re.MULTILINE)}
-    for each, to in re.findall(r'^  +"(.+?)" -> "(.+?)";$', told, re.MULTILINE):
-        edges[each].add(to)
-    return edges
-
-
-def _reached(edges: Mapping[str, AbstractSet[str]], front: AbstractSet[str]) -> set[str]:
-    """Return these resources and all that they depend on."""
-    reached: set[str] = set()
-    while front:
-        reached |= front
-        front = {to for each in front for to in edges[each]} - reached
-    return reached
-
-
-@pytest.mark.timeout(300)
 def test_passes_its_own_tests(tested: str) -> None:
     """`terraform test`: what follows from the variables, and which values are refused."""
     assert re.search(r"Success! \d+ passed, 0 failed", tested)
@@ -416,10 +362,10 @@ def test_hides_the_sealing_key(made: Made) -> None:
 @pytest.mark.timeout(300)
 def test_asks_before_anything_is_destroyed(workplace: Workplace) -> None:
     """The guard depends on all the rest, so that a destroy begins with it."""
-    edges = _edges(workplace, workplace.module)
+    edges = workplace.edges(workplace.module)
 
     assert len(edges) > 40
-    assert edges.keys() == _reached(edges, {"google_storage_bucket.guard"})
+    assert edges.keys() == reached(edges, {"google_storage_bucket.guard"})
 
 
 def test_watches_for_lines_that_are_written() -> None:

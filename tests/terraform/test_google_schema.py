@@ -164,6 +164,50 @@ def test_reads_a_package(tmp_path: Path) -> None:
     assert json.loads(written(found)) == found
 
 
+def test_reads_a_package_that_initializes_in_constructors(tmp_path: Path) -> None:
+    """Older packages mark nested arguments alone; the others are known by their accessors."""
+    code = """\
+class ThingSizeOutputReference extends cdktn.ComplexObject {
+    get least() {
+        return this.getNumberAttribute('least');
+    }
+    resetLeast() {
+    }
+    get leastInput() {
+    }
+}
+class Thing extends cdktn.TerraformResource {
+    constructor() {
+        // size - computed: false, optional: false, required: true
+        this._size = new ThingSizeOutputReference(this, "size");
+    }
+    get at() {
+        return this.getStringAttribute('at');
+    }
+    get kind() {
+        return this.getStringAttribute('kind');
+    }
+    get kindInput() {
+    }
+}
+"""
+    files = {"provider/index.js": PROVIDER, "provider/index.d.ts": "", "thing/index.d.ts": DECLARED}
+    wheel = package(tmp_path, {**files, "thing/index.js": code})
+    found = schema({"google": wheel}, {"google": {"resource": {"google_thing"}, "data": set()}})
+
+    (provider,) = found["provider_schemas"].values()
+    least = {"attributes": {"least": {"type": "number", "optional": True}}}
+    assert provider["resource_schemas"]["google_thing"]["block"] == {
+        "attributes": {
+            "at": {"type": "string", "computed": True},
+            "kind": {"type": "string", "required": True, "values": ["LARGE", "SMALL"]},
+        },
+        "block_types": {
+            "size": {"nesting_mode": "list", "block": least, "min_items": 1, "max_items": 1}
+        },
+    }
+
+
 def test_says_what_a_package_lacks(tmp_path: Path) -> None:
     """A type that another version of the provider has is named."""
     with pytest.raises(SystemExit, match="cannot describe 'thing'"):
