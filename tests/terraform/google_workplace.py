@@ -37,6 +37,9 @@ class Workplace:
 
     def __init__(self, folder: Path, program: str, provider: SchemaProvider) -> None:
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".terraform*", "*.tfstate*"))
+        for example in folder.glob("examples/gcp-*"):
+            local = {"module": {"bellhop": {"source": "../../modules/gcp"}}}
+            (example / "local_override.tf.json").write_text(json.dumps(local))
         self.module = folder / "modules" / "gcp"
         self.examples = folder / "examples"
         kept = {name: os.environ[name] for name in ("HOME", "PATH", "TMPDIR") if name in os.environ}

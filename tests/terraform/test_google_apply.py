@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.lab.google_schema import PLACE
+from infra.lab.google_schema import OLDEST, PLACE
 from infra.lab.google_schema_provider import SchemaProvider
 from infra.lab.terraform import ROOT
 from tests.missing import find_program
@@ -44,6 +44,19 @@ def complete(workplace: Workplace) -> Path:
 def edges(workplace: Workplace) -> dict[str, set[str]]:
     """What each resource of the module depends on."""
     return workplace.edges(workplace.module)
+
+
+@pytest.mark.parametrize("schemas", [PLACE, OLDEST], ids=["newest", "oldest"])
+def test_is_valid(tmp_path: Path, schemas: Path) -> None:
+    """Terraform accepts both examples, by the schemas of the oldest and the newest providers."""
+    with SchemaProvider(schemas) as provider:
+        workplace = Workplace(tmp_path / "terraform", str(find_program("terraform")), provider)
+        for place in sorted(workplace.examples.glob("gcp-*")):
+            assert workplace.run(place, "init")[0] == 0
+
+            code, told = workplace.run(place, "validate", "-no-color")
+            assert "Success!" in told, told
+            assert code == 0
 
 
 def test_the_complete_example_applies_from_nothing(workplace: Workplace, complete: Path) -> None:

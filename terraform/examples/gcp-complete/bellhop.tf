@@ -1,8 +1,7 @@
 # An example with all options: CEL, settings, sizes, a network for private API servers, GKE clusters, a
 # key of one's own, who may send, events of Google that count, and who gets alarms.
 module "bellhop" {
-  # In a folder of your own: "git::https://git.example.com/bellhop.git//terraform/modules/gcp?ref=v0.1.0"
-  source = "../../modules/gcp"
+  source = "git::https://git.example.com/bellhop.git//terraform/modules/gcp?ref=v0.1.0"
 
   name     = "bellhop-production"
   labels   = { team = "platform", environment = "production" }

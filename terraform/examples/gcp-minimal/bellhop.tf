@@ -1,7 +1,6 @@
 # All that is needed: where the packages are. `terraform output -json` is for `bellhop context add`.
 module "bellhop" {
-  # In a folder of your own: "git::https://git.example.com/bellhop.git//terraform/modules/gcp?ref=v0.1.0"
-  source = "../../modules/gcp"
+  source = "git::https://git.example.com/bellhop.git//terraform/modules/gcp?ref=v0.1.0"
 
   packages = "../../../dist/gcp"
 }
