@@ -213,7 +213,7 @@ def test_names_each_of_its_files_in_its_readme() -> None:
     assert silent == {"outputs.tf", "variables.tf"}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -240,7 +240,7 @@ def test_judges(workplace: Workplace, tmp_path: Path, line: str, said: str) -> N
     assert said in " ".join(told.split())
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_judges_what_is_in_blocks(workplace: Workplace, tmp_path: Path) -> None:
     """A value that is not listed is found however deep it is."""
     block = 'service_config {\n    ingress_settings = "NOWHERE"\n  }'
@@ -277,13 +277,13 @@ resource "google_firestore_database" "this" {
 """
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_passes_its_own_tests(tested: str) -> None:
     """`terraform test`: what follows from the variables, and which values are refused."""
     assert re.search(r"Success! \d+ passed, 0 failed", tested)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_second_plan_is_empty(tested: str) -> None:
     """What was applied is what is wanted: the sealing key above all is not drawn anew."""
     plan = plan_of(tested, "does_nothing_the_second_time")
@@ -293,7 +293,7 @@ def test_a_second_plan_is_empty(tested: str) -> None:
     assert {address for address, each in actions.items() if each != ["no-op"]} == set()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_gives_each_account_what_its_stage_does(made: Made) -> None:
     """Each action, role and place of each account is one that somebody has written down."""
     rights = json.loads(Path(__file__).with_name("google_rights.json").read_text())
@@ -301,7 +301,7 @@ def test_gives_each_account_what_its_stage_does(made: Made) -> None:
     assert made.rights() == rights
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_labels_all_that_takes_labels(made: Made) -> None:
     """Whoever pays finds what it is for."""
     provider = SCHEMA["provider_schemas"][ADDRESS.format("google")]
@@ -316,7 +316,7 @@ _UNLABELLED: Mapping[str, Any] = {"block": {"attributes": {}}}
 """The schema of a resource of another provider."""
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_tells_functions_what_the_output_tells(made: Made) -> None:
     """The CLI and the functions work with the same things."""
     told = made.outputs["bellhop"]
@@ -338,7 +338,7 @@ def test_tells_functions_what_the_output_tells(made: Made) -> None:
 _SHARED = ("project", "database", "bucket", "secrets", "key_secret")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_hides_the_sealing_key(made: Made) -> None:
     """It is an argument that Terraform writes and never keeps."""
     version = made.resources['google_secret_manager_secret_version.key["sealing"]']
@@ -346,7 +346,7 @@ def test_hides_the_sealing_key(made: Made) -> None:
     assert (version["secret_data_wo"], version["secret_data"]) == (None, None)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_asks_before_anything_is_destroyed(workplace: Workplace) -> None:
     """The guard depends on all the rest, so that a destroy begins with it."""
     edges = workplace.edges(workplace.module)

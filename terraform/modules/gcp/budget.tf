@@ -37,5 +37,5 @@ resource "google_billing_budget" "monthly" {
     }
   }
 
-  depends_on = [google_project_service.this]
+  depends_on = [time_sleep.services]
 }
