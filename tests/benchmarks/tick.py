@@ -1,23 +1,28 @@
 """Ticks of a large fleet in both clouds: `python -m tests.benchmarks.tick [CLUSTERS] [MINUTES]`.
 
-The real tick with its threads, over AWS and Google in memory. Requests take as long as in the
-simulations of `fleet` and `fleet_gcp`, in real time: all threads sleep at once. The SDK's processor
-time, and our own, is that of the function's share of a processor, which its threads take in turns.
+It takes `[MEGABYTES] [GROWN]` as well: the memory of the function on AWS, which has a share of a
+processor by it, and what `fleet_gcp` takes. The real tick runs over AWS and Google in memory, on a
+simulated clock on which its threads wait at once. Requests take as long as in the simulations of
+`fleet` and `fleet_gcp`; the processor time of the SDK, and our own, is that of the function's share
+of a processor, which its threads take in turns.
 
 First come so many minutes of resyncs at the default interval; then an outage after which all
-clusters are due at once, and as many ticks as it takes. A minute between two ticks passes at once.
+clusters are due at once, and as many ticks as it takes.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import statistics
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import SqsQueue
@@ -27,6 +32,7 @@ from bellhop.adapters.gcp.queue import PubsubQueue
 from bellhop.adapters.gcp.store import FirestoreStore
 from bellhop.aws.metrics import Metrics
 from bellhop.aws.resources import Resources as AwsResources
+from bellhop.cloud import due
 from bellhop.cloud.due import Due
 from bellhop.cloud.resources import Resources
 from bellhop.engine.pacing import sweep_timer
@@ -38,6 +44,7 @@ from bellhop.model.reach import HERE
 from bellhop.model.record import Cluster
 from bellhop.records import Records, Sealer
 from bellhop.settings import Settings
+from bellhop.stages.hands import Hands, _Heap
 from bellhop.stages.schedule import HOUSE
 from tests.benchmarks.clouds.aws import WHOLE
 from tests.benchmarks.clouds.module import AWS
@@ -54,89 +61,142 @@ SDK = {"dynamodb": 0.0007, "sqs": 0.0012, "firestore": 0.0006, "publisher": 0.00
 """Seconds of a whole processor that a request takes in the cloud's SDK: measured where nothing was
 sent, and about half as much again for TLS."""
 
+_SDK = 0.001
+"""The same of any other request."""
+
 _MOST_TICKS = 60
 _MINUTE = 60.0
 
+T = TypeVar("T")
+R = TypeVar("R")
 
-class RunningClock(SimulatedClock):
-    """A clock that goes on by itself, and can be set ahead."""
+
+class ManyClock(SimulatedClock):
+    """The time of several threads: whoever is to go on first goes on once all others rest."""
 
     def __init__(self) -> None:
-        self._ahead = -time.monotonic()
-
-    @property
-    def seconds(self) -> float:  # type: ignore[override]
-        """Return the seconds since it was made, and those that it was set ahead."""
-        return time.monotonic() + self._ahead
+        super().__init__()
+        self._lock = threading.Lock()
+        self._threads = 1
+        self._resting: list[tuple[float, int, threading.Event]] = []
+        self._order = itertools.count()
 
     def rest(self, seconds: float) -> None:
         """Let time pass for one thread, while others go on."""
-        time.sleep(seconds)
+        turn = threading.Event()
+        with self._lock:
+            heapq.heappush(self._resting, (self.seconds + seconds, next(self._order), turn))
+            self._go_on()
+        turn.wait()
 
-    def skip(self, seconds: float) -> None:
-        """Let time pass at once."""
-        self._ahead += max(seconds, 0.0)
+    def count(self, more: int) -> None:
+        """Count threads that begin, or end."""
+        with self._lock:
+            self._threads += more
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self._resting and len(self._resting) == self._threads:
+            self.seconds, _, turn = heapq.heappop(self._resting)
+            turn.set()
+
+
+class SimulatedHands(Hands):
+    """Helpers whose threads rest on a simulated clock."""
+
+    def __init__(self, clock: ManyClock, helpers: int) -> None:
+        super().__init__()
+        self._clock = clock
+        self._most = helpers
+
+    def each(
+        self, do: Callable[[T], R], items: Sequence[T], go_on: Callable[[], bool]
+    ) -> tuple[list[R], Exception | None]:
+        heap = _Heap(do, items, go_on)
+        heap.one()
+
+        def work() -> None:
+            while heap.one():
+                pass
+            self._clock.count(-1)
+
+        # This thread is one of them, as in reality.
+        threads = [threading.Thread(target=work) for _ in range(min(self._most + 1, len(items)))]
+        self._clock.count(len(threads))
+        for each in threads:
+            each.start()
+        self._clock.count(-1)
+        for each in threads:
+            each.join()
+        self._clock.count(1)
+        return heap.end()
 
 
 class Processor:
-    """A share of a processor, which threads take in turns: requests and what they need of it."""
+    """A share of a processor, which the threads of a function take in turns."""
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, clock: ManyClock, share: float) -> None:
+        self.clock = clock
         self._share = share
-        self._turns = threading.Lock()
+        self._free_at = 0.0
         self._threads = threading.local()
 
-    def ask(self, service: str, latency: float) -> None:
-        """Take the time of a request, and of what this thread did since its last one."""
-        used = time.thread_time()
-        own = used - getattr(self._threads, "used", used)
-        with self._turns:
-            time.sleep((SDK.get(service, 0.001) + own) / self._share - own)
-        time.sleep(latency)
+    def begin(self) -> None:
+        """Forget what this thread did until now."""
         self._threads.used = time.thread_time()
 
+    @contextmanager
+    def asking(self, service: str, latency: float) -> Iterator[None]:
+        """Take the time of a request, and of what its thread did since the one before."""
+        used = time.thread_time()
+        own = used - getattr(self._threads, "used", used)
+        begins = max(self.clock.seconds, self._free_at)
+        self._free_at = begins + (SDK.get(service, _SDK) + own) / self._share
+        self.clock.rest(self._free_at - self.clock.seconds + latency)
+        yield
+        self.begin()
 
-class LiveAws(Aws):
-    """AWS whose requests take real time, many at once."""
 
-    def __init__(self, processor: Processor) -> None:
+class BusyAws(Aws):
+    """AWS that many threads ask at once."""
+
+    def __init__(self, share: float) -> None:
         super().__init__()
-        self.clock = RunningClock()
-        self._processor = processor
-        self._lock = threading.Lock()
+        self.clock = ManyClock()
+        self.processor = Processor(self.clock, share)
 
     def ask(self, service: str, operation: str, request: Any) -> dict[str, Any]:
-        if not self.free:
-            self._processor.ask(service, aws.LATENCY[service])
-        with self._lock:
-            self.meters.asked[service] += not self.free
+        if self.free:
+            return super().ask(service, operation, request)
+        with self.processor.asking(service, aws.LATENCY[service]):
+            self.meters.asked[service] += 1
             answer: dict[str, Any] = getattr(self, f"_{service}_{operation}")(request)
             return answer
 
 
-class LiveGoogle(Google):
+class BusyGoogle(Google):
     """Google, likewise."""
 
-    def __init__(self, processor: Processor) -> None:
-        super().__init__(grown=GROWN)
-        self.clock = RunningClock()
-        self._processor = processor
-        self._lock = threading.Lock()
+    def __init__(self, share: float, grown: float) -> None:
+        super().__init__(grown=grown)
+        self.clock = ManyClock()
+        self.processor = Processor(self.clock, share)
 
     def ask(self, service: str, operation: str, request: Any) -> Any:
-        if not self.free:
-            self._processor.ask(service, gcp.LATENCY[service])
-        with self._lock:
-            self.meters.asked[service] += not self.free
+        if self.free:
+            return super().ask(service, operation, request)
+        with self.processor.asking(service, gcp.LATENCY[service]):
+            self.meters.asked[service] += 1
             return getattr(self, f"_{service}_{operation}")(request)
 
 
 class Installation(ABC):
     """A fleet's timers, and what ticks."""
 
-    def __init__(self, cloud: LiveAws | LiveGoogle) -> None:
+    def __init__(self, cloud: BusyAws | BusyGoogle) -> None:
         self.cloud = cloud
         self.settings = Settings()
+        self.hands = SimulatedHands(cloud.clock, due.HELPERS)
         here = self.open()
         self.records = here.records
         self.due = self.make(here)
@@ -180,10 +240,11 @@ class Installation(ABC):
         Return how many messages that were, the seconds, and how many timers are left that were due.
         """
         now, begun = self.cloud.clock.now(), self.cloud.clock.seconds
+        self.cloud.processor.begin()
         published = self.due.tick()
         took = self.cloud.clock.seconds - begun
         left = self.late(now)
-        self.cloud.clock.skip(_MINUTE - took)
+        self.cloud.clock.seconds += max(_MINUTE - took, 0.0)
         return published, took, left
 
     def late(self, now: datetime) -> int:
@@ -215,7 +276,7 @@ class OnAws(Installation):
         )
 
     def make(self, here: Any) -> Due:
-        return Due(here)
+        return Due(here, self.hands)
 
 
 class OnGoogle(Installation):
@@ -242,22 +303,22 @@ class OnGoogle(Installation):
         )
 
     def make(self, here: Any) -> Due:
-        return Woken(here)
+        return Woken(here, self.hands)
 
 
-def main(clusters: int = 10_000, minutes: int = 5, megabytes: int = 0) -> int:
+def main(clusters: int = 10_000, minutes: int = 5, megabytes: int = 0, grown: int = GROWN) -> int:
     """Print how long ticks took, and what they left; answer 1 if one took over half a minute."""
     share = (megabytes or AWS.memory["schedule"]) / WHOLE
     made: dict[str, Callable[[], Installation]] = {
-        "AWS": lambda: OnAws(LiveAws(Processor(share))),
-        "Google Cloud": lambda: OnGoogle(LiveGoogle(Processor(1.0))),
+        "AWS": lambda: OnAws(BusyAws(share)),
+        "Google Cloud": lambda: OnGoogle(BusyGoogle(1.0, grown)),
     }
     rows: dict[str, tuple[object, ...]] = {}
     missed = False
     for name, make in made.items():
         installation = make()
         installation.settle(clusters)
-        installation.cloud.clock.skip(_MINUTE)
+        installation.cloud.clock.seconds += _MINUTE
         steady = [installation.tick() for _ in range(minutes)]
         rows[f"{name}, each minute"] = _row(steady)
         installation.delay(clusters)
@@ -268,14 +329,16 @@ def main(clusters: int = 10_000, minutes: int = 5, megabytes: int = 0) -> int:
         missed = missed or any(took > _MINUTE / 2 for _, took, _ in steady + after)
         asked = installation.cloud.meters
         print(f"{name}: {dict(asked.asked)}; refused: {dict(asked.refused)}", flush=True)
-    table(f"{clusters} clusters", rows, "ticks", "messages a tick", "s p50", "s most", "left")
+    table(
+        f"{clusters} clusters", rows, "ticks", "messages a tick", "most", "s p50", "s most", "left"
+    )
     return int(missed)
 
 
 def _row(ticks: list[tuple[int, float, int]]) -> tuple[object, ...]:
     published, seconds, left = zip(*ticks, strict=True)
     times = (f"{statistics.median(seconds):.1f}", f"{max(seconds):.1f}")
-    return len(ticks), f"{statistics.mean(published):.0f}", *times, left[-1]
+    return len(ticks), f"{statistics.mean(published):.0f}", max(published), *times, left[-1]
 
 
 if __name__ == "__main__":

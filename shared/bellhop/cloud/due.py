@@ -14,7 +14,7 @@ from bellhop.stages.schedule import SPELL, Schedule, Ticked
 
 _ON_TIME = timedelta(minutes=2)
 
-_HELPERS = 15
+HELPERS = 15
 """Threads that help a tick: nearly all of a timer's time is waiting for a cloud."""
 
 
@@ -31,7 +31,7 @@ class Due:
     def __init__(self, here: Resources, hands: Hands | None = None) -> None:
         self._here = here
         self._records = here.records
-        hands = hands or Hands(_HELPERS, at_one=_HELPERS)
+        hands = hands or Hands(HELPERS, at_one=HELPERS)
         self._schedule = Schedule(here.records, here.publisher, here.settings, here.log, hands)
 
     def tick(self) -> int:

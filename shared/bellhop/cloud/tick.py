@@ -14,6 +14,7 @@ from bellhop.cloud.ready import Ready
 from bellhop.cloud.resources import Resources
 from bellhop.errors import PermanentError
 from bellhop.logs import Log
+from bellhop.stages.isolation import Failures
 
 
 class Ticker:
@@ -36,16 +37,22 @@ class Ticker:
             if event["terraform"]["action"] == "delete" and not event["destroy_with_clusters"]:
                 _allow_destroying(self._ready.get()[0])
             return {}
-        try:
+        failures, done = Failures(), 0
+        with failures.isolated("installation"):
             here, due = self._ready.get()
-            done = due.tick()
-            alerts.report(here)
+            with failures.isolated("what is due"):
+                done = due.tick()
+            with failures.isolated("alerts"):
+                alerts.report(here)
+            if done:
+                here.log.info("Published what is due", messages=done)
+            # Also where a step failed: a metric of work that waits is wanted then.
+            here.end()
+        try:
+            failures.end()
         except Exception as error:
             Log().error("Cannot do what is due", error)
             raise
-        if done:
-            here.log.info("Published what is due", messages=done)
-        here.end()
         return {"published": done}
 
 

@@ -170,8 +170,9 @@ class Timers:
             self._store.delete(_place(name), name, expect=due.timer.token)
 
     def strike(self, due: Due) -> None:
-        """Take an entry out of the index."""
-        self._store.delete(due.item.partition, due.item.sort)
+        """Take an entry out of the index, unless its timer was set again for the same time."""
+        with suppress(StaleError):
+            self._store.delete(due.item.partition, due.item.sort, expect=due.item.token)
 
     def _put(self, timer: Timer, *, expect: str | None) -> None:
         mark, moment = _digest(timer.name), _moment(timer.at)

@@ -149,7 +149,7 @@ class Schedule:
         return house is not None and house.value.is_ahead(now)
 
     def _entries(self, now: datetime, failures: Failures) -> Sequence[Item]:
-        """Read the entries of the index that are due, oldest first."""
+        """Read the entries of the index that are due, oldest first, those of a shard apart."""
 
         def read(shard: str) -> list[Item]:
             with failures.isolated(f"due/{shard}"):
@@ -157,7 +157,8 @@ class Schedule:
             return []
 
         found, _ = self._hands.each(read, SHARDS, lambda: True)
-        return sorted(chain.from_iterable(found), key=lambda entry: str(entry.value["at"]))
+        entries = chain.from_iterable(found)
+        return sorted(entries, key=lambda entry: (entry.value["at"], entry.value["name"]))
 
     def _fire(
         self, entries: Sequence[Item], now: datetime, failures: Failures, until: timedelta

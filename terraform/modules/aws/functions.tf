@@ -6,7 +6,7 @@ locals {
     evaluate = { memory = 512, timeout = 60, concurrency = -1 }
     deploy   = { memory = 1024, timeout = 120, concurrency = -1 }
     sweep    = { memory = 1024, timeout = 300, concurrency = -1 }
-    schedule = { memory = 512, timeout = 60, concurrency = -1 }
+    schedule = { memory = 1024, timeout = 60, concurrency = -1 }
     }, {
     for each in local.charts : each => { memory = 1024, timeout = 300, concurrency = -1 }
   })

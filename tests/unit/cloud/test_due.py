@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from bellhop.cloud.due import Due
+from bellhop.cloud.ready import Ready
+from bellhop.cloud.tick import Ticker
 from bellhop.errors import UnreachableError
 from bellhop.logs import Log
 from bellhop.messages import Resolve
@@ -66,6 +68,21 @@ def test_the_heartbeat_and_delayed_messages_come_before_timers(tmp_path: Path) -
     pulse = fleet.records.pulses.get()
     assert pulse
     assert pulse.pending == at
+    fleet.close()
+
+
+def test_a_tick_that_fails_publishes_its_measurements(tmp_path: Path) -> None:
+    """What waits, and which clusters need attention, is wanted then above all."""
+    fleet = Fleet(tmp_path)
+    here, ended = resources(fleet), []
+    here.begin = lambda: None
+    here.end = lambda: ended.append(fleet.records.pulses.get())
+    ticker = Ticker(Ready(lambda _: Ordered(here, fleet), lambda: here))
+    with pytest.raises(UnreachableError, match="Pub/Sub"):
+        ticker.tick({})
+
+    [pulse] = ended
+    assert pulse
     fleet.close()
 
 
