@@ -28,6 +28,8 @@ from infra.lab.processes import Nursery
 REGION = "eu-west-1"
 PARTITIONS, LEADING = "ForAllValues:StringLike", "dynamodb:LeadingKeys"
 """Where a policy names the partitions of a table that a role may read or write."""
+OTHERS = "ForAllValues:StringNotLike"
+"""Where it names those that the role may not."""
 ACCESS_KEY = "AKIAIOSFODNN7EXAMPLE"
 SECRET_KEY = "test"  # noqa: S105 - moto takes any
 

@@ -27,7 +27,7 @@ from moto.secretsmanager.models import secretsmanager_backends
 from moto.sts.models import sts_backends
 
 from infra.lab.lambdas import ACCOUNT
-from infra.lab.moto import LEADING, PARTITIONS
+from infra.lab.moto import LEADING, OTHERS, PARTITIONS
 
 _SCOPE = re.compile(r"Credential=([^,/]+)/\d+/([^/]+)/([^/]+)/aws4_request")
 _INVOKED = re.compile(r"/functions/(.+)/invocations$")
@@ -201,13 +201,13 @@ def _statements(role: str) -> Iterable[Mapping[str, Any]]:
 def _allowed(statement: Mapping[str, Any], asked: Asked) -> bool:
     if statement.keys() - _KNOWN or statement["Effect"] != "Allow":
         return False
-    partitions = statement.get("Condition", {PARTITIONS: {LEADING: ["*"]}})
-    if partitions.keys() != {PARTITIONS} or partitions[PARTITIONS].keys() != {LEADING}:
+    [(test, keys)] = statement.get("Condition", {PARTITIONS: {LEADING: ["*"]}}).items()
+    if test not in (PARTITIONS, OTHERS) or keys.keys() != {LEADING}:
         return False
     return (
         _any(asked.action, statement["Action"])
         and _any(asked.resource, statement["Resource"])
-        and _any(asked.partition, partitions[PARTITIONS][LEADING])
+        and _any(asked.partition, keys[LEADING]) == (test == PARTITIONS)
     )
 
 

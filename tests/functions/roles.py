@@ -33,7 +33,7 @@ from bellhop.stages.arriving import Arriving
 from infra.demo.user import User as Someone
 from infra.lab import cluster as lab
 from infra.lab.lambdas import ACCOUNT
-from infra.lab.moto import LEADING, PARTITIONS, REGION, Moto, pass_time
+from infra.lab.moto import LEADING, OTHERS, PARTITIONS, REGION, Moto, pass_time
 from tests.fakes.fleet import cloud_event, service
 from tests.fakes.health import cluster_check, health_check
 from tests.fakes.manifests import (
@@ -257,10 +257,9 @@ class Post:
                 "Effect": "Allow",
                 "Action": [each.action],
                 "Resource": self.site.arns(each.resource),
-                **({"Condition": {PARTITIONS: {LEADING: [partitions]}}} if partitions else {}),
+                **_condition(each),
             }
             for each in rights
-            for partitions in [_partitions(each)]
         ]
         # A policy without any statement is none.
         statements = statements or [
@@ -279,7 +278,7 @@ class Post:
             for right in self.rights
             if right.action == each["action"]
             and any(fnmatchcase(each["resource"], arn) for arn in self.site.arns(right.resource))
-            and fnmatchcase(each["partition"], _partitions(right) or "*")
+            and _counts_in(right, each["partition"])
         }
 
     # What a situation does ----------------------------------------------------------------------
@@ -346,9 +345,21 @@ class Post:
         return key
 
 
-def _partitions(right: Right) -> str:
-    """Return in which partitions of a table a right counts; nothing if in all."""
-    return right.resource.partition(" ")[2].partition(" ")[2]
+def _condition(right: Right) -> dict[str, Any]:
+    """Return the condition of a right that counts in some partitions, or in all others."""
+    names, others = _partitions(right)
+    return {"Condition": {OTHERS if others else PARTITIONS: {LEADING: names}}} if names else {}
+
+
+def _counts_in(right: Right, partition: str) -> bool:
+    names, others = _partitions(right)
+    return not names or any(fnmatchcase(partition, each) for each in names) != others
+
+
+def _partitions(right: Right) -> tuple[Sequence[str], bool]:
+    """Return the partitions of a table that a right names, and whether it counts in others."""
+    told = right.resource.partition(" ")[2].partition(" ")[2]
+    return told.removeprefix("not ").split(",") if told else (), told.startswith("not ")
 
 
 def noise(size: int) -> str:

@@ -79,6 +79,21 @@ def test_a_function_does_its_work_by_its_role(evidence: Evidence, role: str) -> 
     assert evidence.of(role).keys() == {each for each in PLAYED if each.role == role}
 
 
+@pytest.mark.parametrize("role", ["charts", "deploy", "evaluate", "schedule"])
+def test_senders_are_for_ingest_and_the_resync(evidence: Evidence, role: str) -> None:
+    """No other function reads or writes how clusters and senders prove who they are."""
+    post = evidence.post(role)
+    post.play(lambda _: None)
+    table = post.site.account.environment["BELLHOP_TABLE"]
+    for partition in ("sender/fleet/east", "payload/sender/fleet/east/0", "caller", "issuer"):
+        key = {"partition": {"S": partition}, "sort": {"S": "ci"}}
+        for operation, more in (("get_item", {"Key": key}), ("put_item", {"Item": key})):
+            with pytest.raises(BellhopError, match="AWS denies it"):
+                post.services.call(
+                    "dynamodb", operation, {"TableName": table, **more}, doing="try it"
+                )
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("right", PLAYED, ids=str)
 def test_it_does_not_without_each_of_its_rights(evidence: Evidence, right: Right) -> None:

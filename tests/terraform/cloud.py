@@ -29,7 +29,7 @@ from botocore.exceptions import ClientError
 from moto.events.models import EventPattern
 
 from infra.lab.lambdas import ACCOUNT
-from infra.lab.moto import ACCESS_KEY, LEADING, PARTITIONS, REGION, SECRET_KEY
+from infra.lab.moto import ACCESS_KEY, LEADING, OTHERS, PARTITIONS, REGION, SECRET_KEY
 from tests.functions.lab import event
 from tests.terraform.mappings import FailedError, Mappings
 
@@ -270,7 +270,10 @@ class Cloud:
             document = iam.get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"]
             actions: dict[str, list[str]] = defaultdict(list)
             for statement in _listed(document["Statement"]):
-                told = statement.get("Condition", {}).get(PARTITIONS, {}).get(LEADING, "")
+                conditions = statement.get("Condition", {})
+                told = conditions.get(PARTITIONS, {}).get(LEADING, "")
+                if others := conditions.get(OTHERS, {}).get(LEADING):
+                    told = "not " + ",".join(sorted(_listed(others)))
                 for resource, where in product(_listed(statement["Resource"]), _listed(told)):
                     place = f"{_plain(resource, name)} {where}".rstrip()
                     actions[place] += _listed(statement["Action"])

@@ -53,6 +53,9 @@ locals {
     DeleteItem = ["payload/observation/*", "receipt/*"]
   }
 
+  # Credentials of senders and tokens of clusters: ingest checks them, and sweep renews them.
+  partitions_of_senders = ["caller", "issuer", "payload/caller/*", "payload/sender/*", "receipt/*", "sender/*"]
+
   takes = { for stage, _ in local.stages : stage => [for queue, by in local.queues : queue if by == stage] }
 
   # A function publishes a failed message of its queue again.
@@ -80,6 +83,16 @@ data "aws_iam_policy_document" "stage" {
       sid       = "Records"
       actions   = ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
       resources = [aws_dynamodb_table.records.arn]
+
+      dynamic "condition" {
+        for_each = each.key == "sweep" ? [] : [1]
+
+        content {
+          test     = "ForAllValues:StringNotLike"
+          variable = "dynamodb:LeadingKeys"
+          values   = local.partitions_of_senders
+        }
+      }
     }
   }
 

@@ -26,7 +26,7 @@ locals {
   inbox_arns = [for queue in aws_sqs_queue.inbox : queue.arn]
   dead_arns  = [for queue in aws_sqs_queue.dead : queue.arn]
 
-  # Who registers a cluster of another account calls it, too.
+  # A registration calls a cluster of another account, too.
   roles_statement = [for roles in length(var.eks_roles) > 0 ? [var.eks_roles] : [] : {
     Sid      = "Roles"
     Effect   = "Allow"
