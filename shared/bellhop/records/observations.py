@@ -32,6 +32,7 @@ class Seen(NamedTuple):
     gone: bool
     token: str = ""
     unconfirmed: bool = False
+    at: datetime = _NEVER
 
 
 class Observations:
@@ -174,6 +175,7 @@ def _seen(item: Item) -> Seen:
         value["gone"],
         item.token,
         value.get(_UNCONFIRMED, False),
+        datetime.fromisoformat(value["at"]),
     )
 
 

@@ -35,12 +35,13 @@ SKEW = timedelta(minutes=1)
 
 
 class Timer(Struct, frozen=True):
-    """A message's body that is to be published at a time."""
+    """A message's body that is to be published at a time, for the `last` time or not."""
 
     name: str
     at: datetime
     body: Mapping[str, Any]
     set_at: datetime
+    last: bool = False
 
     def is_ahead(self, now: datetime) -> bool:
         """Say whether a clock set it that was ahead of what is now believed."""
@@ -138,12 +139,12 @@ class Timers:
         times = [item.value["at"] for first in firsts for item in first]
         return datetime.fromisoformat(min(times)) if times else None
 
-    def move(self, due: Due, at: datetime) -> None:
+    def move(self, due: Due, at: datetime, *, last: bool = False) -> None:
         """Set a timer that has fired for its next time, unless somebody was quicker."""
         assert due.timer is not None
         timer = due.timer.value
         with suppress(StaleError):
-            moved = Timer(timer.name, at, timer.body, self._clock.now())
+            moved = Timer(timer.name, at, timer.body, self._clock.now(), last)
             self._put(moved, expect=due.timer.token)
 
     def ahead(self, shard: str, now: datetime) -> Iterator[Item]:
@@ -159,7 +160,8 @@ class Timers:
         due = self.read(item)
         timer = due.timer.value if due.timer else None
         if due.counts and timer:
-            self.move(due, now + max(timer.at - timer.set_at, timedelta(0)))
+            at = now + max(timer.at - timer.set_at, timedelta(0))
+            self.move(due, at, last=timer.last)
         self.strike(due)
 
     def end(self, due: Due) -> None:

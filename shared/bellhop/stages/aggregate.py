@@ -109,7 +109,8 @@ class Aggregate:
                 self._rest(message)
                 done = self._make(source, kept, inputs, catalog, message)
             else:
-                done = kept.value.told or self._tell(kept, None, catalog, message)
+                told = kept.value.told and not message.again
+                done = told or self._tell(kept, None, catalog, message)
             if not done:
                 continue
             if inputs == self._inputs(self._catalogs.current(), source, cluster):
