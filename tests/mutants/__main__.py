@@ -133,6 +133,7 @@ _NEAR = {
         "elsewhere classifying permits sweep survey walks healing cloud_events guard sets"
     ),
     "stages/survey": "survey drift once",
+    "stages/schedule": "full_ticks schedule",
     "stages/": "sweep survey walks healing schedule ingest pipeline",
     "engine/assessing": "assessing",
     "engine/catalog": "permits tenants touched sets order assessing",
