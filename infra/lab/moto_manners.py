@@ -53,8 +53,9 @@ def teach() -> None:
 
 @cache
 def teach_rest_apis() -> None:
-    """Have policies of REST APIs answered as AWS does: as a string in JSON without its marks.
+    """Have REST APIs keep the types of their bodies, and answer with a policy as AWS does.
 
+    That is a string in JSON without its marks.
     A server that is asked for none of these APIs does not load this part of moto.
     """
     api: Any = import_module("moto.apigateway.models").RestAPI
@@ -67,6 +68,17 @@ def teach_rest_apis() -> None:
         return found
 
     api.to_dict = to_dict
+    responses: Any = import_module("moto.apigateway.responses").APIGatewayResponse
+    create = responses.create_rest_api
+
+    def create_rest_api(self: Any) -> Any:
+        status, headers, body = create(self)
+        if made := self.backend.apis.get(json.loads(body).get("id")):
+            made.binaryMediaTypes = self._get_param("binaryMediaTypes") or []
+            body = json.dumps(made.to_dict())
+        return status, headers, body
+
+    responses.create_rest_api = create_rest_api
 
 
 def pass_visibility(longer: float) -> None:
