@@ -102,7 +102,7 @@ def test_variables_are_those_of_the_modules() -> None:
             text = (module / "variables.tf").read_text()
             variables = set(re.findall(r'^variable "(\w+)"', text, re.MULTILINE))
             fields_of = set(re.findall(r"^    (\w+) +=", text, re.MULTILINE))
-            stages = {"ingest"}
+            stages = {"ingest", "schedule"}
             named = {each.partition(" ")[0] for each in re.findall(r"`([^`]+)`", cell)}
             assert named <= variables | fields_of | stages
 

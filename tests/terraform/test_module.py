@@ -99,7 +99,7 @@ def test_labels_all_that_takes_labels() -> None:
         *("aws_cloudwatch_event_target", "aws_sqs_queue_policy"),
         *("aws_iam_role_policy", "aws_kms_alias", "aws_lambda_alias", "aws_lambda_invocation"),
         *("aws_lambda_function_event_invoke_config", "aws_lambda_layer_version"),
-        "aws_lambda_permission",
+        *("aws_lambda_function_recursion_config", "aws_lambda_permission"),
         *("aws_scheduler_schedule", "aws_secretsmanager_secret_version", "terraform_data"),
     }
     bare = {
