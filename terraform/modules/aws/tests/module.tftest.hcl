@@ -693,7 +693,10 @@ run "refuses_a_pattern_of_a_rule_and_another_word" {
   expect_failures = [var.event_rules, var.settings, var.ingest_from, var.ingest_allow]
 
   variables {
-    settings = { adopt = "always", turn = 30, hold_agreement = 0, egress_allow = "charts.example.com, *.example.org,10.8.0.0/16,public" }
+    event_rules  = { images = { cluster = "fleet/east", pattern = "aws.ecr" } }
+    settings     = { adopt = "never", egress_allow = "https://charts.example.com" }
+    ingest_from  = "domain"
+    ingest_allow = [for each in range(150) : "10.${floor(each / 250)}.${each % 250}.0/24"]
   }
 }
 
