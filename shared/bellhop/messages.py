@@ -19,13 +19,11 @@ one cluster's flood delays no other's event: inboxes serve shares in turn.
 from __future__ import annotations
 
 import hashlib
-import json
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from msgspec import Struct, ValidationError, to_builtins
-from msgspec.structs import replace
 
 from bellhop.errors import InvalidError, TemporaryError
 from bellhop.model.gvk import CLOUD_EVENT
@@ -108,7 +106,7 @@ class Evaluate(Envelope, frozen=True):
 
     `rang` is when the cluster noticed, in ISO 8601, for the ledger's total. With a `source` it is
     that one alone, whose script gets all its time. One that was `asked` for comes after the
-    cluster has said what accounts may see there. `again` publishes what follows once more.
+    cluster has said what accounts may see there.
     """
 
     do: ClassVar[str] = "evaluate"
@@ -119,7 +117,6 @@ class Evaluate(Envelope, frozen=True):
     rang: str = ""
     source: str = ""
     asked: bool = False
-    again: bool = False
 
     @property
     def inbox(self) -> str:
@@ -141,10 +138,7 @@ class Evaluate(Envelope, frozen=True):
 
 
 class Aggregate(Envelope, frozen=True):
-    """Run a source's aggregatedSelection over what matches in a cluster, if any of it changed.
-
-    `again` publishes what follows, whether it changed or not.
-    """
+    """Run a source's aggregatedSelection over what matches in a cluster, if any of it changed."""
 
     do: ClassVar[str] = "aggregate"
     usual: ClassVar[str] = "patient"
@@ -152,7 +146,6 @@ class Aggregate(Envelope, frozen=True):
     source: str
     trace: str = ""
     rang: str = ""
-    again: bool = False
 
     @property
     def group(self) -> str:
@@ -185,10 +178,7 @@ class Weigh(Envelope, frozen=True):
 
 
 class Instantiate(Envelope, frozen=True):
-    """Make a trigger's profile in a source cluster, for one object or, with none, for all.
-
-    `again` asks its clusters to follow, whether it changed or not.
-    """
+    """Make a trigger's profile in a source cluster, for one object or, with none, for all."""
 
     do: ClassVar[str] = "instantiate"
     usual: ClassVar[str] = "deploy"
@@ -197,7 +187,6 @@ class Instantiate(Envelope, frozen=True):
     object: str = ""
     trace: str = ""
     rang: str = ""
-    again: bool = False
 
     @property
     def group(self) -> str:
@@ -211,17 +200,13 @@ class Instantiate(Envelope, frozen=True):
 
 
 class Resolve(Envelope, frozen=True):
-    """Take a user's own profile to the clusters that it selects.
-
-    `again` asks them to follow, whether it changed or not.
-    """
+    """Take a user's own profile to the clusters that it selects."""
 
     do: ClassVar[str] = "resolve"
     usual: ClassVar[str] = "deploy"
     profile: str
     trace: str = ""
     rang: str = ""
-    again: bool = False
 
     @property
     def group(self) -> str:
@@ -273,8 +258,7 @@ class Apply(Envelope, frozen=True):
 class Sweep(Envelope, frozen=True):
     """List a cluster; `full` evaluates all objects, not only those that changed.
 
-    `again` publishes what follows from each, whether it changed or not. With a `walk` it goes on
-    with that one, whose record says where, and otherwise nothing.
+    With a `walk` it goes on with that one, whose record says where, and otherwise nothing.
     """
 
     do: ClassVar[str] = "sweep"
@@ -282,7 +266,6 @@ class Sweep(Envelope, frozen=True):
     cluster: str
     full: bool = False
     walk: str = ""
-    again: bool = False
 
     @property
     def group(self) -> str:
@@ -507,42 +490,6 @@ class Keep(Envelope, frozen=True):
         return "keep"
 
 
-class Repeat(Envelope, frozen=True):
-    """Publish messages once more: the body of a timer, which is in no queue itself.
-
-    The messages are JSON.
-    """
-
-    do: ClassVar[str] = "repeat"
-    usual: ClassVar[str] = "sweep"
-    messages: tuple[str, ...]
-
-    @property
-    def group(self) -> str:
-        """Those messages."""
-        return f"repeat/{hashlib.sha256(''.join(self.messages).encode()).hexdigest()[:32]}"
-
-    @property
-    def share(self) -> str:
-        """Nobody's."""
-        return "repeat"
-
-    @classmethod
-    def of(cls, messages: Iterable[Envelope]) -> Self:
-        """Return what publishes messages once more, and has each publish what follows."""
-        bodies = (again(each).message().body for each in messages)
-        return cls(tuple(json.dumps(body) for body in bodies))
-
-    def unpack(self) -> list[Envelope]:
-        """Return the messages.
-
-        Raises:
-            InvalidError: one is of a kind nobody sends, or is not whole.
-            TemporaryError: a newer version sent one.
-        """
-        return [read(json.loads(body)) for body in self.messages]
-
-
 _KINDS: tuple[type[Envelope], ...] = (
     Evaluate,
     Aggregate,
@@ -561,21 +508,8 @@ _KINDS: tuple[type[Envelope], ...] = (
     ReadKeys,
     Tidy,
     Keep,
-    Repeat,
 )
 _BY_NAME = {kind.do: kind for kind in _KINDS}
-
-
-def again(message: Envelope) -> Envelope:
-    """Return a message that publishes what follows, whether its work changes anything or not.
-
-    A message of that may have been lost. A resync then evaluates all objects.
-    """
-    if isinstance(message, Sweep):
-        return replace(message, full=True, again=True)
-    if isinstance(message, Evaluate | Aggregate | Instantiate | Resolve):
-        return replace(message, again=True)
-    return message
 
 
 def read(body: Mapping[str, Any]) -> Envelope:

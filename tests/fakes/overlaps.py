@@ -54,7 +54,6 @@ from tests.fakes.declared import (
     Key,
 )
 from tests.fakes.ending import check
-from tests.fakes.lossy import Losses
 from tests.fakes.turns import DIES, LATER, Chooser, Drawn, Moves, Told, Turns, read, spelled
 from tests.fakes.world import Step, World
 
@@ -970,27 +969,10 @@ def play(overlap: Overlap, chooser: Chooser) -> Turns:
     return turns
 
 
-def play_lossy(overlap: Overlap, losses: Losses) -> None:
-    """Play a history with nobody interrupted, and one message lost, and check it two resyncs later.
-
-    Raises:
-        AssertionError: it ended otherwise than the model says.
-    """
-    with _world(overlap, losses) as world:
-        world.fleet.pump()
-        for steps in overlap.acts.values():
-            for step in steps or ():
-                world.do(step)
-                world.fleet.pump()
-        rig.resync(world.fleet, 2)
-        check(world)
-
-
 @contextmanager
-def _world(overlap: Overlap, losses: Losses | None = None) -> Iterator[World]:
+def _world(overlap: Overlap) -> Iterator[World]:
     with rig.folder() as folder:
-        rules = {"guarded": overlap.guarded, "rung": overlap.rung and losses is None}
-        world = World(Path(folder), overlap.clusters, **rules, losses=losses)
+        world = World(Path(folder), overlap.clusters, guarded=overlap.guarded, rung=overlap.rung)
         try:
             world.begin(overlap.declared)
             for step in overlap.before:

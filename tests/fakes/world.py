@@ -26,7 +26,6 @@ from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.settings import Settings
 from tests.fakes import rig
-from tests.fakes.clock import TickingClock
 from tests.fakes.declared import (
     ALIVE,
     ALL,
@@ -70,7 +69,6 @@ from tests.fakes.declared import (
 from tests.fakes.fleet import SERVICE, Fleet, cloud_event
 from tests.fakes.health import Watched
 from tests.fakes.living import GADGET, WIDGET, Backup, LivingKube
-from tests.fakes.lossy import Losses, LossyQueue
 from tests.fakes.mortal import Fate, Killed, Mortal
 from tests.fakes.read import WEBHOOK, WIRED
 from tests.fakes.turns import Chooser, Drawn, Moves, Turns
@@ -125,10 +123,8 @@ class World:
         *,
         guarded: bool = False,
         rung: bool = False,
-        losses: Losses | None = None,
     ) -> None:
         self.fate = Fate()
-        self._losses = losses
         # Others' objects are adopted, and may not be removed: the model need not know who asked.
         # Nor does it know the deletion guard, which holds whatever takes all of a small cluster.
         settings = Settings(adopt="always", hold_share=0)
@@ -139,8 +135,7 @@ class World:
         # Of two objects one that ends is held already, and none goes before it is known.
         if guarded:
             settings = replace(settings, hold_from=2, hold_share=0.4, hold_agreement=1)
-        clock = TickingClock() if losses else None
-        self.fleet: Fleet = Watched(folder, settings, clock)
+        self.fleet: Fleet = Watched(folder, settings)
         self.recorded: list[tuple[str, Any]] = []
         self.refusing: set[str] = set()
         rig.interpose(self.fleet, self._wrap)
@@ -524,7 +519,6 @@ class World:
     def _wrap(self, name: str, port: Any) -> Any:
         if name in self.fleet.queues:
             port = _Recording(port, name, self.recorded, self.refusing)
-            port = LossyQueue(name, port, self._losses) if self._losses else port
         return Mortal(name, port, self.fate)
 
     def _register(self, cluster: str) -> None:

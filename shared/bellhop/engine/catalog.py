@@ -365,10 +365,6 @@ class Catalog:
         """Return the clusters that a user's own profile goes to."""
         return tuple(sorted(key for key in self.clusters if self.selects(profile, key)))
 
-    def own_profiles_of(self, cluster: str) -> set[str]:
-        """Return the users' own profiles that go to a cluster."""
-        return {name for name, each in self.profiles.items() if self.selects(each, cluster)}
-
     def own_destinations(self, profile: ClusterProfile) -> frozenset[str]:
         """Return the clusters that a user's own profile selects or names itself."""
         found = self.clusters.items()

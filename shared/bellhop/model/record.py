@@ -166,8 +166,7 @@ class Health(Struct, frozen=True):
     be told to ring. Of the kinds that are `followed` whoever reads them has read them again since
     the cluster rings for them.
     An `Unauthorized` one answers, and does not accept our credentials, which end by themselves at
-    `ends_at`, if that is known. It is in its state `since` then, or has a message since then. The
-    last resync that looked at all of it `began` then.
+    `ends_at`, if that is known. It is in its state `since` then, or has a message since then.
     """
 
     state: Literal["Healthy", "Silent", "Unauthorized", "Down", "Unknown"] = "Unknown"
@@ -186,7 +185,6 @@ class Health(Struct, frozen=True):
     unserved: tuple[GVK, ...] = ()
     ends_at: datetime | None = None
     since: datetime | None = None
-    began: datetime | None = None
 
     @property
     def away(self) -> bool:
@@ -227,15 +225,13 @@ class Walk(Struct, frozen=True):
     who wrote it last. In a
     `mute` cluster the API server could not be told to ring; in one that is `held` profiles have
     objects that are to stay as they were applied. What is `followed` or `unserved` is so in its
-    health, too. It `began` then; by `repeats` what follows from each object is published again.
+    health, too.
     """
 
     id: str
     judged: str
     credentials: str
     full: bool = False
-    began: datetime | None = None
-    repeats: bool = False
     again: Literal["", "look", "full"] = ""
     step: Literal["next", "read", "judge", "bury", "forget"] = "next"
     kind: GVK | None = None

@@ -32,7 +32,6 @@ class Seen(NamedTuple):
     gone: bool
     token: str = ""
     unconfirmed: bool = False
-    at: datetime = _NEVER
 
 
 class Observations:
@@ -175,7 +174,6 @@ def _seen(item: Item) -> Seen:
         value["gone"],
         item.token,
         value.get(_UNCONFIRMED, False),
-        datetime.fromisoformat(value["at"]),
     )
 
 

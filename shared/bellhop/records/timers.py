@@ -35,13 +35,12 @@ SKEW = timedelta(minutes=1)
 
 
 class Timer(Struct, frozen=True):
-    """A message's body that is to be published at a time, for the `last` time or not."""
+    """A message's body that is to be published at a time."""
 
     name: str
     at: datetime
     body: Mapping[str, Any]
     set_at: datetime
-    last: bool = False
 
     def is_ahead(self, now: datetime) -> bool:
         """Say whether a clock set it that was ahead of what is now believed."""
@@ -139,12 +138,12 @@ class Timers:
         times = [item.value["at"] for first in firsts for item in first]
         return datetime.fromisoformat(min(times)) if times else None
 
-    def move(self, due: Due, at: datetime, *, last: bool = False) -> None:
+    def move(self, due: Due, at: datetime) -> None:
         """Set a timer that has fired for its next time, unless somebody was quicker."""
         assert due.timer is not None
         timer = due.timer.value
         with suppress(StaleError):
-            moved = Timer(timer.name, at, timer.body, self._clock.now(), last)
+            moved = Timer(timer.name, at, timer.body, self._clock.now())
             self._put(moved, expect=due.timer.token)
 
     def ahead(self, shard: str, now: datetime) -> Iterator[Item]:
@@ -160,8 +159,7 @@ class Timers:
         due = self.read(item)
         timer = due.timer.value if due.timer else None
         if due.counts and timer:
-            at = now + max(timer.at - timer.set_at, timedelta(0))
-            self.move(due, at, last=timer.last)
+            self.move(due, now + max(timer.at - timer.set_at, timedelta(0)))
         self.strike(due)
 
     def end(self, due: Due) -> None:

@@ -109,8 +109,7 @@ class Aggregate:
                 self._rest(message)
                 done = self._make(source, kept, inputs, catalog, message)
             else:
-                told = kept.value.told and not message.again
-                done = told or self._tell(kept, None, catalog, message)
+                done = kept.value.told or self._tell(kept, None, catalog, message)
             if not done:
                 continue
             if inputs == self._inputs(self._catalogs.current(), source, cluster):

@@ -19,7 +19,6 @@ from bellhop.messages import (
     Instantiate,
     Publisher,
     Renew,
-    Repeat,
     Resolve,
     Sweep,
     Tidy,
@@ -33,9 +32,6 @@ from bellhop.stages.reread import applied_again
 
 _PAGE = 500
 """Messages published at a time: a declaration may touch every profile of the fleet."""
-
-_REPEATED = 100
-"""Messages in one timer that publishes them again."""
 
 _WORK = timedelta(minutes=2)
 """Longer than work on one message takes."""
@@ -90,22 +86,10 @@ class Consequences:
             )
 
     def _publish(self, messages: Iterable[Envelope]) -> None:
-        """Publish messages in pages, as they are read from the records, however many.
-
-        And once more after the next resync of each cluster: nothing else would find one that was
-        lost. Resyncs ask for classifiers and health checks themselves.
-        """
+        """Publish messages in pages, as they are read from the records, however many."""
         rest = iter(messages)
         while page := list(islice(rest, _PAGE)):
             self._publisher.publish(page)
-            self._repeat_later([each for each in page if not isinstance(each, Classify | Examine)])
-
-    def _repeat_later(self, messages: Sequence[Envelope]) -> None:
-        now = self._records.clock.now()
-        at = now + self._settings.sweep_interval
-        for first in range(0, len(messages), _REPEATED):
-            repeat = Repeat.of(messages[first : first + _REPEATED])
-            self._records.timers.set_by(repeat.group, at, repeat.message().body, now=now)
 
     def _following(self, after: Catalog, touched: Touched) -> Iterator[Envelope]:
         """Yield what asks for all that is touched."""

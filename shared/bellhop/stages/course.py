@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -37,7 +36,7 @@ class OvertakenError(Exception):
 
 
 class Course:
-    """A walk under way, as this worker last wrote it; the walk before it began `since` then."""
+    """A walk under way, as this worker last wrote it."""
 
     def __init__(
         self,
@@ -47,9 +46,7 @@ class Course:
         kube: Kube,
         walk: Walk,
         token: str,
-        since: datetime | None = None,
     ) -> None:
-        self.since = since
         self.cluster = cluster
         self.catalog = catalog
         self.kube = kube

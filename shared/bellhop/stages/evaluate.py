@@ -23,7 +23,7 @@ from bellhop.engine.observe import bury
 from bellhop.errors import ScriptError, StaleError
 from bellhop.logs import Log
 from bellhop.messages import Aggregate as Aggregation
-from bellhop.messages import AskRights, Publisher, Weigh, again
+from bellhop.messages import AskRights, Publisher, Weigh
 from bellhop.messages import Evaluate as Message
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource
@@ -34,7 +34,7 @@ from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.aggregate import Aggregate
 from bellhop.stages.expiry import Expiry
-from bellhop.stages.following import follow, follow_up
+from bellhop.stages.following import follow_up
 from bellhop.stages.guard import Guard
 from bellhop.stages.ledger import noting
 from bellhop.stages.pacing import Pacing
@@ -131,21 +131,8 @@ class Evaluate:
             whole = seen.value.gone and not message.source
             ended = whole and self._records.trails.end(cluster, key)
             if not (wrote or ended) or self._stands(catalog, seen):
-                if message.again:
-                    self._publish_again(catalog, message)
                 return
         raise StaleError(f"cannot evaluate '{key}' in '{cluster}': it changes all the time")
-
-    def _publish_again(self, catalog: Catalog, message: Message) -> None:
-        """Publish what follows from the matches that the object has, or has had."""
-        cluster, key = message.cluster, ObjectKey.parse(message.object)
-        trail = self._records.trails.get(cluster, key).value
-        names = (each.name for each in catalog.sources_of(cluster, key))
-        self._publisher.publish(
-            again(each)
-            for name in filter(trail.may_name, names)
-            for each in follow(catalog, (cluster, name, key), message)
-        )
 
     def _nothing(self, cluster: str, key: ObjectKey) -> Kept[Observation]:
         """Return the observation of an object of which nothing is known.

@@ -5,32 +5,25 @@ from __future__ import annotations
 from bellhop.engine.catalog import Catalog
 from bellhop.messages import Aggregate, Classify, Envelope, Instantiate
 from bellhop.model.asking import classifier_of
-from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Match
 from bellhop.stages.ledger import Origin
 
 
 def follow_up(catalog: Catalog, match: Match, origin: Origin) -> list[Envelope]:
     """Return what asks deploy about a match, or first for what is selected among all of them."""
-    return follow(catalog, (match.cluster, match.source, match.key), origin)
-
-
-def follow(catalog: Catalog, place: tuple[str, str, ObjectKey], origin: Origin) -> list[Envelope]:
-    """Return the same for the match of a cluster, source and object, which need not be there."""
-    cluster, name, key = place
-    source = catalog.sources.get(name)
+    cluster, source = match.cluster, catalog.sources.get(match.source)
     if source and source.aggregation:
         # What becomes of it depends on all others that match.
         return [Aggregate(cluster, source.name, origin.trace, origin.rang)]
-    if classifier_of(name):
+    if classifier_of(match.source):
         return [Classify(cluster)]
     return [
         Instantiate(
-            each,
+            name,
             cluster,
-            str(key) if catalog.triggers[each].one_for_event else "",
+            str(match.key) if catalog.triggers[name].one_for_event else "",
             trace=origin.trace,
             rang=origin.rang,
         )
-        for each in catalog.triggers_on(cluster, name)
+        for name in catalog.triggers_on(cluster, match.source)
     ]

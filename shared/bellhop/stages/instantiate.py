@@ -111,7 +111,7 @@ class Instantiation:
             if not message.object:
                 self._fan_out(catalog, trigger, message)
             inputs = self._inputs(catalog, trigger, message)
-            if found and inputs.made(found.value) and not message.again:
+            if found and inputs.made(found.value):
                 return
             if not self._make(found, inputs, catalog, trigger, message):
                 continue

@@ -10,7 +10,6 @@ kept. Where versions say so, the object itself is read before the page is believ
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import islice, takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -84,9 +83,6 @@ class Look:
 
     def step(self, course: Course, gvk: GVK, *, whole: bool) -> None:
         """Take the next step in a kind; of a `whole` one every object is evaluated, known or not.
-
-        What changed since the last resync began was published, and is published again: its message
-        may have been lost.
 
         Raises:
             StaleError: the list changes faster than it can be read.
@@ -199,16 +195,13 @@ class Look:
             )
 
     def _hear_again(self, course: Course, *, whole: bool) -> None:
-        """Have the CloudEvents that are kept judged again where sources changed, or they did.
+        """Have the CloudEvents that are kept judged again where sources changed.
 
         No cluster has them, so that nothing here says that one is gone.
         """
-        found = self._heads(course.name, CLOUD_EVENT, course.walk.last)
+        found = self._heads(course.name, CLOUD_EVENT, course.walk.last) if whole else ()
         heads = list(islice(found, PAGE))
-        due = {each.key for each in heads if whole and not each.gone}
-        recent = _recent(heads, course.since)
-        self._tell(course.name, due - recent, repeats=course.walk.repeats)
-        self._tell(course.name, recent, repeats=True)
+        self._tell(course.name, (each.key for each in heads if not each.gone))
         last = _place(heads[-1].key) if heads else _END
         course.keep(step="read" if len(heads) == PAGE else "next", last=last)
 
@@ -272,9 +265,7 @@ class Look:
             if before[key].unconfirmed and not _is_news(found[key], before[key]):
                 self._records.observations.confirm(course.name, before[key])
         due = {*found, *before} if whole else {key for key in found if _place(key) <= mark}
-        recent = _recent(before.values(), course.since).difference(fresh)
-        self._tell(course.name, {*fresh, *due} - recent, repeats=walk.repeats)
-        self._tell(course.name, recent, repeats=True)
+        self._tell(course.name, {*fresh, *due})
         self._records.walks.suspect(course.name, missing)
         problems = [str(each) for key, each in unread.items() if _place(key) <= last]
         untold = course.walk.untold
@@ -319,9 +310,8 @@ class Look:
         after = "/".join((*gvk, last)) if last else ""
         return self._records.observations.heads(cluster, gvk, after=after)
 
-    def _tell(self, cluster: str, keys: Iterable[ObjectKey], *, repeats: bool = False) -> None:
-        messages = [Evaluate(cluster, str(key), again=repeats) for key in sorted(keys)]
-        self._publisher.publish(messages)
+    def _tell(self, cluster: str, keys: Iterable[ObjectKey]) -> None:
+        self._publisher.publish([Evaluate(cluster, str(key)) for key in sorted(keys)])
 
     # What is gone -------------------------------------------------------------------------------
 
@@ -408,11 +398,6 @@ class Look:
         self._tell(cluster, [each.key for each in heads if each and each.gone])
         self._records.walks.clear(cluster, suspects)
         return len(suspects) < _BATCH
-
-
-def _recent(heads: Iterable[Seen], since: datetime | None) -> set[ObjectKey]:
-    """Return the objects that changed since a time; none where there is none."""
-    return {each.key for each in heads if since and each.at > since}
 
 
 def _is_news(seen: Observation, head: Seen | None) -> bool:

@@ -26,23 +26,10 @@ from bellhop import messages
 from bellhop.engine.pacing import PROBE_PAUSE, RENEWAL_PAUSE, spread, sweep_timer
 from bellhop.errors import InvalidError, TemporaryError
 from bellhop.logs import Log
-from bellhop.messages import (
-    Envelope,
-    Evaluate,
-    Instantiate,
-    Keep,
-    Probe,
-    Publisher,
-    Renew,
-    Repeat,
-    Resolve,
-    Sweep,
-    Tidy,
-    Weigh,
-)
+from bellhop.messages import Envelope, Keep, Probe, Publisher, Renew, Sweep
 from bellhop.ports.store import Item
 from bellhop.records import Records
-from bellhop.records.timers import SHARDS, Due, Timer
+from bellhop.records.timers import SHARDS, Due
 from bellhop.settings import Settings
 from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.isolation import Failures
@@ -67,9 +54,6 @@ HOUSE = "keep"
 
 _KEEPING = timedelta(hours=1)
 
-_ONCE = (Evaluate, Instantiate, Resolve, Tidy, Weigh)
-"""What timers that fire once ask for, and fire once more for."""
-
 
 class Ticked(NamedTuple):
     """How many messages a tick published, and the time of the earliest timer that was due."""
@@ -79,12 +63,12 @@ class Ticked(NamedTuple):
 
 
 class _Ready(NamedTuple):
-    """A timer that counts, the message that it is for, and what is published of it."""
+    """A timer that counts, and the message that it is for."""
 
     due: Due
-    timer: Timer
+    name: str
+    at: datetime
     message: Envelope
-    published: Sequence[Envelope]
 
 
 class Schedule:
@@ -131,7 +115,7 @@ class Schedule:
         if ahead or any(isinstance(each.message, Keep) for each in fired):
             self.pull_in()
         self._end(failures)
-        return Ticked(len(fired), min((each.timer.at for each in fired), default=None))
+        return Ticked(len(fired), min((each.at for each in fired), default=None))
 
     def pull_in(self) -> None:
         """Set timers again that a clock set which was ahead; the next tick goes on with the rest.
@@ -187,7 +171,7 @@ class Schedule:
             ready = [found for each in batch if (found := self._ready(each, failures))]
             published = self._publish(ready, failures, in_time)
             for each in takewhile(lambda _: in_grace(), published):
-                with failures.isolated(each.timer.name):
+                with failures.isolated(each.name):
                     self._set_next(each, now)
             return published
 
@@ -203,9 +187,7 @@ class Schedule:
                 self._records.timers.strike(due)
                 return None
             try:
-                message = messages.read(due.timer.value.body)
-                found = message.unpack() if isinstance(message, Repeat) else [message]
-                return _Ready(due, due.timer.value, message, found)
+                return _Ready(due, name, due.timer.value.at, messages.read(due.timer.value.body))
             except InvalidError as error:
                 self._log.error("Cannot read a timer", error, name=name)
                 self._records.timers.end(due)
@@ -220,33 +202,29 @@ class Schedule:
     ) -> Sequence[_Ready]:
         """Publish the messages of a batch; return the timers whose messages are out."""
         try:
-            self._publisher.publish(found for each in batch for found in each.published)
+            self._publisher.publish([each.message for each in batch])
         except Exception:  # noqa: BLE001 - one message may be why: each is tried by itself
             several = takewhile(lambda _: in_time(), batch)
             return [each for each in several if self._is_published(each, failures)]
         return batch
 
     def _is_published(self, ready: _Ready, failures: Failures) -> bool:
-        with failures.isolated(ready.timer.name):
-            self._publisher.publish(ready.published)
+        with failures.isolated(ready.name):
+            self._publisher.publish([ready.message])
             return True
         return False
 
     def _set_next(self, fired: _Ready, now: datetime) -> None:
         """Move a timer that has fired to its next time, or end it, and strike its entry."""
-        after = self._next(fired.timer, fired.message, now)
-        if after is None:
+        again = self._next(fired.name, fired.message, now)
+        if again is None:
             self._records.timers.end(fired.due)
         else:
-            self._records.timers.move(fired.due, after, last=isinstance(fired.message, _ONCE))
+            self._records.timers.move(fired.due, again)
         self._records.timers.strike(fired.due)
 
-    def _next(self, timer: Timer, message: Envelope, now: datetime) -> datetime | None:
-        """Say when a timer fires again; None for those that do not."""
-        name = timer.name
-        if isinstance(message, _ONCE):
-            # No resync asks for it, and its message may be lost.
-            return None if timer.last else now + self._settings.sweep_interval
+    def _next(self, name: str, message: Envelope, now: datetime) -> datetime | None:
+        """Say when a timer fires again; None for those that fire once."""
         match message:
             case Sweep() if name == sweep_timer(message.cluster):
                 if self._records.clusters.get(message.cluster) is None:

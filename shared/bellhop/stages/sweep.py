@@ -64,7 +64,7 @@ from bellhop.messages import (
 from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey, Resource
 from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.record import Cluster, Health, Match, Outcome, Walk, WatchedKind
+from bellhop.model.record import Cluster, Health, Match, Walk, WatchedKind
 from bellhop.model.tally import tallied
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
@@ -115,9 +115,6 @@ _TAKEN = (
     "it was taken over by {taken}, and only resyncs find events: deregister it here, or register it"
     " again with --take-over"
 )
-
-_UNSETTLED = ("Provisioning", "Removing", "Failed")
-"""Phases of what somebody is to go on with."""
 
 _END = "\U0010ffff"
 
@@ -269,19 +266,15 @@ class Sweep:
         judged = digest(dict(catalog.judgement(cluster.key)))
         old = kept.value if kept else None
         full = message.full or health.swept_at is None
-        now = self._records.clock.now()
-        repeats, begun = message.again, (full, now)
-        anew = Walk(uuid.uuid4().hex, judged, cluster.credentials, *begun, repeats=repeats)
-        asks = (full, repeats) > (old.full, old.repeats) if old else False
-        if old and ((judged, cluster.credentials) != _by(old) or asks):
+        anew = Walk(uuid.uuid4().hex, judged, cluster.credentials, full=full)
+        if old and ((judged, cluster.credentials) != _by(old) or full > old.full):
             full = full or old.full or len(old.untold) > MOST_UNSEEN
             # Who evaluates everything need not know what was not told.
             anew = replace(anew, full=full, untold={} if full else old.untold)
-            anew = replace(anew, began=old.began, repeats=repeats or old.repeats)
             old = None
         kube = self._access.open(cluster.key, version=cluster.credentials)
         token = kept.token if kept else ABSENT
-        course = Course(self._records, cluster, catalog, kube, old or anew, token, health.began)
+        course = Course(self._records, cluster, catalog, kube, old or anew, token)
         if old is None:
             course.keep()
         elif not message.walk and not health.failures:
@@ -536,9 +529,8 @@ class Sweep:
             if not course.catalog.problems_in(course.name) and not self._let_go(course):
                 return False
             names = _triggers(course.catalog, course.name, touched)
-            repeats = course.walk.repeats
-            self._publisher.publish(Instantiate(each, course.name, again=repeats) for each in names)
-        self._try_again(course, health)
+            self._publisher.publish(Instantiate(name, course.name) for name in names)
+        self._try_again(course.name, health)
         self._publisher.publish([Survey(course.name, full=course.walk.full, held=course.walk.held)])
         first = health.swept_at is None
         now, counted = self._records.clock.now(), health.walk == course.walk.id
@@ -554,7 +546,6 @@ class Sweep:
                 missed=sum(each.missed for each in tallies),
                 judgement=judgement,
                 tallies=tallies,
-                began=course.walk.began,
             ),
         )
         if missed:
@@ -705,36 +696,22 @@ class Sweep:
                 self._records.trails.end(cluster, head.key)
                 after = str(head.key)
 
-    def _try_again(self, course: Course, before: Health) -> None:
+    def _try_again(self, cluster: str, before: Health) -> None:
         """Publish what was rendered with objects of which nobody tells when they change.
 
         And what failed in this cluster, which may go better where it has not answered before, or
-        has not accepted our credentials. And what is to be done by now, and is not: a message may
-        have been lost.
+        has not accepted our credentials.
         """
-        cluster, catalog = course.name, course.catalog
         failed, denied = before.state != "Healthy", before.state == "Unauthorized"
-        outcomes = list(self._records.outcomes.of(cluster))
-        wanted = catalog.own_profiles_of(cluster)
-        asked = {
-            (outcome.trigger, outcome.source, outcome.profile)
-            for outcome in outcomes
-            if outcome.reads
-            or (failed and outcome.retry_at)
-            or (denied and outcome.reason == UnauthorizedError.code)
-            or self._is_overdue(outcome)
-            or not (outcome.trigger or outcome.guests or outcome.profile in wanted)
-        }
-        lacking = wanted.difference(each.profile for each in outcomes if not each.trigger)
-        asked |= {("", "", name) for name in lacking}
-        self._publisher.publish(Apply(*each, cluster) for each in sorted(asked))
-
-    def _is_overdue(self, outcome: Outcome) -> bool:
-        """Say whether somebody should have gone on with a profile, or should do so now."""
-        late = self._records.clock.now() - self._settings.visibility
-        if outcome.retry_at:
-            return outcome.retry_at < late
-        return outcome.phase in _UNSETTLED and outcome.at < late
+        self._publisher.publish(
+            [
+                Apply(outcome.trigger, outcome.source, outcome.profile, cluster)
+                for outcome in self._records.outcomes.of(cluster)
+                if outcome.reads
+                or (failed and outcome.retry_at)
+                or (denied and outcome.reason == UnauthorizedError.code)
+            ]
+        )
 
 
 def _served(

@@ -98,7 +98,6 @@ class Writer:
         try:
             if old and _same(old, new):
                 if old.told and old.made_of == new.made_of:
-                    self._publish_again(new, message)
                     return True
                 new = replace(old, made_of=new.made_of)
                 if old.told:
@@ -121,12 +120,6 @@ class Writer:
         if old is None or not old.told or old.generated != new.generated:
             self._tell_readers(new, new.titles)
         return self._note(new, token)
-
-    def _publish_again(self, profile: Profile, message: Origin) -> None:
-        """Ask clusters to follow, though they were asked, where the message says so."""
-        if isinstance(message, Instantiate | Resolve) and message.again:
-            self._publisher.publish(_applications(profile, message))
-            self._tell_readers(profile, profile.titles)
 
     def _holding(self, old: Profile | None, new: Profile) -> Profile:
         """Return a profile that stays in the clusters from which its removal is held.
@@ -265,7 +258,6 @@ class Writer:
                 token = self._put(old, new, token)
                 note.what = "withdrawn" if old.destinations else ""
             elif old.told:
-                self._publish_again(old, message)
                 return True
             else:
                 new = old

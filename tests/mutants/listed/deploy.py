@@ -103,8 +103,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/writer.py",
-        "            elif old.told:\n",
-        "            elif old:\n",
+        "            elif old.told:\n                return True\n",
+        "            elif old:\n                return True\n",
         "A death between a withdrawal and its messages is not made good.",
     ),
     Mutant(
@@ -190,8 +190,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/instantiate.py",
-        "            if found and inputs.made(found.value) and not message.again:\n"
-        "                return\n",
+        "            if found and inputs.made(found.value):\n                return\n",
         "",
         "A profile for all is rendered for each of a burst's messages.",
     ),

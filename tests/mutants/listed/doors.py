@@ -120,15 +120,15 @@ MUTANTS = [
     ),
     Mutant(
         "stages/schedule.py",
-        "            self._publisher.publish(found for each in batch for found in"
-        " each.published)\n",
+        "            self._publisher.publish([each.message for each in batch])\n",
         "            pass\n",
         "What is due is struck out and not published.",
     ),
     Mutant(
         "stages/schedule.py",
-        "last=isinstance(fired.message, _ONCE))\n        self._records.timers.strike(fired.due)\n",
-        "last=isinstance(fired.message, _ONCE))\n",
+        "            self._records.timers.move(fired.due, again)\n"
+        "        self._records.timers.strike(fired.due)\n",
+        "            self._records.timers.move(fired.due, again)\n",
         "What was due is due for ever.",
     ),
     Mutant(

@@ -177,13 +177,13 @@ MUTANTS = [
     ),
     Mutant(
         "stages/following.py",
-        "        for each in catalog.triggers_on(cluster, name)\n    ]",
-        "        for each in catalog.triggers_on(cluster, name)[:1]\n    ]",
+        "        for name in catalog.triggers_on(cluster, match.source)\n    ]",
+        "        for name in catalog.triggers_on(cluster, match.source)[:1]\n    ]",
         "Only one trigger of a source is told.",
     ),
     Mutant(
         "stages/following.py",
-        "if catalog.triggers[each].one_for_event else",
+        "if catalog.triggers[name].one_for_event else",
         "if name else",
         "A trigger for all objects is asked for one.",
     ),
