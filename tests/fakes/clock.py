@@ -55,3 +55,11 @@ class FakeClock:
             yield
         finally:
             self.jump(by)
+
+
+class TickingClock(FakeClock):
+    """A clock that moves a little with each look, as any does: no two things happen at once."""
+
+    def now(self) -> datetime:
+        """Return the time, a microsecond later than the last time."""
+        return self.advance(timedelta.resolution)

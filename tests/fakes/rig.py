@@ -30,6 +30,7 @@ from bellhop.records import Records, Sealer
 from bellhop.records.departures import Place
 from bellhop.records.timers import SHARDS, SKEW
 from tests.fakes.fleet import FakeAccess, Fleet
+from tests.fakes.lossy import Losses, LossyQueue
 
 STAGES = "sweep evaluate deploy"
 """The stages that are fed by queues, in the order in which a worker looks at them."""
@@ -111,6 +112,23 @@ def tick(fleet: Fleet) -> None:
     """Do what the schedule does: publish what is due, and finish what was abandoned."""
     fleet.schedule.tick()
     fleet.declare.resume()
+
+
+def resync(fleet: Fleet, times: int) -> None:
+    """Let time pass, and work, until each cluster was resynced so often, by its timer alone."""
+    # Timers of clusters differ by a tenth.
+    left = times * (fleet.settings.sweep_interval * 1.1 + timedelta(seconds=1))
+    while left > timedelta(0):
+        fleet.clock.advance(min(VISIBILITY, left))
+        left -= VISIBILITY
+        tick(fleet)
+        fleet.pump()
+
+
+def lose(fleet: Fleet, losses: Losses) -> None:
+    """Have an installation lose a message."""
+    fleet.queues = {name: LossyQueue(name, each, losses) for name, each in fleet.queues.items()}
+    fleet.reread()
 
 
 def heed_clock(fleet: Fleet) -> None:

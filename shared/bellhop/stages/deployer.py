@@ -131,6 +131,7 @@ class Deployer:
             others = (*work.lacking, *work.unplanned.values(), *work.terminating)
             raise together((*work.failed, *others))
         if work.unfinished and (work.got_on or not work.lacking):
+            self._endings.go_on(work)
             self._publisher.publish([replace(work.message, contested="", touched="")])
         elif work.lacking:
             raise together(work.lacking)

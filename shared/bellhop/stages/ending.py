@@ -106,6 +106,14 @@ class Endings:
         outcome = self._outcome(work, phase, reason=wrong(profile)[1], message=message)
         self._put(work, replace(outcome, made_of=made_of))
 
+    def go_on(self, work: Work) -> None:
+        """Note how far it has come, and that the rest follows: its message may be lost."""
+        phase: Phase = "Provisioning" if work.wanted else "Removing"
+        count = sum(bool(each.digest) for each in work.held.values())
+        done = "deployed" if work.wanted else "left"
+        message = f"{count} objects and Helm releases are {done}; the rest follows"
+        self._put(work, _since(work, self._outcome(work, phase, reason="", message=message)))
+
     def slow(self, work: Work) -> None:
         """Note what is changed as often as it is put back, and have it put back when it is due.
 
@@ -224,15 +232,7 @@ class Endings:
             self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
         outcome = self._outcome(work, phase, reason=error.code, message=str(error))
         outcome = replace(outcome, retry_at=until)
-        if old:
-            outcome = replace(
-                outcome,
-                failures=old.failures,
-                counted=old.counted,
-                made_of=old.made_of,
-                read=old.read,
-            )
-        self._put(work, outcome)
+        self._put(work, _since(work, outcome))
         return True
 
     def _set_retry(self, work: Work, at: datetime) -> None:
@@ -421,6 +421,20 @@ def _told(old: Outcome) -> tuple[object, ...]:
     """Return what a profile that was brought is noted with."""
     told = old.phase, old.message, old.reads, old.made_of
     return *told, old.revision, old.guests, old.needs
+
+
+def _since(work: Work, outcome: Outcome) -> Outcome:
+    """Return an outcome that neither adds to the failures before it nor ends them."""
+    old = work.outcome.value if work.outcome else None
+    if old is None:
+        return outcome
+    return replace(
+        outcome,
+        failures=old.failures,
+        counted=old.counted,
+        made_of=old.made_of,
+        read=old.read,
+    )
 
 
 def _given_up(work: Work, error: BellhopError, counted: int) -> str:

@@ -64,7 +64,7 @@ from bellhop.messages import (
 from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey, Resource
 from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.record import Cluster, Health, Match, Walk, WatchedKind
+from bellhop.model.record import Cluster, Health, Match, Outcome, Walk, WatchedKind
 from bellhop.model.tally import tallied
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
@@ -115,6 +115,9 @@ _TAKEN = (
     "it was taken over by {taken}, and only resyncs find events: deregister it here, or register it"
     " again with --take-over"
 )
+
+_UNSETTLED = ("Provisioning", "Removing", "Failed")
+"""Phases of a deployment that goes on."""
 
 _END = "\U0010ffff"
 
@@ -700,7 +703,8 @@ class Sweep:
         """Publish what was rendered with objects of which nobody tells when they change.
 
         And what failed in this cluster, which may go better where it has not answered before, or
-        has not accepted our credentials.
+        has not accepted our credentials. And what should have gone on before now: its message may
+        have been lost.
         """
         failed, denied = before.state != "Healthy", before.state == "Unauthorized"
         self._publisher.publish(
@@ -710,8 +714,16 @@ class Sweep:
                 if outcome.reads
                 or (failed and outcome.retry_at)
                 or (denied and outcome.reason == UnauthorizedError.code)
+                or self._is_overdue(outcome)
             ]
         )
+
+    def _is_overdue(self, outcome: Outcome) -> bool:
+        """Say whether a deployment should have gone on, or been tried again, some time ago."""
+        late = self._records.clock.now() - self._settings.visibility
+        if outcome.retry_at:
+            return outcome.retry_at < late
+        return outcome.phase in _UNSETTLED and outcome.at < late
 
 
 def _served(

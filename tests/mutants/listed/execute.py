@@ -31,7 +31,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/ending.py",
-        "                counted=old.counted,\n",
+        "        counted=old.counted,\n",
         "",
         "While a cluster is away the failures before it are forgotten.",
     ),
