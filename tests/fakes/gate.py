@@ -20,21 +20,28 @@ def gate(server: str, opens: Callable[[], bool]) -> Iterator[str]:
     deadline = time.monotonic() + _SECONDS
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Another thread or process makes it open, so there is no event to await.
-        while not opens() and time.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-        if not opens():
+        try:
+            # Another thread or process makes it open, so there is no event to await.
+            while not opens() and time.monotonic() < deadline:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            if opens():
+                host, _, port = server.rpartition(":")
+                far_reader, far_writer = await asyncio.open_connection(host, int(port))
+                await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+        finally:
             writer.close()
-            return
-        host, _, port = server.rpartition(":")
-        far_reader, far_writer = await asyncio.open_connection(host, int(port))
-        await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
 
     async def serve(stopped: asyncio.Event) -> None:
         async with await asyncio.start_server(connected, "127.0.0.1", 0) as listener:
             address.append("127.0.0.1:{1}".format(*listener.sockets[0].getsockname()))
             ready.set()
             await stopped.wait()
+        # Connections that are open still would outlive their loop.
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in left:
+            each.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.sleep(0)
 
     stopped = asyncio.Event()
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(stopped),))
@@ -49,8 +56,10 @@ def gate(server: str, opens: Callable[[], bool]) -> Iterator[str]:
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while read := await reader.read(65536):
-            writer.write(read)
-            await writer.drain()
-    writer.close()
+    try:
+        with suppress(OSError):
+            while read := await reader.read(65536):
+                writer.write(read)
+                await writer.drain()
+    finally:
+        writer.close()
