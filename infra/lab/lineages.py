@@ -19,6 +19,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable
+from urllib.parse import unquote
 
 MOST = 16
 """Invocations of a function in one chain."""
@@ -44,7 +45,7 @@ def counted(function: str, headers: Iterable[str]) -> tuple[str, int]:
 
 
 def _read(header: str) -> dict[str, int]:
-    """Return by function how often a chain has invoked it."""
-    found = _LINEAGE.search(header)
+    """Return by function how often a chain has invoked it; SDKs send the header quoted."""
+    found = _LINEAGE.search(unquote(header))
     pairs = (each.partition(":") for each in found[1].split("|")) if found else ()
     return {name: int(times) for name, _, times in pairs}
