@@ -33,6 +33,9 @@ resource "aws_subnet" "private" {
   cidr_block        = cidrsubnet(aws_vpc.this.cidr_block, 8, count.index)
   availability_zone = data.aws_availability_zones.here.names[count.index]
   tags              = { Name = "bellhop-production-${count.index}" }
+
+  # Terraform destroys first what nothing depends on, also where the guard then refuses.
+  depends_on = [aws_default_security_group.this]
 }
 
 resource "aws_subnet" "public" {
