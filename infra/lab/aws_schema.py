@@ -30,7 +30,7 @@ KINDS = {
     "data": ("data_source_schemas", "data-aws-"),
     "ephemeral": ("ephemeral_resource_schemas", ""),
 }
-"""What Terraform calls each kind of type, in modules and in schemas, and how its folder begins."""
+"""Terraform's words for each kind of type, in modules and in schemas, and how its folder begins."""
 
 _LICENCE = "MPL-2.0, https://github.com/hashicorp/terraform-provider-aws"
 _TEXT = {"type": "string", "optional": True}

@@ -41,7 +41,7 @@ KINDS = {
     "resource": ("resource_schemas", ""),
     "data": ("data_source_schemas", "data-google-"),
 }
-"""What Terraform calls each kind of type, in modules and in schemas, and how its folder begins."""
+"""Terraform's words for each kind of type, in modules and in schemas, and how its folder begins."""
 
 PROVIDERS = ("google", "google-beta", "time")
 ADDRESS = "registry.terraform.io/hashicorp/{}"
@@ -284,14 +284,14 @@ def _lines(address: str, provider: Mapping[str, Any]) -> str:
 
 def main() -> None:
     """Write the schemas of what our modules use, from a wheel of each provider."""
-    wheels = {_named(Path(each)): Wheel(Path(each)) for each in sys.argv[1:]}
+    wheels = {_provider_of(Path(each)): Wheel(Path(each)) for each in sys.argv[1:]}
     found = schema({each: wheels[each] for each in PROVIDERS}, used())
     place = OLDEST if found["provider_version"] == OLDEST_VERSION else PLACE
     place.write_text(written(found))
     sys.stdout.write(f"wrote {place}\n")
 
 
-def _named(wheel: Path) -> str:
+def _provider_of(wheel: Path) -> str:
     return wheel.name.partition("-")[0].partition("_provider_")[2].replace("_", "-")
 
 

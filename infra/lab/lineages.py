@@ -25,7 +25,7 @@ MOST = 16
 """Invocations of a function in one chain."""
 
 ALLOW, TERMINATE = "Allow", "Terminate"
-"""What a function's recursion config may say; the latter is the default."""
+"""The values of a function's recursion config; the latter is the default."""
 
 _LINEAGE = re.compile(r"Lineage=([^;]*)")
 

@@ -148,7 +148,7 @@ class _FullError(JsonRESTError):
 
 
 class _LoopError(JsonRESTError):
-    """What AWS answers where a chain has invoked a function too often."""
+    """AWS' answer where a chain has invoked a function too often."""
 
     code = 400
 

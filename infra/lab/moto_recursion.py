@@ -1,4 +1,4 @@
-"""What moto lacks of Lambda's recursive loop detection: its config, and traces of messages.
+"""Lambda's recursive loop detection, which moto lacks: its config, and traces of messages.
 
     PUT, GET /2024-08-31/functions/NAME/recursion-config     {"RecursiveLoop": "Allow"}
 

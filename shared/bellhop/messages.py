@@ -547,7 +547,7 @@ class Publisher:
         """Publish messages, in order for each inbox; after an error some may be out.
 
         Of messages that ask for the same work, one is enough. One for an inbox that is not here
-        goes to its usual one: whoever works on that says what is missing.
+        goes to its usual one, whose workers report what is missing.
         """
         batches: dict[str, dict[tuple[Any, ...], Message]] = {}
         for each in messages:

@@ -72,7 +72,7 @@ R = TypeVar("R")
 
 
 class ManyClock(SimulatedClock):
-    """The time of several threads: whoever is to go on first goes on once all others rest."""
+    """The time of several threads: the next one goes on once all others rest."""
 
     def __init__(self) -> None:
         super().__init__()

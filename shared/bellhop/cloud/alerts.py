@@ -25,9 +25,9 @@ def report(here: Resources) -> None:
     if held:
         found[HELD] = held
     for name, clusters in found.items():
-        here.report_alert(name, len(clusters), _named(here, clusters))
+        here.report_alert(name, len(clusters), _first_names(here, clusters))
 
 
-def _named(here: Resources, clusters: list[str]) -> list[str]:
+def _first_names(here: Resources, clusters: list[str]) -> list[str]:
     """Return the clusters that metrics name, each once: every name costs a metric."""
     return [each for each in dict.fromkeys(clusters) if each][: here.settings.named_clusters]

@@ -90,7 +90,7 @@ class Desk:
 
 
 def _end(here: Resources, reply: Reply) -> Reply:
-    """Count a request that was refused, and write what is at hand."""
+    """Count a refused request, and write the metrics that are due."""
     if reply.status >= _REFUSED:
         here.count_refusal(reply.status)
     here.end()

@@ -49,7 +49,7 @@ class Resources(Struct, frozen=True, kw_only=True):
 
     @property
     def contents(self) -> Reach:
-        """Which addresses what profiles name may have: charts, files, registries, metrics."""
+        """Return the reach of what profiles name: charts, files, registries, metrics."""
         return self.reach.within(self.settings.egress_allow)
 
     def begin(self) -> None:

@@ -104,7 +104,7 @@ class Registration(Struct, frozen=True):
     API server calls ingest itself, and there is no forwarder; nor is there where it sends its log
     by the files in the folder `audit`. `managed` is what its cloud calls it: then its kubeconfig is
     good for minutes, and is not stored; by `assume_role` and `external_id` it is reached, if by
-    another role than whoever calls has. `renews` is when the cluster was registered that this one
+    another role than the caller has. `renews` is when the cluster was registered that this one
     renews, with what is stored of it: another, or none, is not made of it. `pauses` is what its
     spec is to say of those, and of its data; what is not there stays as it is, and so do
     `annotations` of None. By `take_over` a cluster may have been another installation's. `applyset`

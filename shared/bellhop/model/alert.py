@@ -12,7 +12,7 @@ EXPIRING = "CredentialsExpiring"
 HELD = "DeletionsHeld"
 
 ALERTS = (UNREACHABLE, SILENT, EXPIRING, HELD)
-"""What each tick of a cloud's timer reports while it is so, and else does not mention."""
+"""Conditions that each tick of a cloud's timer reports while they last."""
 
 _OF_STATE = {"Down": UNREACHABLE, "Unauthorized": UNREACHABLE, "Silent": SILENT}
 

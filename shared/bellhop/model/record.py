@@ -72,7 +72,7 @@ class Cluster(Redacted, frozen=True):
     templates; what `spec` says of pauses, `paused` and `activeWindow`, is read by
     `engine/pausing.py`. `managed` is what its cloud calls it, the ARN of an EKS cluster or the full
     name of a GKE cluster: it is reached as whoever calls, and has no kubeconfig in the secret
-    store. `assume_role` is the role that whoever calls assumes to reach an EKS cluster of another
+    store. `assume_role` is the role that the caller assumes to reach an EKS cluster of another
     account, with `external_id` if its trust policy asks for one. `given` are those of its
     labels that classifiers gave, each with which one.
     """

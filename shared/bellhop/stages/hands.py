@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 class Hands:
-    """The helpers of a process; without any, all is done in order by whoever asks.
+    """The helpers of a process; without any, the caller does all of it in order.
 
     `at_one` is how many of them help one execution.
     """

@@ -22,7 +22,7 @@ PRUNE = ("--applyset", "fleet", "--prune")
 
 
 def test_shows_nothing_where_nothing_differs(bellhop: Bellhop) -> None:
-    """Whatever the order of keys; people are told that nothing differs."""
+    """The order of keys is no difference, and the command says that there is none."""
     bellhop("apply", "-f", "-", stdin=MAP + "---\n" + SECRET)
     turned = "kind: ConfigMap\nmetadata: {name: one}\ndata: {v: '1'}\napiVersion: v1\n"
     result = bellhop("diff", "-f", "-", stdin=turned + "---\n" + SECRET)

@@ -4,8 +4,8 @@ Address and certificate authority are what EKS says. The token is a signed reque
 says who signed it: the API server makes it, and takes who it is told of for the caller, as far as
 an access entry of the cluster lets that role in. EKS takes such a token for fifteen minutes.
 
-A cluster of another account is described and signed in to by a role of that account, which whoever
-calls assumes each time: what STS gives for it is used for these two requests, and then forgotten.
+A cluster of another account is described and signed in to by a role of that account, which the
+caller assumes each time: what STS gives for it is used for these two requests, and then forgotten.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EksCluster(Struct, frozen=True):
 
 
 class EksClusters:
-    """EKS clusters, as whoever calls may reach them."""
+    """EKS clusters, reached with the caller's permissions."""
 
     def __init__(
         self, services: Services, *, seconds: Callable[[], float] = time.monotonic
@@ -114,7 +114,7 @@ class EksClusters:
 
     @contextmanager
     def _calling(self, shown: str, role: str, external_id: str) -> Iterator[Services]:
-        """Yield what calls AWS for a cluster: whoever calls, or the role that it assumes.
+        """Yield what calls AWS for a cluster: with our own role, or one that it assumes.
 
         Raises:
             InvalidError: STS takes no such role, or no such external ID.
