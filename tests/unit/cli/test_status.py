@@ -213,6 +213,18 @@ def test_says_what_it_can_of_a_state_that_it_cannot_read(
     assert "does not run" in result.stdout or "running" in result.stdout
 
 
+def test_names_a_bad_setting_where_there_is_no_state_either(
+    bellhop: Bellhop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The setting is read first, and that the folder is missing is no failure of its disk."""
+    monkeypatch.setenv("BELLHOP_EGRESS_ALLOW", "https://charts.example.com")
+    result = bellhop("status", "--state", str(tmp_path / "none"))
+
+    assert result.exit_code == 1
+    assert "'https://charts.example.com' is neither a host" in result.stderr
+    assert "file system" not in result.stderr
+
+
 @pytest.mark.usefixtures("served")
 def test_says_that_it_cannot_read_a_record(bellhop: Bellhop, here: Installation) -> None:
     """One that another version wrote in another way: the sentence, beside what is known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +76,10 @@ def _tell_unreadable(error: BellhopError, form: str) -> None:
     from bellhop.cli.places import place_of
 
     context = chosen()
-    running = place_of(context).running(context)
+    running = None
+    # Where its folder is not there either, the first error is the one to mend.
+    with suppress(BellhopError):
+        running = place_of(context).running(context)
     if form in {JSON, YAML}:
         what = "state" if context.kind == EMBEDDED else "installation"
         wrong = [{"what": what, "which": context.where, "sentence": str(error)}]
