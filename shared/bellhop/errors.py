@@ -19,7 +19,8 @@ BellhopError                     .code is stable, .context is safe to log
    ├─ ThrottledError             asked to slow down
    ├─ CloudDeniedError           a cloud refuses credentials, or a right; somebody may grant it
    ├─ UnmetError                 a check does not pass yet in a cluster, or a chart is not ready
-   ├─ StaleError                 lost an optimistic write; read again
+   ├─ StaleError                 what was read is no longer current; read again
+   │  └─ LostWriteError          a conditional write was lost to another writer
    └─ BusyError                  another worker holds the claim
 
 An exception outside this tree counts as temporary: the environment is guilty until the
@@ -177,9 +178,13 @@ class UnmetError(TemporaryError):
 
 
 class StaleError(TemporaryError):
-    """An optimistic write was lost to another writer."""
+    """What was read is no longer current: read it again."""
 
     code = "Stale"
+
+
+class LostWriteError(StaleError):
+    """The store refused a conditional write: another writer was quicker."""
 
 
 class BusyError(TemporaryError):

@@ -7,15 +7,15 @@ from itertools import islice
 from typing import NamedTuple
 
 from bellhop.engine.pacing import hold_timer
-from bellhop.errors import MissingError, StaleError
+from bellhop.errors import MissingError
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import object_name
 from bellhop.messages import Weigh
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Cause, Hold
+from bellhop.records.concurrency import until_written
 from bellhop.stages.guard import released
 
-_RETRIES = 8
 _EXAMPLES = 3
 
 _CAUSES: Mapping[Cause, str] = {
@@ -75,6 +75,7 @@ def objects(here: Installation, hold: Hold) -> Iterator[ObjectKey]:
     return (each.key for each in here.records.holds.staying(hold.cluster, hold.source))
 
 
+@until_written("release '{source}' in '{cluster}'")
 def release(here: Installation, cluster: str, source: str) -> HeldReport:
     """Let go what is held of a report now, and no more; return what that is.
 
@@ -85,19 +86,14 @@ def release(here: Installation, cluster: str, source: str) -> HeldReport:
     """
     holds, now = here.records.holds, here.records.clock.now()
     message = Weigh(cluster, source)
-    for _ in range(_RETRIES):
-        kept = holds.get(cluster, source)
-        found = reported(here, kept.value) if kept else None
-        if kept is None or found is None or not found.number:
-            raise MissingError(
-                f"cannot release EventSource '{source}' in cluster '{cluster}': nothing of it is"
-                " held there; `bellhop get held` lists what is"
-            )
-        here.records.timers.set(hold_timer(cluster, source), now, message.message().body)
-        try:
-            holds.put(released(kept.value, now, here.settings.hold_window), expect=kept.token)
-        except StaleError:
-            continue
-        here.publisher.publish([message])
-        return found
-    raise StaleError(f"cannot release '{source}' in '{cluster}': it changes all the time")
+    kept = holds.get(cluster, source)
+    found = reported(here, kept.value) if kept else None
+    if kept is None or found is None or not found.number:
+        raise MissingError(
+            f"cannot release EventSource '{source}' in cluster '{cluster}': nothing of it is"
+            " held there; `bellhop get held` lists what is"
+        )
+    here.records.timers.set(hold_timer(cluster, source), now, message.message().body)
+    holds.put(released(kept.value, now, here.settings.hold_window), expect=kept.token)
+    here.publisher.publish([message])
+    return found

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from bellhop.engine.naming import profile_kind
-from bellhop.errors import ConflictError, MissingError, StaleError
+from bellhop.errors import ConflictError, MissingError
 from bellhop.fleet.installation import Installation
 from bellhop.messages import Apply
 from bellhop.model.record import Outcome
-from bellhop.records.table import RETRIES
+from bellhop.records.concurrency import until_written
 
 Tell = Callable[[int], None]
 """Is told how many deployments were asked for."""
@@ -81,6 +80,7 @@ def redeploy(
     return asked
 
 
+@until_written("leave the checks of '{outcome.profile}' out")
 def _uncheck(here: Installation, outcome: Outcome) -> None:
     """Have a profile that is to go do so without its checks, whatever became of these.
 
@@ -89,17 +89,13 @@ def _uncheck(here: Installation, outcome: Outcome) -> None:
         StaleError: other writers keep winning.
     """
     profiles, which = here.records.profiles, (outcome.trigger, outcome.source, outcome.profile)
-    for _ in range(RETRIES):
-        head = profiles.head(*which)
-        if head is None:
-            return
-        if head.value.destinations or head.value.digest or head.value.error:
-            raise ConflictError(
-                f"cannot leave the checks of '{outcome.profile}' out: it is still wanted; take them"
-                " out of what declares it"
-            )
-        with suppress(StaleError):
-            # What is to go holds nothing else: a lost payload is nothing to keep.
-            profiles.put(replace(head.value, checked=(), checks=()), expect=head.token)
-            return
-    raise StaleError(f"cannot leave the checks of '{outcome.profile}' out: others keep writing it")
+    head = profiles.head(*which)
+    if head is None:
+        return
+    if head.value.destinations or head.value.digest or head.value.error:
+        raise ConflictError(
+            f"cannot leave the checks of '{outcome.profile}' out: it is still wanted; take them"
+            " out of what declares it"
+        )
+    # A profile that is removed contains nothing else: a lost payload is nothing to keep.
+    profiles.put(replace(head.value, checked=(), checks=()), expect=head.token)

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from bellhop.errors import MissingError, StaleError
 from bellhop.model.record import Cluster, Gate, Health
 from bellhop.ports.store import ABSENT, ANY, Item, Store
+from bellhop.records.concurrency import until_written
 from bellhop.records.payloads import Payloads
-from bellhop.records.table import RETRIES, Kept, Table, decode, encode
+from bellhop.records.table import Kept, Table, decode, encode
 
 _MANY = 32
 """More clusters than these are read in one query."""
@@ -169,22 +170,22 @@ class Gates:
         except StaleError:
             return None
 
+    @until_written("write which kinds count in '{cluster}'")
     def put(self, cluster: str, gate: Gate) -> None:
-        """Write a gate unless one of a later catalog is there, or the cluster is forgotten."""
-        for _ in range(RETRIES):
-            item = self._payloads.store.get("gate", cluster)
-            with suppress(MissingError):
-                old = self._read(item)
-                if old and (old.value.revision > gate.revision or old.value == gate):
-                    return
-            try:
-                self._payloads.follow(item, Item("gate", cluster, encode(gate)), None)
-            except StaleError:
-                continue
-            if self._payloads.store.get("cluster", cluster) is None:
-                # Whoever forgets a cluster deletes its name first: one of us sees the other.
-                self.delete(cluster)
-            return
+        """Write a gate unless one of a later catalog is there, or the cluster is forgotten.
+
+        Raises:
+            StaleError: other writers keep winning.
+        """
+        item = self._payloads.store.get("gate", cluster)
+        with suppress(MissingError):
+            old = self._read(item)
+            if old and (old.value.revision > gate.revision or old.value == gate):
+                return
+        self._payloads.follow(item, Item("gate", cluster, encode(gate)), None)
+        if self._payloads.store.get("cluster", cluster) is None:
+            # A worker that forgets a cluster deletes its name first: one of us sees the other.
+            self.delete(cluster)
 
     def delete(self, cluster: str) -> bool:
         """Close a gate; say whether there was one."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 from bellhop.errors import MissingError, StaleError
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
+from bellhop.records.concurrency import until_written
 from bellhop.records.payloads import Payloads
 from bellhop.records.table import Kept, decode, encode
 from bellhop.records.trash import Trash
@@ -234,17 +234,13 @@ class CatalogRevision:
             return new
         raise StaleError(_BUSY)
 
+    @until_written("publish the catalog's revision", _PATIENCE)
     def _tell(self, share: str, number: int) -> None:
         """Have a share say a number, unless somebody who came later has made it say more."""
-        for _ in range(_PATIENCE):
-            told = self._store.get(share, _NUMBER)
-            if told and told.value["number"] >= number:
-                return
-            with suppress(StaleError):
-                item = Item(share, _NUMBER, {"number": number})
-                self._store.put(item, expect=told.token if told else ABSENT)
-                return
-        raise StaleError(_BUSY)
+        said = self._store.get(share, _NUMBER)
+        if said is None or said.value["number"] < number:
+            item = Item(share, _NUMBER, {"number": number})
+            self._store.put(item, expect=said.token if said else ABSENT)
 
 
 def _drawn() -> str:

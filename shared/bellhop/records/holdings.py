@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from bellhop.errors import MissingError, StaleError
+from bellhop.errors import MissingError
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Finding, Held, Inventory, Owner
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Store
+from bellhop.records.concurrency import until_written
 from bellhop.records.payloads import Payloads, Sealed
-from bellhop.records.table import RETRIES, Kept, Table, decode, encode
+from bellhop.records.table import Kept, Table, decode, encode
 
 _REMEMBERED = timedelta(days=7)
 
@@ -112,6 +113,7 @@ class Inventories:
         payload = {str(key): encode(each) for key, each in inventory.held.items()}
         return self._payloads.put(partition, sort, head, payload, expect=expect)
 
+    @until_written("doubt what '{profile}' holds")
     def doubt(
         self,
         cluster: str,
@@ -127,23 +129,18 @@ class Inventories:
         Raises:
             StaleError: other writers keep winning.
         """
-        for _ in range(RETRIES):
-            kept = self.get(cluster, profile)
-            if kept is None or (now and (kept.value.until or now) > now):
-                return False
-            held = kept.value.held
-            doubted = {key for key in held if keys is None or key in keys}
-            unsure = {
-                key: replace(each, digest="", uid="") if key in doubted else each
-                for key, each in held.items()
-            }
-            try:
-                if unsure != held:
-                    self.put(replace(kept.value, held=unsure), expect=kept.token)
-            except StaleError:
-                continue
-            return bool(doubted)
-        raise StaleError(f"cannot doubt what '{profile}' holds: other writers keep winning")
+        kept = self.get(cluster, profile)
+        if kept is None or (now and (kept.value.until or now) > now):
+            return False
+        held = kept.value.held
+        doubted = {key for key in held if keys is None or key in keys}
+        unsure = {
+            key: replace(each, digest="", uid="") if key in doubted else each
+            for key, each in held.items()
+        }
+        if unsure != held:
+            self.put(replace(kept.value, held=unsure), expect=kept.token)
+        return bool(doubted)
 
     def _made_up(self, cluster: str, profile: str) -> Inventory:
         owned = (key for key, owner in self._owners.of(cluster) if owner.profile == profile)

@@ -6,13 +6,12 @@ A copy of the records, as a restored backup or an archive is, is the same instal
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from msgspec import Struct
 
-from bellhop.errors import StaleError
 from bellhop.ports.store import ABSENT, Store
-from bellhop.records.table import RETRIES, Table
+from bellhop.records.concurrency import until_written
+from bellhop.records.table import Table
 
 _PLACE = ("installation", "id")
 
@@ -30,19 +29,17 @@ class Installations:
     def __init__(self, store: Store) -> None:
         self._table = Table(store, InstallationId)
 
+    @until_written("write the installation's id")
     def get(self, address: str = "") -> InstallationId:
         """Return the id, drawn where there is none; an `address` is stored with it from then on.
 
         Raises:
             StaleError: other writers keep winning.
         """
-        for _ in range(RETRIES):
-            kept = self._table.get(*_PLACE)
-            if kept and address in ("", kept.value.address):
-                return kept.value
-            drawn = kept.value.id if kept else os.urandom(16).hex()
-            found = InstallationId(drawn, address)
-            with suppress(StaleError):
-                self._table.put(*_PLACE, found, expect=kept.token if kept else ABSENT)
-                return found
-        raise StaleError("cannot write the installation's id: other writers keep winning")
+        kept = self._table.get(*_PLACE)
+        if kept and address in ("", kept.value.address):
+            return kept.value
+        drawn = kept.value.id if kept else os.urandom(16).hex()
+        found = InstallationId(drawn, address)
+        self._table.put(*_PLACE, found, expect=kept.token if kept else ABSENT)
+        return found

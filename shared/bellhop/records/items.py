@@ -6,7 +6,7 @@ import json
 import sys
 from datetime import datetime
 
-from bellhop.errors import InvalidError, StaleError, TooLargeError
+from bellhop.errors import InvalidError, LostWriteError, TooLargeError
 from bellhop.ports.store import ABSENT, ITEM_LIMIT, KEY_LIMIT, Item
 
 _FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
@@ -93,10 +93,10 @@ def after_all(prefix: str) -> str | None:
     return trimmed[:-1] + chr(_AFTER_SURROGATES if last == _FIRST_SURROGATE else last)
 
 
-def stale(verb: str, partition: str, sort: str, expect: str | None) -> StaleError:
+def stale(verb: str, partition: str, sort: str, expect: str | None) -> LostWriteError:
     """Say that something else is there than what was expected."""
     wanted = "nothing" if expect == ABSENT else f"the write {expect}"
-    return StaleError(
+    return LostWriteError(
         f"cannot {verb} the item {partition!r} {sort!r}: {wanted} was expected and is not what is"
         " there; read it again"
     )

@@ -12,8 +12,9 @@ from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.record import Observation
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, Item
+from bellhop.records.concurrency import until_written
 from bellhop.records.payloads import Payloads, Sealed
-from bellhop.records.table import RETRIES, Kept
+from bellhop.records.table import Kept
 
 TOMBSTONE = timedelta(days=7)
 """How long a deletion is remembered: longer than any queue of ours keeps a message."""
@@ -93,6 +94,7 @@ class Observations:
             if found:
                 yield _observation(cluster, found)
 
+    @until_written("write the observation of '{observation.key}'")
     def put(self, observation: Observation, *, asked: str | None = None) -> bool:
         """Write an observation if it is not older than what is there; say whether it is news.
 
@@ -109,33 +111,28 @@ class Observations:
             StaleError: other writers keep winning.
         """
         partition, sort = f"observation/{observation.cluster}", str(observation.key)
-        for _ in range(RETRIES):
-            old = self._payloads.store.get(partition, sort)
-            if old and old.token != asked and _supersedes(old.value, observation):
-                return False
-            version = observation.resource_version
-            if old and observation.gone:
-                # What was older than the object is older than its tombstone.
-                version = max(version, old.value["rv"])
-            head = {
-                "uid": observation.uid,
-                "rv": version,
-                "gone": observation.gone,
-                "at": observation.seen_at.isoformat(),
-            }
-            if observation.unconfirmed and not _is_confirmed(old, observation):
-                head[_UNCONFIRMED] = True
-            expires = self._clock.now() + TOMBSTONE if observation.gone else None
-            try:
-                new = Item(partition, sort, head, expires_at=expires)
-                if old and observation.gone and observation.key.gvk != CLOUD_EVENT:
-                    self._payloads.retire(old, new)
-                else:
-                    self._payloads.follow(old, new, observation.manifest)
-            except StaleError:
-                continue
-            return True
-        raise StaleError(f"cannot write the observation of '{sort}': other writers keep winning")
+        old = self._payloads.store.get(partition, sort)
+        if old and old.token != asked and _supersedes(old.value, observation):
+            return False
+        version = observation.resource_version
+        if old and observation.gone:
+            # What was older than the object is older than its tombstone.
+            version = max(version, old.value["rv"])
+        head = {
+            "uid": observation.uid,
+            "rv": version,
+            "gone": observation.gone,
+            "at": observation.seen_at.isoformat(),
+        }
+        if observation.unconfirmed and not _is_confirmed(old, observation):
+            head[_UNCONFIRMED] = True
+        expires = self._clock.now() + TOMBSTONE if observation.gone else None
+        new = Item(partition, sort, head, expires_at=expires)
+        if old and observation.gone and observation.key.gvk != CLOUD_EVENT:
+            self._payloads.retire(old, new)
+        else:
+            self._payloads.follow(old, new, observation.manifest)
+        return True
 
     def confirm(self, cluster: str, seen: Seen) -> None:
         """Note that a list of ours has shown an object as it is kept; not if it changed since."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 from msgspec.structs import replace
 
-from bellhop.errors import StaleError
 from bellhop.model.record import Outcome
 from bellhop.ports.store import ANY, Store
-from bellhop.records.table import RETRIES, Kept, Table
+from bellhop.records.concurrency import until_written
+from bellhop.records.table import Kept, Table
 
 
 class Outcomes:
@@ -38,20 +37,16 @@ class Outcomes:
         partition = f"outcome/{outcome.cluster}"
         return self._table.put(partition, outcome.profile, outcome, expect=expect)
 
+    @until_written("recount the failures of '{profile}'")
     def recount(self, cluster: str, profile: str) -> None:
         """Count the failures of a profile in a cluster anew; pauses begin with the first, too.
 
         Raises:
             StaleError: other writers keep winning.
         """
-        for _ in range(RETRIES):
-            kept = self.get(cluster, profile)
-            if kept is None or not (kept.value.counted or kept.value.failures):
-                return
-            with suppress(StaleError):
-                self.put(replace(kept.value, counted=0, failures=0), expect=kept.token)
-                return
-        raise StaleError(f"cannot recount the failures of '{profile}': other writers keep winning")
+        kept = self.get(cluster, profile)
+        if kept and (kept.value.counted or kept.value.failures):
+            self.put(replace(kept.value, counted=0, failures=0), expect=kept.token)
 
     def delete(self, cluster: str, profile: str, *, expect: str | None = ANY) -> bool:
         """Forget an outcome; say whether there was one.

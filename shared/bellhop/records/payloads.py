@@ -21,19 +21,18 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.errors import InvalidError, LostWriteError, MissingError, StaleError
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
+from bellhop.records.concurrency import RETRIES, until_written
 from bellhop.records.sealing import Sealer, as_bytes, as_text
-from bellhop.records.table import RETRIES
 from bellhop.records.trash import Trash
 
 SHORT = 2048
@@ -189,10 +188,11 @@ class Payloads:
         new = Item(partition, sort, head)
         if expect != ANY:
             return self.follow(self._expected(new, expect), new, payload)
-        for _ in range(RETRIES):
-            with suppress(StaleError):
-                return self.follow(self.store.get(partition, sort), new, payload)
-        raise StaleError(f"cannot write '{partition} {sort}': somebody else was quicker")
+        return self._overwrite(new, payload)
+
+    @until_written("write '{new.partition} {new.sort}'")
+    def _overwrite(self, new: Item, payload: Any) -> str:
+        return self.follow(self.store.get(new.partition, new.sort), new, payload)
 
     def follow(self, old: Item | None, new: Item, payload: Any) -> str:
         """Write a record after the one that was read, or after none, and return its token.
@@ -261,7 +261,7 @@ class Payloads:
         new = Item(partition, sort, head)
         old = self.store.get(partition, sort) if expect == ANY else self._expected(new, expect)
         if old is None:
-            raise StaleError(f"cannot write '{partition} {sort}': somebody else was quicker")
+            raise LostWriteError(f"cannot write '{partition} {sort}': another writer was quicker")
         short, long = _parted(head)
         if not _holds(old, long):
             return self.follow(old, new, self._opened(old).payload)
@@ -273,21 +273,23 @@ class Payloads:
         Raises:
             StaleError: something else than `expect` is there, or nothing where it is a token.
         """
-        for _ in range(RETRIES):
-            old = self.store.get(partition, sort)
-            if old is None:
-                return self.store.delete(partition, sort, expect=expect)
-            leavings = self._leavings(old, old, {})
-            self._discard(old)
-            try:
-                self.store.delete(partition, sort, expect=old.token if expect == ANY else expect)
-            except StaleError:
-                if expect != ANY:
-                    raise
-                continue
-            self._delete(partition, leavings)
-            return True
-        raise StaleError(f"cannot delete '{partition} {sort}': other writers keep winning")
+        if expect == ANY:
+            return self._delete_any(partition, sort)
+        return self._delete_read(partition, sort, self.store.get(partition, sort), expect)
+
+    @until_written("delete '{partition} {sort}'")
+    def _delete_any(self, partition: str, sort: str) -> bool:
+        old = self.store.get(partition, sort)
+        return self._delete_read(partition, sort, old, old.token if old else ANY)
+
+    def _delete_read(self, partition: str, sort: str, old: Item | None, expect: str | None) -> bool:
+        if old is None:
+            return self.store.delete(partition, sort, expect=expect)
+        leavings = self._leavings(old, old, {})
+        self._discard(old)
+        self.store.delete(partition, sort, expect=expect)
+        self._delete(partition, leavings)
+        return True
 
     def forget(self, partition: str) -> None:
         """Delete all records of a partition, whatever became of their payloads."""
@@ -313,8 +315,8 @@ class Payloads:
             return None
         old = self._heads.get(expect) or self.store.get(new.partition, new.sort)
         if old is None or old.token != expect:
-            raise StaleError(
-                f"cannot write '{new.partition} {new.sort}': somebody else was quicker"
+            raise LostWriteError(
+                f"cannot write '{new.partition} {new.sort}': another writer was quicker"
             )
         return old
 

@@ -16,7 +16,8 @@ from bellhop.errors import StaleError
 from bellhop.model.gvk import Identity
 from bellhop.model.reader import Reader
 from bellhop.ports.store import ANY, Store
-from bellhop.records.table import RETRIES, Table
+from bellhop.records.concurrency import until_written
+from bellhop.records.table import Table
 
 Kind = tuple[str, str]
 """Group and kind."""
@@ -92,6 +93,7 @@ class Readers:
             _object(item.sort.removeprefix(prefix)): self._table.read(item.value) for item in found
         }
 
+    @until_written("strike out '{key}' for '{reader.profile}'")
     def delete(self, key: Identity, reader: Reader) -> None:
         """Note that a profile reads an object no more where it is brought to a destination.
 
@@ -101,21 +103,17 @@ class Readers:
             StaleError: others note it all the time.
         """
         place, beside = (_READERS, _row(key, reader)), _place_beside(key, reader)
-        for _ in range(RETRIES):
-            row = self._store.get(*place)
-            token = self._beside(key, replace(reader, settled=False), expect=ANY)
-            try:
-                if row:
-                    self._store.delete(*place, expect=row.token)
-                self._store.delete(*beside, expect=token)
-            except StaleError:
-                found = self._store.get(*beside)
-                if found is None or found.token != token:
-                    # Another one notes it, or strikes it out, since, and sees to both.
-                    return
-            else:
-                return
-        raise StaleError(f"cannot strike out '{key}' for '{reader.profile}': others keep noting it")
+        row = self._store.get(*place)
+        token = self._beside(key, replace(reader, settled=False), expect=ANY)
+        try:
+            if row:
+                self._store.delete(*place, expect=row.token)
+            self._store.delete(*beside, expect=token)
+        except StaleError:
+            found = self._store.get(*beside)
+            if found and found.token == token:
+                raise
+            # Another worker notes it, or strikes it out, since, and sees to both.
 
     def forget(self, destination: str) -> None:
         """Delete all of a destination."""

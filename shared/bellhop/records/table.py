@@ -12,9 +12,6 @@ from bellhop.errors import TemporaryError
 from bellhop.ports.store import ANY, Item, Store
 from bellhop.structs import read_struct
 
-RETRIES = 8
-"""Times that a lost conditional write is tried again with what is there then."""
-
 T = TypeVar("T")
 R = TypeVar("R", bound=Struct)
 

@@ -9,7 +9,8 @@ somebody who was slow, is found within the week: whoever ends a trail looks at t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -18,8 +19,9 @@ from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Trail
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, Store
+from bellhop.records.concurrency import until_written
 from bellhop.records.observations import TOMBSTONE
-from bellhop.records.table import RETRIES, Kept, Table
+from bellhop.records.table import Kept, Table
 
 MOST_NAMED = 1000
 """Sources that one trail names: with the longest names they fit into an item."""
@@ -43,26 +45,19 @@ class Trails:
         Raises:
             StaleError: other writers keep winning.
         """
-        cluster, key = kept.value.cluster, kept.value.key
-        for _ in range(RETRIES):
-            old = kept.value
-            named = (*old.sources, *sorted({*sources} - {*old.sources}))
-            if len(named) > MOST_NAMED:
-                new = replace(old, endless=True, ended=False)
-            else:
-                new = replace(old, sources=named, ended=False)
-            if new == old or self._put(new, kept.token):
-                return new
-            kept = self.get(cluster, key)
-        raise StaleError(f"cannot write the trail of '{key}': other writers keep winning")
+        names = {*sources}
+        with suppress(StaleError):
+            return self._extend(kept, names)
+        return self._extend_stored(kept.value.cluster, kept.value.key, names)
 
     def end(self, cluster: str, key: ObjectKey) -> bool:
         """End the trail of an object that is gone; say whether there was one that had not."""
         kept = self.get(cluster, key)
         if not kept.token or kept.value.ended:
             return False
-        # Where it was written meanwhile, somebody else has the object at hand.
-        self._put(replace(kept.value, ended=True), kept.token)
+        # Where it was written meanwhile, another worker evaluates the object.
+        with suppress(StaleError):
+            self._put(replace(kept.value, ended=True), kept.token)
         return True
 
     def forget(self, cluster: str) -> None:
@@ -70,11 +65,22 @@ class Trails:
         for item in self._table.items(f"trail/{cluster}"):
             self._table.store.delete(item.partition, item.sort)
 
-    def _put(self, trail: Trail, expect: str) -> bool:
+    @until_written("write the trail of '{key}'")
+    def _extend_stored(self, cluster: str, key: ObjectKey, names: Collection[str]) -> Trail:
+        return self._extend(self.get(cluster, key), names)
+
+    def _extend(self, kept: Kept[Trail], names: Collection[str]) -> Trail:
+        old = kept.value
+        named = (*old.sources, *sorted({*names} - {*old.sources}))
+        if len(named) > MOST_NAMED:
+            new = replace(old, endless=True, ended=False)
+        else:
+            new = replace(old, sources=named, ended=False)
+        if new != old:
+            self._put(new, kept.token)
+        return new
+
+    def _put(self, trail: Trail, expect: str) -> None:
         expires = self._clock.now() + TOMBSTONE if trail.ended else None
         place = f"trail/{trail.cluster}", str(trail.key)
-        try:
-            self._table.put(*place, trail, expect=expect, expires_at=expires)
-        except StaleError:
-            return False
-        return True
+        self._table.put(*place, trail, expect=expect, expires_at=expires)

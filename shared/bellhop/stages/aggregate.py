@@ -38,6 +38,7 @@ from bellhop.model.record import Selected, Selection
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.concurrency import until_settled
 from bellhop.stages.ledger import Note, noting
 from bellhop.stages.objects import Objects
 from bellhop.stages.rests import Rests
@@ -87,7 +88,8 @@ class Aggregate:
         # However short: who aggregates reads all that matches.
         self._rests = Rests(records.clock, timedelta(0))
 
-    def handle(self, message: Message) -> None:
+    @until_settled("aggregate '{message.source}' in '{message.cluster}'", _ROUNDS)
+    def handle(self, message: Message) -> bool:
         """Make a source's selection what its matches say, and tell deploy.
 
         Matches are read after the selection, and looked at again after it is written: another
@@ -98,29 +100,26 @@ class Aggregate:
             TemporaryError: it was run just now; the message comes again when it has rested.
         """
         cluster = message.cluster
-        for _ in range(_ROUNDS):
-            catalog = self._catalogs.current()
-            source = self._source(catalog, message)
-            if source is None or not self._is_judged(catalog, source, cluster):
-                return
-            kept = self._found(cluster, source)
-            inputs = self._inputs(catalog, source, cluster)
-            if kept is None or kept.value.made_of != inputs.mark:
-                self._rest(message)
-                done = self._make(source, kept, inputs, catalog, message)
-            else:
-                done = kept.value.told or self._tell(kept, None, catalog, message)
-            if not done:
-                continue
-            if inputs == self._inputs(self._catalogs.current(), source, cluster):
-                return
-            if self._rests.left((cluster, source.name)):
-                # What came meanwhile is done after the rest, by a message with all its tries.
-                self._publisher.publish([message])
-                return
-        raise StaleError(
-            f"cannot aggregate '{message.source}' in '{cluster}': what matches changes all the time"
-        )
+        catalog = self._catalogs.current()
+        source = self._source(catalog, message)
+        if source is None or not self._is_judged(catalog, source, cluster):
+            return True
+        kept = self._found(cluster, source)
+        inputs = self._inputs(catalog, source, cluster)
+        if kept is None or kept.value.made_of != inputs.mark:
+            self._rest(message)
+            done = self._make(source, kept, inputs, catalog, message)
+        else:
+            done = kept.value.told or self._tell(kept, None, catalog, message)
+        if not done:
+            return False
+        if inputs == self._inputs(self._catalogs.current(), source, cluster):
+            return True
+        if self._rests.left((cluster, source.name)):
+            # What came meanwhile is done after the rest, by a message with all its tries.
+            self._publisher.publish([message])
+            return True
+        return False
 
     def _source(self, catalog: Catalog, message: Message) -> EventSource | None:
         """Return the source if it is in force in the cluster and aggregates."""

@@ -27,10 +27,11 @@ from bellhop.model.removal import HeldRemoval
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.concurrency import until_settled
 from bellhop.stages.consequences import Consequences
 from bellhop.stages.removals import Removals
 
-_RETRIES = 16
+_ROUNDS = 16
 
 _AWAY = 3
 """Failures in a row after which a cluster counts as down: a short outage moves nothing."""
@@ -77,25 +78,27 @@ class Choosing:
             StaleError: others change it all the time.
         """
         held: list[HeldRemoval] = []
-        for _ in range(_RETRIES):
-            try:
-                catalog = self._catalogs.current()
-            except MissingError:
-                # What is not known is not taken for deleted; who cures that settles.
-                return held
-            kept = self._records.choices.all()
-            known = {place: each.value for place, each in kept.items() if place in catalog.choosing}
-            if known != catalog.choices:
-                # Somebody is about to change the revision, or died before.
-                self._records.catalog.change("clusters")
-                continue
-            changed = self._changed(catalog, kept)
-            if not changed:
-                return held
-            with suppress(StaleError):
-                for place, choice in changed.items():
-                    held += self._write(catalog, place, choice, kept.get(place, _NONE).token)
-        raise StaleError("cannot choose the clusters of sets: they change all the time")
+        self._settle(held)
+        return held
+
+    @until_settled("choose the clusters of sets", _ROUNDS)
+    def _settle(self, held: list[HeldRemoval]) -> bool:
+        try:
+            catalog = self._catalogs.current()
+        except MissingError:
+            # What is not known is not taken for deleted; a repair settles this, too.
+            return True
+        kept = self._records.choices.all()
+        known = {place: each.value for place, each in kept.items() if place in catalog.choosing}
+        if known != catalog.choices:
+            # Another process is about to change the revision, or died before.
+            self._records.catalog.change("clusters")
+            return False
+        changed = self._changed(catalog, kept)
+        with suppress(StaleError):
+            for place, choice in changed.items():
+                held += self._write(catalog, place, choice, kept.get(place, _NONE).token)
+        return not changed
 
     def _changed(
         self, catalog: Catalog, kept: Mapping[str, Kept[Choice]]

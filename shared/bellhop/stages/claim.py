@@ -17,14 +17,14 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bellhop.errors import ConflictError, StaleError
+from bellhop.errors import ConflictError, LostWriteError, StaleError
 from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Owner, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
+from bellhop.records.concurrency import until_written
 
-_RETRIES = 8
 _MOST_WAITING = 32
 """Profiles that are told when an object is given up; those before them try at their next turn."""
 
@@ -57,39 +57,42 @@ class Claims:
         Raises:
             ConflictError: a profile of the same or a lower tier has it.
         """
+        if free:
+            with suppress(LostWriteError):
+                return self._take_from(None, cluster, key, profile)
+        return self._take_stored(cluster, key, profile)
+
+    @until_written("claim '{key}' in '{cluster}'")
+    def _take_stored(self, cluster: str, key: Identity, profile: Profile) -> Taken:
+        return self._take_from(self._records.owners.get(cluster, key), cluster, key, profile)
+
+    def _take_from(
+        self, found: Kept[Owner] | None, cluster: str, key: Identity, profile: Profile
+    ) -> Taken:
         me = (profile.trigger, profile.cluster, profile.name)
-        for attempt in range(_RETRIES):
-            guessed = free and not attempt
-            found = None if guessed else self._records.owners.get(cluster, key)
-            owner, token = (found.value, found.token) if found else (None, ABSENT)
-            try:
-                if owner is None or not owner.profile:
-                    mine = _owned(profile, owner)
-                    self._put(cluster, key, mine, token)
-                    return Taken(new=True, disputed=bool(mine.waiting))
-                if owner.profile == profile.name:
-                    moved = owner.tier != profile.tier
-                    tell = _with(owner.tell, *owner.waiting) if moved else owner.tell
-                    mine = replace(owner, tier=profile.tier, tell=tell)
-                    if mine != owner or tell:
-                        self._put(cluster, key, mine, token)
-                    return Taken(new=False, disputed=bool(mine.waiting))
-                if self._wins(cluster, profile, owner):
-                    loser = _who(owner)
-                    mine = _owned(profile, owner)
-                    mine = replace(
-                        mine, waiting=_with(mine.waiting, loser), tell=_with(mine.tell, loser)
-                    )
-                    self._put(cluster, key, mine, token)
-                    return Taken(new=True, before=owner, disputed=True)
-                if me not in owner.waiting:
-                    self._put(cluster, key, replace(owner, waiting=_with(owner.waiting, me)), token)
-                    # It may be about to give it up, and keeps it until somebody waits.
-                    self._publisher.publish([Apply(*_who(owner), cluster)])
-            except StaleError:
-                continue
-            raise self._refused(cluster, key, profile, owner)
-        raise StaleError(f"cannot claim '{key}' in '{cluster}': other writers keep winning")
+        owner, token = (found.value, found.token) if found else (None, ABSENT)
+        if owner is None or not owner.profile:
+            mine = _owned(profile, owner)
+            self._put(cluster, key, mine, token)
+            return Taken(new=True, disputed=bool(mine.waiting))
+        if owner.profile == profile.name:
+            moved = owner.tier != profile.tier
+            tell = _with(owner.tell, *owner.waiting) if moved else owner.tell
+            mine = replace(owner, tier=profile.tier, tell=tell)
+            if mine != owner or tell:
+                self._put(cluster, key, mine, token)
+            return Taken(new=False, disputed=bool(mine.waiting))
+        if self._wins(cluster, profile, owner):
+            loser = _who(owner)
+            mine = _owned(profile, owner)
+            mine = replace(mine, waiting=_with(mine.waiting, loser), tell=_with(mine.tell, loser))
+            self._put(cluster, key, mine, token)
+            return Taken(new=True, before=owner, disputed=True)
+        if me not in owner.waiting:
+            self._put(cluster, key, replace(owner, waiting=_with(owner.waiting, me)), token)
+            # It may be about to give it up, and keeps it until another profile waits.
+            self._publisher.publish([Apply(*_who(owner), cluster)])
+        raise self._refused(cluster, key, profile, owner)
 
     def tell_owner(self, cluster: str, key: Identity) -> None:
         """Tell who owns an object that it may not be what it was applied as."""
@@ -140,21 +143,27 @@ class Claims:
         What is `known` of its owner is not read again before the write finds out that it is so
         still.
         """
-        for attempt in range(_RETRIES):
-            found = known if known and not attempt else self._records.owners.get(cluster, key)
-            if found is None or taken_from(profile, found):
-                return found is None
-            owner, token = found.value, found.token
-            tell = _with(owner.tell, *owner.waiting)
-            try:
-                if not tell:
-                    self._records.owners.delete(cluster, key, expect=token)
-                else:
-                    self._put(cluster, key, Owner("", "", "", 0, (), tell), token)
-            except StaleError:
-                continue
-            return True
-        raise StaleError(f"cannot give up '{key}' in '{cluster}': other writers keep winning")
+        if known:
+            with suppress(LostWriteError):
+                return self._give_up(cluster, key, profile, known)
+        return self._give_up_stored(cluster, key, profile)
+
+    @until_written("give up '{key}' in '{cluster}'")
+    def _give_up_stored(self, cluster: str, key: Identity, profile: str) -> bool:
+        return self._give_up(cluster, key, profile, self._records.owners.get(cluster, key))
+
+    def _give_up(
+        self, cluster: str, key: Identity, profile: str, found: Kept[Owner] | None
+    ) -> bool:
+        if found is None or taken_from(profile, found):
+            return found is None
+        owner, token = found.value, found.token
+        tell = _with(owner.tell, *owner.waiting)
+        if not tell:
+            self._records.owners.delete(cluster, key, expect=token)
+        else:
+            self._put(cluster, key, Owner("", "", "", 0, (), tell), token)
+        return True
 
     def _wins(self, cluster: str, profile: Profile, owner: Owner) -> bool:
         """Return whether a profile takes an object from another one that owns it.

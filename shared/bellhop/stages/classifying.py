@@ -31,6 +31,7 @@ from bellhop.model.record import Cluster
 from bellhop.model.removal import HeldRemoval
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.concurrency import until_settled
 from bellhop.stages.choosing import Choosing
 from bellhop.stages.consequences import Consequences
 from bellhop.stages.removals import Removals
@@ -58,29 +59,29 @@ class Classifying:
         self._choosing = choosing
         self._removals = removals
 
-    def settle(self, cluster: str) -> None:
+    @until_settled("classify cluster '{cluster}'", _ROUNDS)
+    def settle(self, cluster: str) -> bool:
         """Give a cluster the labels that it is to have by now, until nothing is to be written.
 
         Raises:
             StaleError: others change it all the time.
         """
-        for _ in range(_ROUNDS):
-            try:
-                catalog = self._catalogs.current()
-            except MissingError:
-                # What is not known is not taken for deleted; who cures that has us settle.
-                return
-            kept = self._records.clusters.get(cluster)
-            if kept is None:
-                return
-            found, staying = self._judge(catalog, kept.value)
-            given = give(kept.value, catalog.classifiers, found.matching, staying)
-            if given.cluster == kept.value:
-                self._note(cluster, replace(found, lacks=given.lacks))
-                return
-            with suppress(StaleError):
-                self._write(catalog, given.cluster, kept.token)
-        raise StaleError(f"cannot classify cluster '{cluster}': it changes all the time")
+        try:
+            catalog = self._catalogs.current()
+        except MissingError:
+            # What is not known is not taken for deleted; a repair settles this, too.
+            return True
+        kept = self._records.clusters.get(cluster)
+        if kept is None:
+            return True
+        found, staying = self._judge(catalog, kept.value)
+        given = give(kept.value, catalog.classifiers, found.matching, staying)
+        if given.cluster == kept.value:
+            self._note(cluster, replace(found, lacks=given.lacks))
+            return True
+        with suppress(StaleError):
+            self._write(catalog, given.cluster, kept.token)
+        return False
 
     # What is known ----------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from bellhop.engine.choosing import choose
 from bellhop.engine.difference import PROFILES, SETS, TRIGGERS, Key
 from bellhop.engine.digest import same
 from bellhop.engine.order import refuse_cycle, refuse_exchange
-from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.errors import InvalidError, LostWriteError, MissingError, StaleError
 from bellhop.messages import Publisher
 from bellhop.model.kinds import ClusterProfile, Declaration, DeclarationKey, EventTrigger, of
 from bellhop.model.overwrite import refuse_overwrite
@@ -28,6 +28,7 @@ from bellhop.model.removal import HeldRemoval
 from bellhop.ports.store import ABSENT, ANY
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.concurrency import until_written
 from bellhop.records.declared import UPGRADED_FROM, Manifest
 from bellhop.records.removals import Rule
 from bellhop.settings import Settings
@@ -43,7 +44,6 @@ _NOTHING: Mapping[str, str | None] = {}
 
 Change = Literal["created", "configured", "unchanged", "deleted"]
 
-_RETRIES = 8
 
 _RELEASED, _RULES = "released", "rules"
 """In a release that is under way: which held change it releases, and the rules that it concerns."""
@@ -116,6 +116,7 @@ class Declare:
             results.append(Declared(*new.key, _change(new, old)))
         return results
 
+    @until_written("change {key[0]} '{key[2]}'")
     def remark(self, key: Key, annotations: Mapping[str, str | None]) -> Declared:
         """Set annotations of what was declared, or take away those that are None.
 
@@ -126,26 +127,24 @@ class Declare:
             MissingError: it is not there.
             StaleError: others change it all the time.
         """
-        for _ in range(_RETRIES):
-            kept = self._records.manifests.get(*key)
-            if kept is None:
-                raise MissingError(f"cannot change {key[0]} '{key[2]}': it is not there any more")
-            manifest = _annotated(kept.value, annotations)
-            if same(manifest, kept.value):
-                return Declared(*key, "unchanged")
-            new = of(manifest)
-            before = self._catalogs.known()
-            pending = self._begin([key])
-            held = self._hold(before, {new.key: new}, "changed")
-            try:
-                token = self._records.manifests.put(*key, manifest, expect=kept.token)
-            except StaleError:
-                self._records.pending.delete(pending)
-                continue
-            self._records.catalog.change("declared", keys=[key])
-            self._follow([key], before, pending, self._catalogs.known({token: new}), held)
-            return Declared(*key, "configured")
-        raise StaleError(f"cannot change {key[0]} '{key[2]}': others change it all the time")
+        kept = self._records.manifests.get(*key)
+        if kept is None:
+            raise MissingError(f"cannot change {key[0]} '{key[2]}': it is not there any more")
+        manifest = _annotated(kept.value, annotations)
+        if same(manifest, kept.value):
+            return Declared(*key, "unchanged")
+        new = of(manifest)
+        before = self._catalogs.known()
+        pending = self._begin([key])
+        held = self._hold(before, {new.key: new}, "changed")
+        try:
+            token = self._records.manifests.put(*key, manifest, expect=kept.token)
+        except LostWriteError:
+            self._records.pending.delete(pending)
+            raise
+        self._records.catalog.change("declared", keys=[key])
+        self._follow([key], before, pending, self._catalogs.known({token: new}), held)
+        return Declared(*key, "configured")
 
     def delete(self, keys: Iterable[tuple[str, str, str]]) -> list[Declared]:
         """Delete objects by (kind, namespace, name).
@@ -316,15 +315,13 @@ class Declare:
 
         return self._alter(key, verb, specified)
 
+    @until_written("{verb} '{key}'")
     def _alter(self, key: str, verb: str, change: Callable[[Cluster], Cluster]) -> Cluster:
-        for _ in range(_RETRIES):
-            kept = self._cluster(key, verb)
-            cluster = change(kept.value)
-            with suppress(StaleError):
-                # Whoever registers it anew meanwhile must not get the old credentials back.
-                self.register(cluster, expect=kept.token)
-                return cluster
-        raise StaleError(f"cannot {verb} '{key}': others change the cluster all the time")
+        kept = self._cluster(key, verb)
+        cluster = change(kept.value)
+        # A cluster that is registered again meanwhile must not get the old credentials back.
+        self.register(cluster, expect=kept.token)
+        return cluster
 
     def deregister(self, key: str) -> Cluster:
         """Forget a cluster; nothing is removed in it, what others got because of it is.

@@ -26,6 +26,7 @@ from bellhop.errors import (
     AwayError,
     BellhopError,
     ConflictError,
+    LostWriteError,
     PausedError,
     QueuedError,
     StaleError,
@@ -47,6 +48,7 @@ from bellhop.model.record import (
 )
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
+from bellhop.records.concurrency import until_written
 from bellhop.records.departures import Place
 from bellhop.records.profiles import place
 from bellhop.settings import Settings
@@ -54,7 +56,6 @@ from bellhop.stages.hosting import mark, wrong
 from bellhop.stages.order import needs
 from bellhop.stages.work import Contest, Work
 
-_RETRIES = 8
 _DOUBLINGS = 16
 DRIFT = "Drift"
 """The reason of an outcome where two fight over an object."""
@@ -265,25 +266,28 @@ class Endings:
 
         Of those who leave at once the last one to strike its departure out finds no other.
         """
-        for _ in range(_RETRIES):
-            # The head was read first: whoever wrote it had noted before what is to be left.
-            if found is None or not found.value.leaves:
-                return
-            stays = found.value
-            others = self._records.departures.of(which)
-            if any(each not in stays.destinations for each in others):
-                return
-            try:
-                if stays.destinations or stays.digest or stays.error:
-                    stays = replace(stays, leaves=False)
-                    self._records.profiles.put_head(stays, expect=found.token)
-                else:
-                    self._records.profiles.delete(*which, expect=found.token)
-            except StaleError:
-                found = self._records.profiles.head(*which)
-                continue
+        try:
+            self._close_read(which, found)
+        except LostWriteError:
+            self._close_stored(which)
+
+    @until_written("close profile '{which.name}'")
+    def _close_stored(self, which: Place) -> None:
+        self._close_read(which, self._records.profiles.head(*which))
+
+    def _close_read(self, which: Place, found: Kept[Profile] | None) -> None:
+        # The head was read first: its writer had noted before what is to be left.
+        if found is None or not found.value.leaves:
             return
-        raise StaleError(f"cannot close profile '{which.name}': other writers keep winning")
+        stays = found.value
+        others = self._records.departures.of(which)
+        if any(each not in stays.destinations for each in others):
+            return
+        if stays.destinations or stays.digest or stays.error:
+            stays = replace(stays, leaves=False)
+            self._records.profiles.put_head(stays, expect=found.token)
+        else:
+            self._records.profiles.delete(*which, expect=found.token)
 
     def _pause(self, work: Work, error: BellhopError, failures: int) -> timedelta | None:
         """Say how long to wait; each pause is twice as long, and there is no end to patience.

@@ -15,14 +15,12 @@ from msgspec.structs import replace
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import PROFILES, TRIGGERS, Key
-from bellhop.errors import StaleError
 from bellhop.model.kinds import ClusterProfile, DeclarationKey, EventTrigger
 from bellhop.model.record import Profile
 from bellhop.records import Records
+from bellhop.records.concurrency import until_written
 from bellhop.records.departures import Place
 from bellhop.records.profiles import place
-
-_RETRIES = 8
 
 
 def note_endings(records: Records, before: Catalog, keys: Iterable[Key]) -> None:
@@ -48,26 +46,19 @@ def _ending(
             yield from ((declared, place(each)) for each in heads)
 
 
+@until_written("delete '{declared.rule}' yet")
 def _note(records: Records, declared: ClusterProfile | EventTrigger, which: Place) -> None:
-    for _ in range(_RETRIES):
-        kept = records.profiles.head(*which)
-        if kept is None or not _differs(declared, kept.value):
-            return
-        noted = replace(
-            kept.value,
-            leaves_policies=declared.leaves_policies,
-            sync=declared.sync,
-            # If the deletion dies here, its clusters are still to hear of that.
-            told=False,
-        )
-        try:
-            records.profiles.put_head(noted, expect=kept.token)
-        except StaleError:
-            continue
+    kept = records.profiles.head(*which)
+    if kept is None or not _differs(declared, kept.value):
         return
-    raise StaleError(
-        f"cannot delete '{declared.rule}' yet: others change its profiles all the time"
+    noted = replace(
+        kept.value,
+        leaves_policies=declared.leaves_policies,
+        sync=declared.sync,
+        # If the deletion dies here, its clusters are still to hear of that.
+        told=False,
     )
+    records.profiles.put_head(noted, expect=kept.token)
 
 
 def _differs(declared: ClusterProfile | EventTrigger, profile: Profile) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +19,7 @@ from bellhop import celbox, luabox
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.judging import Candidate, SlowScriptError, judge
 from bellhop.engine.observe import bury
-from bellhop.errors import ScriptError, StaleError
+from bellhop.errors import LostWriteError, ScriptError
 from bellhop.logs import Log
 from bellhop.messages import Aggregate as Aggregation
 from bellhop.messages import AskRights, Publisher, Weigh
@@ -31,17 +30,17 @@ from bellhop.model.record import Cause, Match, Observation
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.concurrency import until_settled, until_written
 from bellhop.settings import Settings
 from bellhop.stages.aggregate import Aggregate
 from bellhop.stages.expiry import Expiry
 from bellhop.stages.following import follow_up
 from bellhop.stages.guard import Guard
-from bellhop.stages.ledger import noting
+from bellhop.stages.ledger import Note, noting
 from bellhop.stages.pacing import Pacing
 from bellhop.stages.permitting import may_see
 
 _ROUNDS = 8
-_RETRIES = 8
 _LONGEST = 1024
 """Characters of a script's message that are kept."""
 
@@ -115,24 +114,21 @@ class Evaluate:
         elif isinstance(message, Weigh):
             self._guard.weigh(message)
         else:
-            self._bring_up_to_date(message)
+            self._bring_up_to_date(message, set())
 
-    def _bring_up_to_date(self, message: Message) -> None:
+    @until_settled("evaluate '{message.object}' in '{message.cluster}'", _ROUNDS)
+    def _bring_up_to_date(self, message: Message, written: set[str]) -> bool:
         cluster, key = message.cluster, ObjectKey.parse(message.object)
-        written: set[str] = set()
-        for _ in range(_ROUNDS):
-            catalog = self._catalogs.current()
-            self._take_back(catalog, message, written)
-            seen = self._records.observations.get(cluster, key) or self._nothing(cluster, key)
-            seen = self._expiry.heed(catalog, seen)
-            wrote = self._bring_all(catalog, seen.value, message)
-            written |= wrote
-            # Who is asked for one source knows nothing of the matches of others.
-            whole = seen.value.gone and not message.source
-            ended = whole and self._records.trails.end(cluster, key)
-            if not (wrote or ended) or self._stands(catalog, seen):
-                return
-        raise StaleError(f"cannot evaluate '{key}' in '{cluster}': it changes all the time")
+        catalog = self._catalogs.current()
+        self._take_back(catalog, message, written)
+        seen = self._records.observations.get(cluster, key) or self._nothing(cluster, key)
+        seen = self._expiry.heed(catalog, seen)
+        wrote = self._bring_all(catalog, seen.value, message)
+        written |= wrote
+        # A message for one source concerns no matches of others.
+        whole = seen.value.gone and not message.source
+        ended = whole and self._records.trails.end(cluster, key)
+        return not (wrote or ended) or self._stands(catalog, seen)
 
     def _nothing(self, cluster: str, key: ObjectKey) -> Kept[Observation]:
         """Return the observation of an object of which nothing is known.
@@ -152,17 +148,14 @@ class Evaluate:
             self._records.matches.delete(message.cluster, source, key)
         written &= there
 
+    @until_written("note a deleted source in '{cluster}'")
     def _doubt(self, cluster: str, sources: set[str]) -> None:
         """Have the next resync evaluate sources again, should they come back as they were.
 
         Raises:
             StaleError: other writers keep winning; a resync takes the matches back.
         """
-        for _ in range(_RETRIES):
-            with suppress(StaleError):
-                self._records.health.doubt(cluster, sources)
-                return
-        raise StaleError(f"cannot note a deleted source in '{cluster}': other writers keep winning")
+        self._records.health.doubt(cluster, sources)
 
     def _stands(self, catalog: Catalog, seen: Kept[Observation]) -> bool:
         """Say whether what was judged is still what is there.
@@ -268,39 +261,56 @@ class Evaluate:
         A match is written as untold, told of, and then marked so: whoever finds it untold, be it
         in a week, tells of it again.
         """
-        source = judged.source
         with noting(self._records, message, message.cluster, message.object) as note:
             note.before = judged.took
-            for _ in range(_RETRIES):
-                match = self._match(judged, observation, kept.value if kept else None)
-                if kept and match and not (observation.gone and observation.unconfirmed):
-                    match = self._guarded(kept.value, match)
-                if match is None:
-                    return False
-                changed = kept is None or match is not kept.value
-                if not changed and match.told and not match.held:
-                    return False
-                try:
-                    self._write(catalog, match, kept, _cause(judged, kept, message), message)
-                except StaleError:
-                    kept = self._records.matches.get(
-                        observation.cluster, source.name, observation.key
-                    )
-                    judged = self._judge(catalog, source, judged.candidate, message)
-                    if judged.open:
-                        self._put_off([judged], message)
-                        return True
-                    continue
-                if changed and (match.error or not kept or _tells(match, kept.value)):
-                    triggers = catalog.triggers_on(observation.cluster, source.name)
-                    note.context = {"source": source.name, "triggers": list(triggers)}
-                    note.what, note.detail = _WHAT[match.matching], match.message
-                    if match.error:
-                        note.fail("evaluate", match.error)
-                return changed
-        raise StaleError(
-            f"cannot write the match of '{observation.key}': other writers keep winning"
-        )
+            try:
+                return self._bring_read(catalog, judged, kept, observation, message, note)
+            except LostWriteError:
+                return self._bring_again(catalog, judged, observation, message, note)
+
+    @until_written("write the match of '{observation.key}'")
+    def _bring_again(
+        self,
+        catalog: Catalog,
+        judged: _Judged,
+        observation: Observation,
+        message: Message,
+        note: Note,
+    ) -> bool:
+        source = judged.source
+        kept = self._records.matches.get(observation.cluster, source.name, observation.key)
+        judged = self._judge(catalog, source, judged.candidate, message)
+        if judged.open:
+            self._put_off([judged], message)
+            return True
+        return self._bring_read(catalog, judged, kept, observation, message, note)
+
+    def _bring_read(
+        self,
+        catalog: Catalog,
+        judged: _Judged,
+        kept: Kept[Match] | None,
+        observation: Observation,
+        message: Message,
+        note: Note,
+    ) -> bool:
+        source = judged.source
+        match = self._match(judged, observation, kept.value if kept else None)
+        if kept and match and not (observation.gone and observation.unconfirmed):
+            match = self._guarded(kept.value, match)
+        if match is None:
+            return False
+        changed = kept is None or match is not kept.value
+        if not changed and match.told and not match.held:
+            return False
+        self._write(catalog, match, kept, _cause(judged, kept, message), message)
+        if changed and (match.error or not kept or _tells(match, kept.value)):
+            triggers = catalog.triggers_on(observation.cluster, source.name)
+            note.context = {"source": source.name, "triggers": list(triggers)}
+            note.what, note.detail = _WHAT[match.matching], match.message
+            if match.error:
+                note.fail("evaluate", match.error)
+        return changed
 
     def _guarded(self, old: Match, match: Match) -> Match:
         """Return a match as it must be, or as it was, held, where too much ends at once."""

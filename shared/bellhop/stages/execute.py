@@ -40,6 +40,7 @@ from bellhop.ports.store import ABSENT
 from bellhop.ports.tools import NONE, Tools
 from bellhop.records import Kept
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.concurrency import until_settled
 from bellhop.settings import Settings
 from bellhop.stages.circuit import Circuits
 from bellhop.stages.deployer import Deployer
@@ -127,11 +128,9 @@ class Execute:
             BusyError: another worker is at it.
             TemporaryError: it failed, and is to be tried again soon.
         """
-        for _ in range(_ROUNDS):
-            if self._once(message):
-                return
-        raise StaleError(f"cannot apply '{message.profile}': it changes all the time")
+        self._once(message)
 
+    @until_settled("apply '{message.profile}'", _ROUNDS)
     def _once(self, message: Apply) -> bool:
         """Do it once; False if another worker was quicker, or what it was made of has changed."""
         name, cluster = message.profile, message.destination

@@ -33,6 +33,7 @@ from bellhop.model.record import Cause, Hold, Match
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.concurrency import until_settled, until_written
 from bellhop.records.holds import Staying
 from bellhop.records.timers import SKEW
 from bellhop.settings import Settings
@@ -40,8 +41,6 @@ from bellhop.stages.agreeing import Agreement
 from bellhop.stages.following import follow_up
 from bellhop.stages.ledger import Nobody, Note, write
 from bellhop.stages.objects import Objects
-
-_RETRIES = 8
 
 _LONGEST = 10
 """Windows that what is not too much waits at most, though more of it ends all the time."""
@@ -136,27 +135,25 @@ class Guard:
     def _leave(self, match: Match, token: str) -> None:
         self._records.holds.leave(match.cluster, match.source, match.key, expect=token)
 
+    @until_written("hold '{match.key}'")
     def _hold(self, match: Match, cause: Cause) -> Hold:
         """Return the hold of a match's report; begin one where there is none."""
-        for _ in range(_RETRIES):
-            kept = self._records.holds.get(match.cluster, match.source)
-            if kept:
-                return kept.value
-            now, few = self._records.clock.now(), self._rule.few
-            hold = Hold(
-                match.cluster,
-                match.source,
-                lot=uuid.uuid4().hex,
-                cause=cause,
-                since=now,
-                until=now + self._settings.hold_window,
-                gone=min(few, self._records.holds.ended(match.cluster, match.source, most=few)),
-            )
-            self._set_timer(hold)
-            with suppress(StaleError):
-                self._records.holds.put(hold, expect=ABSENT)
-                return hold
-        raise StaleError(f"cannot hold '{match.key}': others release its report all the time")
+        kept = self._records.holds.get(match.cluster, match.source)
+        if kept:
+            return kept.value
+        now, few = self._records.clock.now(), self._rule.few
+        hold = Hold(
+            match.cluster,
+            match.source,
+            lot=uuid.uuid4().hex,
+            cause=cause,
+            since=now,
+            until=now + self._settings.hold_window,
+            gone=min(few, self._records.holds.ended(match.cluster, match.source, most=few)),
+        )
+        self._set_timer(hold)
+        self._records.holds.put(hold, expect=ABSENT)
+        return hold
 
     def _set_timer(self, hold: Hold, at: datetime | None = None) -> None:
         body = Message(hold.cluster, hold.source).message().body
@@ -167,26 +164,22 @@ class Guard:
 
     # A report -----------------------------------------------------------------------------------
 
-    def weigh(self, message: Message) -> None:
+    @until_settled("check the deletion guard of '{message.source}' in '{message.cluster}'")
+    def weigh(self, message: Message) -> bool:
         """Let go what is released, and decide about the rest once no more ends.
 
         Raises:
             StaleError: others write it all the time.
         """
-        for _ in range(_RETRIES):
-            kept = self._records.holds.get(message.cluster, message.source)
-            if kept is None:
-                return
-            if not self._let_go(kept.value):
-                self._publisher.publish([message])
-                return
-            with suppress(StaleError):
-                if self._settle(kept):
-                    return
-        raise StaleError(
-            f"cannot weigh what ended of '{message.source}' in '{message.cluster}': it changes all"
-            " the time"
-        )
+        kept = self._records.holds.get(message.cluster, message.source)
+        if kept is None:
+            return True
+        if not self._let_go(kept.value):
+            self._publisher.publish([message])
+            return True
+        with suppress(StaleError):
+            return self._settle(kept)
+        return False
 
     def _settle(self, kept: Kept[Hold]) -> bool:
         """Bring a hold up to date; False if more is to be let go.

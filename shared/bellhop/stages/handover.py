@@ -21,7 +21,7 @@ from bellhop.model.gvk import Identity
 from bellhop.model.record import Held, Inventory, Owner, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
-from bellhop.records.table import RETRIES
+from bellhop.records.concurrency import until_written
 from bellhop.stages.hands import Hands
 from bellhop.stages.work import Work
 
@@ -103,16 +103,13 @@ class Transfer:
         if handed:
             self._publisher.publish([Apply(*who, cluster, contested=str(handed[0]))])
 
+    @until_written("hand objects to '{profile}'")
     def _enter(self, cluster: str, profile: str, given: Mapping[Identity, Held]) -> None:
         """Write objects into an inventory, and end the lease on it.
 
         A worker that holds it finds its next write refused, and adds what it did as uncertain.
         """
-        for _ in range(RETRIES):
-            kept = self._records.inventories.get(cluster, profile)
-            old = kept.value if kept else Inventory(cluster, profile, {})
-            with suppress(StaleError):
-                new = replace(old, held={**given, **old.held}, worker="", until=None)
-                self._records.inventories.put(new, expect=kept.token if kept else ABSENT)
-                return
-        raise StaleError(f"cannot hand objects to '{profile}': other writers keep winning")
+        kept = self._records.inventories.get(cluster, profile)
+        old = kept.value if kept else Inventory(cluster, profile, {})
+        new = replace(old, held={**given, **old.held}, worker="", until=None)
+        self._records.inventories.put(new, expect=kept.token if kept else ABSENT)

@@ -17,7 +17,7 @@ from bellhop.engine.digest import digest
 from bellhop.engine.generating import Maker, draft_profile
 from bellhop.engine.naming import profile_name
 from bellhop.engine.recipe import Recipe
-from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError, TemporaryError
+from bellhop.errors import ConflictError, MissingError, PermanentError, TemporaryError
 from bellhop.gotemplate import Limits
 from bellhop.messages import Instantiate, Publisher
 from bellhop.model.gvk import ObjectKey
@@ -25,6 +25,7 @@ from bellhop.model.kinds import EventTrigger
 from bellhop.model.record import Profile
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.concurrency import until_settled
 from bellhop.settings import Settings
 from bellhop.stages.concluding import Concluding
 from bellhop.stages.ledger import noting
@@ -35,7 +36,6 @@ from bellhop.stages.reports import Reports
 from bellhop.stages.rests import Rests
 from bellhop.stages.writer import Found, Writer, failed, sealed
 
-_RETRIES = 8
 _LONG = timedelta(seconds=0.1)
 """A profile whose rendering takes longer rests before it is rendered again."""
 
@@ -93,38 +93,37 @@ class Instantiation:
         worker may have read newer ones meanwhile, and have found nothing to write.
         """
         self._rest(message)
-        name = profile_name(message.trigger, message.cluster, message.object)
-        for _ in range(_RETRIES):
-            # Before the catalog: see `endings`.
-            found = self._writer.found(message.trigger, message.cluster, name)
-            catalog = self._catalogs.current()
-            trigger = catalog.triggers.get(message.trigger)
-            if trigger and self._is_paused(catalog, trigger, message.cluster):
-                return
-            problem = catalog.problems_in(message.cluster).get(message.trigger)
-            if problem:
-                self._refuse(message, problem)
-            source = catalog.source_of(trigger, message.cluster) if trigger else None
-            if source and self._reports.awaited(message.cluster, source):
-                # Who makes the report asks again: until then nobody knows what matches.
-                return
-            if not message.object:
-                self._fan_out(catalog, trigger, message)
-            inputs = self._inputs(catalog, trigger, message)
-            if found and inputs.made(found.value):
-                return
-            if not self._make(found, inputs, catalog, trigger, message):
-                continue
-            if inputs == self._inputs(self._catalogs.current(), trigger, message):
-                return
-            if not message.object and self._rests.left(_place(message)):
-                # What came meanwhile is rendered after the rest, by a message with all its tries.
-                self._publisher.publish([message])
-                return
-        raise StaleError(
-            f"cannot instantiate '{message.trigger}' in '{message.cluster}': what it reads changes"
-            " all the time"
-        )
+        self._instantiate(message, profile_name(message.trigger, message.cluster, message.object))
+
+    @until_settled("instantiate '{message.trigger}' in '{message.cluster}'")
+    def _instantiate(self, message: Instantiate, name: str) -> bool:
+        # Before the catalog: see `endings`.
+        found = self._writer.found(message.trigger, message.cluster, name)
+        catalog = self._catalogs.current()
+        trigger = catalog.triggers.get(message.trigger)
+        if trigger and self._is_paused(catalog, trigger, message.cluster):
+            return True
+        problem = catalog.problems_in(message.cluster).get(message.trigger)
+        if problem:
+            self._refuse(message, problem)
+        source = catalog.source_of(trigger, message.cluster) if trigger else None
+        if source and self._reports.awaited(message.cluster, source):
+            # The worker that makes the report requests this again: until then nothing matches.
+            return True
+        if not message.object:
+            self._fan_out(catalog, trigger, message)
+        inputs = self._inputs(catalog, trigger, message)
+        if found and inputs.made(found.value):
+            return True
+        if not self._make(found, inputs, catalog, trigger, message):
+            return False
+        if inputs == self._inputs(self._catalogs.current(), trigger, message):
+            return True
+        if not message.object and self._rests.left(_place(message)):
+            # What came meanwhile is rendered after the rest, by a message with all its tries.
+            self._publisher.publish([message])
+            return True
+        return False
 
     def _is_paused(self, catalog: Catalog, trigger: EventTrigger, cluster: str) -> bool:
         """Say whether events of a cluster make nothing now, for a trigger or for all.

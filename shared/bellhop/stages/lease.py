@@ -22,10 +22,10 @@ from bellhop.model.gvk import Identity
 from bellhop.model.record import Held, Inventory
 from bellhop.ports.store import ABSENT
 from bellhop.records import Records
+from bellhop.records.concurrency import until_written
 from bellhop.settings import Settings
 from bellhop.stages.work import Work
 
-_RETRIES = 8
 _LONGEST = 2
 """Times the visibility for which a lease is believed: the clocks of two processes may differ."""
 
@@ -104,27 +104,22 @@ class Leases:
             self._add(work)
             raise
 
+    @until_written("add to what '{work.profile.name}' has in '{work.cluster.key}'")
     def _add(self, work: Work) -> None:
         """Note what another worker and we did, so that the next try puts it in order.
 
         It claims what it applies again, and removes what is nobody's. Our lease ends with it; that
         of another worker does not.
         """
-        for _ in range(_RETRIES):
-            kept = self._records.inventories.get(work.cluster.key, work.profile.name)
-            there = kept.value if kept else Inventory(work.cluster.key, work.profile.name, {})
-            token = kept.token if kept else ABSENT
-            both = {**there.held, **work.held}
-            unsure = {
-                key: held
-                if there.held.get(key) == work.held.get(key)
-                else replace(held, digest="", uid="", secret=True)
-                for key, held in both.items()
-            }
-            ended = {"worker": "", "until": None} if there.worker == work.worker else {}
-            try:
-                new = replace(there, held=unsure, **ended)
-                self._records.inventories.put(new, expect=token)
-            except StaleError:
-                continue
-            return
+        kept = self._records.inventories.get(work.cluster.key, work.profile.name)
+        there = kept.value if kept else Inventory(work.cluster.key, work.profile.name, {})
+        token = kept.token if kept else ABSENT
+        both = {**there.held, **work.held}
+        unsure = {
+            key: held
+            if there.held.get(key) == work.held.get(key)
+            else replace(held, digest="", uid="", secret=True)
+            for key, held in both.items()
+        }
+        ended = {"worker": "", "until": None} if there.worker == work.worker else {}
+        self._records.inventories.put(replace(there, held=unsure, **ended), expect=token)

@@ -32,6 +32,7 @@ from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.concurrency import until_written
 
 FRESH = timedelta(minutes=1)
 """How long a permit counts."""
@@ -41,7 +42,6 @@ _LATE = timedelta(minutes=10)
 
 _VERBS = ("get", "list")
 _PAGE = 500
-_RETRIES = 8
 
 
 def may_see(
@@ -131,6 +131,7 @@ class Permitting:
             again = Evaluate(cluster, message.object, message.trace, message.rang, asked=True)
             self._publisher.publish([again])
 
+    @until_written("note what '{message.account}' may see")
     def owe(self, message: AskRights, error: str = "") -> None:
         """Note that who waits for an answer has got none; who gets it tells them.
 
@@ -138,16 +139,10 @@ class Permitting:
             StaleError: other writers keep winning.
         """
         gvk, namespace = _kind(message.kind), message.namespace
-        for _ in range(_RETRIES):
-            kept = self._records.permits.get(message.cluster, message.account, gvk, namespace)
-            old = kept.value if kept else Permit(message.cluster, message.account, gvk, namespace)
-            with suppress(StaleError):
-                owed = replace(old, told=False, error=error)
-                self._records.permits.put(owed, expect=kept.token if kept else ABSENT)
-                return
-        raise StaleError(
-            f"cannot note what '{message.account}' may see: other writers keep winning"
-        )
+        kept = self._records.permits.get(message.cluster, message.account, gvk, namespace)
+        old = kept.value if kept else Permit(message.cluster, message.account, gvk, namespace)
+        owed = replace(old, told=False, error=error)
+        self._records.permits.put(owed, expect=kept.token if kept else ABSENT)
 
     def _settle(self, kube: Kube, resource: Resource, message: AskRights) -> None:
         """Know of all namespaces together, and, where that is not allowed, of the one."""
@@ -163,6 +158,7 @@ class Permitting:
         if kept:
             self._records.permits.delete(kept.value)
 
+    @until_written("note what '{message.account}' may see")
     def _known(self, kube: Kube, resource: Resource, message: AskRights, namespace: str) -> Permit:
         """Return a permit that counts, asked for where there is none, and told to whom it concerns.
 
@@ -170,25 +166,20 @@ class Permitting:
             StaleError: other writers keep winning.
         """
         permits, gvk = self._records.permits, resource.gvk
-        for _ in range(_RETRIES):
-            kept = permits.get(message.cluster, message.account, gvk, namespace)
-            old, now = kept.value if kept else None, self._records.clock.now()
-            fresh = old is not None and _counts(old, now, FRESH) and not old.error
-            if old and fresh and old.told:
-                return old
-            allowed = old.allowed if old and fresh else _allows(kube, resource, namespace)
-            told = old is None or (old.told and old.allowed == allowed)
-            at = old.at if old and fresh else now
-            new = Permit(message.cluster, message.account, gvk, namespace, allowed, at, told)
-            with suppress(StaleError):
-                token = permits.put(new, expect=kept.token if kept else ABSENT)
-                if not told:
-                    self._tell(message, namespace)
-                    permits.put(replace(new, told=True), expect=token)
-                return new
-        raise StaleError(
-            f"cannot note what '{message.account}' may see: other writers keep winning"
-        )
+        kept = permits.get(message.cluster, message.account, gvk, namespace)
+        old, now = kept.value if kept else None, self._records.clock.now()
+        fresh = old is not None and _counts(old, now, FRESH) and not old.error
+        if old and fresh and old.told:
+            return old
+        allowed = old.allowed if old and fresh else _allows(kube, resource, namespace)
+        told = old is None or (old.told and old.allowed == allowed)
+        at = old.at if old and fresh else now
+        new = Permit(message.cluster, message.account, gvk, namespace, allowed, at, told)
+        token = permits.put(new, expect=kept.token if kept else ABSENT)
+        if not told:
+            self._tell(message, namespace)
+            permits.put(replace(new, told=True), expect=token)
+        return new
 
     def _tell(self, message: AskRights, namespace: str) -> None:
         """Have all objects evaluated that a permit is about."""

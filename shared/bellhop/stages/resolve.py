@@ -24,11 +24,10 @@ from bellhop.model.kinds import ClusterProfile, ConfigMap, Secret
 from bellhop.model.record import Content, Profile
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.concurrency import until_settled
 from bellhop.settings import Settings
 from bellhop.stages.ledger import Note, noting
 from bellhop.stages.writer import Found, Writer, failed, sealed
-
-_RETRIES = 8
 
 
 class Resolution:
@@ -58,24 +57,22 @@ class Resolution:
         for place in dict.fromkeys(lines):
             self._resolve(replace(message, profile=place))
 
-    def _resolve(self, message: Resolve) -> None:
-        for _ in range(_RETRIES):
-            # Before the catalog: see `endings`.
-            found = self._writer.found("", "", message.profile)
-            catalog = self._catalogs.current()
-            declared = catalog.profiles.get(message.profile)
-            with noting(self._records, message, "", "") as note:
-                note.context = {"profile": message.profile}
-                if declared is None:
-                    made = self._writer.withdraw(found, message, note, None)
-                elif declared.paused:
-                    made = self._pause(found, note)
-                else:
-                    draft = self._ordered(catalog, self._declared(catalog, declared), found)
-                    made = self._writer.write(found, draft, message, note)
-            if made and self._catalogs.current().revision == catalog.revision:
-                return
-        raise StaleError(f"cannot resolve '{message.profile}': it changes all the time")
+    @until_settled("resolve '{message.profile}'")
+    def _resolve(self, message: Resolve) -> bool:
+        # Before the catalog: see `endings`.
+        found = self._writer.found("", "", message.profile)
+        catalog = self._catalogs.current()
+        declared = catalog.profiles.get(message.profile)
+        with noting(self._records, message, "", "") as note:
+            note.context = {"profile": message.profile}
+            if declared is None:
+                made = self._writer.withdraw(found, message, note, None)
+            elif declared.paused:
+                made = self._pause(found, note)
+            else:
+                draft = self._ordered(catalog, self._declared(catalog, declared), found)
+                made = self._writer.write(found, draft, message, note)
+        return made and self._catalogs.current().revision == catalog.revision
 
     def _pause(self, found: Found, note: Note) -> bool:
         """Leave a profile as it is, and its clusters; False if another writer was quicker."""

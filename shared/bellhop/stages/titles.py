@@ -11,7 +11,6 @@ finds out whether somebody has taken it meanwhile, and begins anew if so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -23,8 +22,8 @@ from bellhop.model.kinds import ConfigMap, Secret, of
 from bellhop.model.record import Profile, Title
 from bellhop.ports.store import ABSENT
 from bellhop.records import Records
+from bellhop.records.concurrency import until_written
 
-_RETRIES = 8
 _MOST_WAITING = 32
 """Profiles that are told when a name is given up; those before them try with their next event."""
 
@@ -94,40 +93,34 @@ class Titles:
         assert isinstance(holder, ConfigMap | Secret)
         return holder
 
+    @until_written("take the name '{name[1]}'")
     def _take(self, profile: Profile, name: Name) -> str:
         mine = Title(profile.trigger, profile.cluster, profile.name)
         me = (profile.trigger, profile.cluster, profile.object)
-        for _ in range(_RETRIES):
-            kept = self._records.titles.get(*name)
-            with suppress(StaleError):
-                if kept is None:
-                    return self._records.titles.put(*name, mine, expect=ABSENT)
-                title = kept.value
-                if replace(title, waiting=()) == mine:
-                    return kept.token
-                waiting = tuple(each for each in title.waiting if each != me)
-                if not self._counts(title, name):
-                    mine_too = replace(mine, waiting=waiting)
-                    return self._records.titles.put(*name, mine_too, expect=kept.token)
-                if me not in title.waiting:
-                    waits = replace(title, waiting=(*title.waiting, me)[-_MOST_WAITING:])
-                    self._records.titles.put(*name, waits, expect=kept.token)
-                raise ConflictError(
-                    f"cannot generate {_shown(name)}: trigger '{title.trigger}' has generated it"
-                    f" for '{title.cluster}'; give one of the two another name"
-                )
-        raise StaleError(f"cannot take the name '{name[1]}': other writers keep winning")
+        kept = self._records.titles.get(*name)
+        if kept is None:
+            return self._records.titles.put(*name, mine, expect=ABSENT)
+        title = kept.value
+        if replace(title, waiting=()) == mine:
+            return kept.token
+        waiting = tuple(each for each in title.waiting if each != me)
+        if not self._counts(title, name):
+            mine_too = replace(mine, waiting=waiting)
+            return self._records.titles.put(*name, mine_too, expect=kept.token)
+        if me not in title.waiting:
+            waits = replace(title, waiting=(*title.waiting, me)[-_MOST_WAITING:])
+            self._records.titles.put(*name, waits, expect=kept.token)
+        raise ConflictError(
+            f"cannot generate {_shown(name)}: trigger '{title.trigger}' has generated it"
+            f" for '{title.cluster}'; give one of the two another name"
+        )
 
+    @until_written("give the name '{name[1]}' up")
     def _give_up(self, profile: Profile, name: Name) -> None:
-        for _ in range(_RETRIES):
-            kept = self._records.titles.get(*name)
-            if kept is None or _owner(kept.value) != _owner_of(profile):
-                return
+        kept = self._records.titles.get(*name)
+        if kept and _owner(kept.value) == _owner_of(profile):
             self._publisher.publish(Instantiate(*each) for each in kept.value.waiting)
-            with suppress(StaleError):
-                self._records.titles.delete(*name, expect=kept.token)
-                return
-        raise StaleError(f"cannot give the name '{name[1]}' up: other writers keep winning")
+            self._records.titles.delete(*name, expect=kept.token)
 
     def _counts(self, title: Title, name: Name) -> bool:
         """Say whether the profile that has a name says so, or may: what is lost may say it."""

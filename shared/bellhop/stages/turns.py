@@ -26,6 +26,7 @@ from bellhop.model.record import Outcome, Profile
 from bellhop.model.rollout import Rota
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
+from bellhop.records.concurrency import until_written
 from bellhop.records.profiles import place
 from bellhop.stages.order import is_done
 from bellhop.stages.work import Work
@@ -64,6 +65,7 @@ class Turns:
             f" {len(clusters)} clusters change at a time, and those that fail keep their place"
         )
 
+    @until_written("begin the change of '{work.cluster.key}'")
     def begin(self, work: Work) -> None:
         """See under the lease that it is its turn still, and that nobody ends that by mistake.
 
@@ -73,14 +75,10 @@ class Turns:
         if not work.paced:
             return
         which = place(work.profile)
-        for _ in range(_RETRIES):
-            kept = self._records.rotas.get(which)
-            if kept is None or work.cluster.key not in kept.value.at_work:
-                break
-            with suppress(StaleError):
-                self._records.rotas.put(which, kept.value, expect=kept.token)
-                return
-        raise StaleError(f"cannot change '{work.cluster.key}': its turn has ended")
+        kept = self._records.rotas.get(which)
+        if kept is None or work.cluster.key not in kept.value.at_work:
+            raise StaleError(f"cannot change '{work.cluster.key}': its turn has ended")
+        self._records.rotas.put(which, kept.value, expect=kept.token)
 
     def step_aside(self, work: Work) -> None:
         """End the turn of a cluster that is paused, unless another worker is at it by now.
