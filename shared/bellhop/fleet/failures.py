@@ -6,7 +6,6 @@ however many profiles wait for it, and so is a script that fails on a thousand o
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
@@ -373,10 +372,10 @@ def _loops(here: Installation) -> Iterator[Failure]:
 
 
 def _findings(here: Installation) -> Iterator[Failure]:
-    strayed: Counter[str] = Counter()
+    strayed: dict[str, list[datetime]] = {}
     for cluster, key, finding in strays.findings(here):
         if finding.what == "stray":
-            strayed[cluster] += 1
+            strayed.setdefault(cluster, []).append(finding.since)
             continue
         sentence = (
             f"somebody made it in place of the one that '{finding.profile}' holds, and it stays;"
@@ -385,12 +384,12 @@ def _findings(here: Installation) -> Iterator[Failure]:
         )
         which = f"{overview.object_name(key)} in {cluster}"
         yield Failure("foreign", which, finding.since, sentence)
-    for cluster, number in strayed.items():
+    for cluster, since in strayed.items():
         sentence = (
-            f"{number} of its objects have Bellhop's labels, and no profile owns them;"
+            f"{len(since)} of its objects have Bellhop's labels, and no profile owns them;"
             " `bellhop show orphans` lists them"
         )
-        yield Failure("orphans", cluster, None, sentence)
+        yield Failure("orphans", cluster, min(since), sentence)
 
 
 def _dead_letters(found: Letters) -> Iterator[Failure]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.errors import MissingError
 from bellhop.fleet.failures import failures
@@ -131,6 +132,11 @@ def test_strays_are_shown_and_removed_when_asked(lost: Installation, east: FakeK
     assert [(each.cluster, each.key.name) for each in strays(lost)] == [(EAST, "a"), (EAST, "b")]
     [told] = [each for each in failures(lost) if each.what == "orphans"]
     assert (told.which, told.sentence[:2]) == (EAST, "2 ")
+    first = next(strays(lost))
+    earlier = first.finding.since - timedelta(hours=1)
+    lost.records.findings.delete(EAST, first.key)
+    lost.records.findings.put(EAST, first.key, replace(first.finding, since=earlier))
+    assert [each.at for each in failures(lost) if each.what == "orphans"] == [earlier]
 
     assert [removed for _, removed in remove(lost, EAST)] == [True, True]
 
