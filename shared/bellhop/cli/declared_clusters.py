@@ -198,11 +198,11 @@ def rehearse_all(
             failed += 1
         else:
             say(f"cluster/{cluster.manifest.key} {change}{DRY}")
-    say_plan(_foresee(here, clusters))
+    say_plan(here, _foresee(here, clusters))
     if prune and not failed:
         for key in left:
             say(f"cluster/{key} pruned; the add-ons in it stay{DRY}")
-        say_plan(here.declare.foresee_deregistration(*left))
+        say_plan(here, here.declare.foresee_deregistration(*left))
     if failed:
         click.get_current_context().exit(1)
 

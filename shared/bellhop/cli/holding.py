@@ -9,11 +9,10 @@ from bellhop.cli.output import say
 from bellhop.model.removal import HeldRemoval
 
 if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
     from bellhop.stages.removals import RemovalPlan
 
 _MOST = 10
-_CLUSTERS = 10
-"""Clusters that a dry run names for each trigger and profile."""
 
 
 def say_held(held: Sequence[HeldRemoval]) -> None:
@@ -34,19 +33,28 @@ def say_held(held: Sequence[HeldRemoval]) -> None:
         )
 
 
-def say_plan(plan: RemovalPlan) -> None:
-    """List the add-ons that a change would remove, all of them, and whether they would be held."""
+def say_plan(here: Installation, plan: RemovalPlan) -> None:
+    """List the add-ons that a change would remove, all of them, and whether they would be held.
+
+    Below each trigger and profile are the objects that its add-ons own, by cluster.
+    """
     for removals, result in (
         (plan.held, "they would be held: nothing would be removed until it is released"),
         (plan.at_once, "they would be removed at once: the deletion guard would not hold them"),
     ):
-        _say_planned(removals, result)
+        _say_planned(here, plan, removals, result)
 
 
-def _say_planned(removals: Sequence[HeldRemoval], result: str) -> None:
+def _say_planned(
+    here: Installation, plan: RemovalPlan, removals: Sequence[HeldRemoval], result: str
+) -> None:
     from bellhop.fleet.changes import described
+    from bellhop.fleet.removed_objects import CLUSTERS, removed_objects
 
     for each in removals:
-        say(f"warning: {described(each, most=_CLUSTERS)}", err=True)
+        say(f"warning: {described(each, most=CLUSTERS)}", err=True)
+        for found in removed_objects(here, plan.addons[each.rule]):
+            more = [f"and {found.more} more"] if found.more else []
+            say(*(f"  {found.cluster}: {name}" for name in [*found.names, *more]), err=True)
     if removals:
         say(f"warning: {result}", err=True)

@@ -28,24 +28,27 @@ def is_leaving(catalog: Catalog, profile: Profile, cluster: str) -> bool:
     return cluster in profile.matched and not _wants(catalog, profile, cluster)
 
 
-def departing(catalog: Catalog, profile: Profile) -> tuple[str, ...]:
+def departing(catalog: Catalog, profile: Profile, before: Catalog | None = None) -> tuple[str, ...]:
     """Return the clusters from which the declarations withdraw what a profile deployed there.
 
     Deregistering a cluster concerns that cluster alone: neither it nor what was made of its events
-    is among them. Nor is what removes nothing: a dry run, and `LeavePolicies`.
+    is among them. Nor is what removes nothing: a dry run, and `LeavePolicies`. Of what is about to
+    be deleted `before` says so, as its profile may not be written yet.
     """
-    declared: EventTrigger | ClusterProfile | None
-    if profile.trigger:
-        if profile.cluster not in catalog.clusters:
-            return ()
-        declared = catalog.triggers.get(profile.trigger)
-    else:
-        declared = catalog.profiles.get(profile.name)
-    last = declared or profile
+    if profile.trigger and profile.cluster not in catalog.clusters:
+        return ()
+    declared = _declared(catalog, profile)
+    last = declared or (before and _declared(before, profile)) or profile
     if last.leaves_policies or "DryRun" in (last.sync, profile.sync):
         return ()
     there = (each for each in profile.matched if each in catalog.clusters)
     return tuple(each for each in there if declared is None or not _wants(catalog, profile, each))
+
+
+def _declared(catalog: Catalog, profile: Profile) -> EventTrigger | ClusterProfile | None:
+    if profile.trigger:
+        return catalog.triggers.get(profile.trigger)
+    return catalog.profiles.get(profile.name)
 
 
 def is_declared_for(catalog: Catalog, profile: Profile, cluster: str) -> bool:

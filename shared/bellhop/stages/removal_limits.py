@@ -35,23 +35,25 @@ _NOT_DEPLOYED = ("DryRun", "Removing", "Removed")
 class RemovalCount:
     """The add-ons of one rule that a change would remove, by cluster, and the sources behind it.
 
-    `of` counts the add-ons of the profiles that were read: all of a rule, or those made in one
-    cluster. `sources` has the same two numbers by the cluster in which profiles were made.
+    `clusters` has the names of the profiles that would leave each. `of` counts the add-ons of the
+    profiles that were read: all of a rule, or those made in one cluster. `sources` has the same two
+    numbers by the cluster in which profiles were made.
     """
 
     profiles: int = 0
     addons: int = 0
     of: int = 0
-    clusters: Counter[str] = field(default_factory=Counter)
+    clusters: dict[str, list[str]] = field(default_factory=dict)
     sources: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def add(self, source: str, leaving: Iterable[str], of: int) -> None:
-        """Count a profile that was made in a cluster."""
+    def add(self, profile: str, source: str, leaving: Iterable[str], of: int) -> None:
+        """Count a profile that was made in a source cluster, and the clusters that it leaves."""
         leaving = tuple(leaving)
         self.profiles += bool(leaving)
         self.addons += len(leaving)
         self.of += of
-        self.clusters.update(leaving)
+        for cluster in leaving:
+            self.clusters.setdefault(cluster, []).append(profile)
         lost, had = self.sources.get(source, (0, 0))
         self.sources[source] = lost + len(leaving), had + of
 
@@ -119,7 +121,7 @@ class RemovalLimits:
         """Add the rules by which a cluster would lose too much of what is deployed there."""
         found, lost = set(found), Counter[str]()
         for each in leaving.values():
-            lost.update(each.clusters)
+            lost.update({cluster: len(names) for cluster, names in each.clusters.items()})
         for cluster, count in lost.most_common():
             losing = {rule: each for rule, each in leaving.items() if cluster in each.clusters}
             if count < _MASS or losing.keys() <= found:
@@ -162,7 +164,7 @@ def _stays(before: Catalog | None, outcome: Outcome) -> bool:
 def _is_emptied(step: Step, cluster: str, losing: Counts) -> bool:
     """Say whether rules that stay leave a cluster of which all goes, and fewer rules come."""
     rules = [rule for rule in losing if not _is_meant(step, rule, cluster)]
-    if sum(losing[rule].clusters[cluster] for rule in rules) < _MASS:
+    if sum(len(losing[rule].clusters[cluster]) for rule in rules) < _MASS:
         return False
     before = _rules_of(step.before, cluster) if step.before else set()
     return len(_rules_of(step.after, cluster) - before) < len(rules)

@@ -15,7 +15,7 @@ clean up, and a message that comes again finds the same.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -44,14 +44,19 @@ _WINDOWS = 6
 
 
 class RemovalPlan(NamedTuple):
-    """The add-ons that a change would remove, by trigger or profile: held, or at once."""
+    """The add-ons that a change would remove, by trigger or profile: held, or at once.
+
+    `addons` has the names of the profiles that would leave each cluster, by trigger or profile.
+    """
 
     held: list[HeldRemoval]
     at_once: list[HeldRemoval]
+    addons: Mapping[Rule, Mapping[str, Sequence[str]]]
 
     def released(self) -> RemovalPlan:
         """Return what a change removes that is released as soon as it is made."""
-        return RemovalPlan([], sorted([*self.held, *self.at_once], key=lambda each: each.rule))
+        at_once = sorted([*self.held, *self.at_once], key=lambda each: each.rule)
+        return RemovalPlan([], at_once, self.addons)
 
 
 class Removals:
@@ -92,7 +97,7 @@ class Removals:
         """Return what a change from `before` to `after` would remove; nothing is written."""
         counts, large = self._measured(before, after, keys, also, exact=True)
         rest = {rule for rule, each in counts.items() if each.addons and rule not in large}
-        return RemovalPlan(_drafts(counts, large), _drafts(counts, rest))
+        return _plan(counts, large, rest)
 
     def hold_one_of_many(
         self, before: Catalog, after: Catalog, cluster: str, cause: str
@@ -204,14 +209,14 @@ class Removals:
                     stays = trigger.leaves_policies or "DryRun" in (trigger.sync, head.sync)
                     leaving = [] if stays else [each for each in head.matched if each in there]
                     count = counts.setdefault((name, ""), RemovalCount())
-                    count.add(cluster, leaving, len(leaving))
-        return RemovalPlan([], _drafts(counts, {x for x, each in counts.items() if each.addons}))
+                    count.add(head.name, cluster, leaving, len(leaving))
+        return _plan(counts, (), {rule for rule, each in counts.items() if each.addons})
 
     def remaining(self, catalog: Catalog, held: HeldRemoval) -> HeldRemoval:
         """Return what is held of a rule now: events may have removed some of it meanwhile."""
         count = RemovalCount()
         for head in self._heads(held.rule, ""):
-            count.add(head.cluster, departing(catalog, head), 0)
+            count.add(head.name, head.cluster, departing(catalog, head), 0)
         now = _draft(held.rule, count)
         return replace(now, of=held.of, change=held.change, cause=held.cause, since=held.since)
 
@@ -263,12 +268,12 @@ class Removals:
             count = counts.setdefault(rule, RemovalCount())
             earlier = None if rule in held else before
             for head in self._heads(rule, source):
-                leaving = set(departing(after, head))
+                leaving = set(departing(after, head, before))
                 if earlier and leaving:
                     leaving.difference_update(departing(earlier, head))
                 leaving = {each for each in leaving if removed(head, each)}
                 there = sum(1 for each in head.matched if each in after.clusters)
-                count.add(head.cluster, leaving, there)
+                count.add(head.name, head.cluster, leaving, there)
         return counts
 
     def _heads(self, rule: Rule, source: str) -> Iterator[Profile]:
@@ -338,6 +343,11 @@ def _unplaced(before: Catalog | None, after: Catalog, name: str, cluster: str) -
         and before.may_reach(old, "", cluster)
         and not (new and after.may_reach(new, "", cluster))
     )
+
+
+def _plan(counts: Counts, held: Iterable[Rule], at_once: Iterable[Rule]) -> RemovalPlan:
+    addons = {rule: each.clusters for rule, each in counts.items()}
+    return RemovalPlan(_drafts(counts, held), _drafts(counts, at_once), addons)
 
 
 def _drafts(counts: Counts, rules: Iterable[Rule]) -> list[HeldRemoval]:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import StaleError
+from bellhop.model.gvk import Identity
 from bellhop.model.kinds import Declaration, DeclarationKey
 from bellhop.model.record import Match, Owner, Profile
 from bellhop.ports.store import ABSENT
@@ -63,8 +64,12 @@ class Foreseen:
             return True
         # What Helm made for a release stays or goes with that.
         keys = (key for key, each in kept.value.held.items() if not each.part_of)
-        owners = (self._records.owners.get(cluster, key) for key in keys)
-        return not all(each and self._is_awaited(cluster, each.value) for each in owners)
+        return not all(self.hands_over(cluster, key) for key in keys)
+
+    def hands_over(self, cluster: str, key: Identity) -> bool:
+        """Say whether another profile waits for an object, and gets it in place of a deletion."""
+        owner = self._records.owners.get(cluster, key)
+        return owner is not None and self._is_awaited(cluster, owner.value)
 
     def _is_awaited(self, cluster: str, owner: Owner) -> bool:
         """Say whether a profile that is to be in the cluster is in conflict, and waits."""

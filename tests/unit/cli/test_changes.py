@@ -9,7 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.fleet.installation import Installation
-from bellhop.model.record import Cluster, Profile
+from bellhop.model.chart import HeldRelease, release_key
+from bellhop.model.gvk import Identity
+from bellhop.model.record import Cluster, Held, Inventory, Owner, Profile
 from tests.fakes.manifests import profile, trigger
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
@@ -152,6 +154,76 @@ def test_a_dry_run_lists_what_goes_below_any_line(
     assert f"loses 12 of 30 add-ons (1 profile) in {first} and 2 more clusters\n" in dry.stderr
     assert at_once in dry.stderr
     assert list(deployed.records.removals.all()) == []
+
+
+def config(name: str) -> Identity:
+    return Identity("", "ConfigMap", "default", name)
+
+
+def owned(here: Installation) -> None:
+    """Have the profile own a few objects in one cluster, and many in another."""
+    mine = Held("d", "ConfigMap default/own")
+    few: dict[Identity, Held] = {
+        config("a"): mine,
+        config("adopted"): replace(mine, adopted="somebody", uid="u"),
+        config("awaited"): mine,
+        release_key("apps", "web"): replace(mine, release=HeldRelease("web", "1.0.0")),
+        config("of-web"): replace(mine, part_of="apps/web"),
+        release_key("apps", "old"): replace(mine, release=HeldRelease(removed=True)),
+    }
+    many = {config(f"m{number:02}"): mine for number in range(57)}
+    here.records.inventories.put(Inventory(CLUSTERS[0], "own", few))
+    here.records.inventories.put(Inventory(CLUSTERS[1], "own", many))
+    here.records.owners.put(
+        CLUSTERS[0], config("awaited"), Owner("own", "", "", 100, waiting=(("", "", "next"),))
+    )
+    own = here.records.profiles.head("", "", "own")
+    assert own
+    here.records.profiles.put(replace(own.value, name="next", destinations=(CLUSTERS[0],)))
+    waiting = fleet.outcome(
+        cluster=CLUSTERS[0], profile="next", trigger="", source="", reason="Conflict"
+    )
+    here.records.outcomes.put(waiting)
+
+
+def test_a_dry_run_lists_the_objects_of_each_cluster(
+    bellhop: Bellhop, deployed: Installation, tmp_path: Path
+) -> None:
+    """Of many the first twenty; what is adopted, part of a release or handed over is not listed."""
+    bellhop("apply", "-f", written(tmp_path))
+    owned(deployed)
+
+    dry = bellhop("delete", "clusterprofile", "own", "--dry-run")
+
+    first, *rest = dry.stderr.splitlines()
+    assert "loses 30 of 30" in first
+    named = [f"  {CLUSTERS[1]}: ConfigMap default/m{number:02}" for number in range(20)]
+    assert rest == [
+        f"  {CLUSTERS[0]}: ConfigMap default/a",
+        f"  {CLUSTERS[0]}: release apps/web",
+        *named,
+        f"  {CLUSTERS[1]}: and 37 more",
+        "warning: they would be held: nothing would be removed until it is released",
+    ]
+
+
+def test_a_dry_run_lists_no_object_that_stays(
+    bellhop: Bellhop, deployed: Installation, tmp_path: Path
+) -> None:
+    """With `LeavePolicies` all stay, also if deploy has not processed the option yet."""
+    path = tmp_path / "profile.yaml"
+    path.write_text(
+        profile(
+            "clusterSelector: {matchLabels: {env: production}}",
+            more="stopMatchingBehavior: LeavePolicies",
+        )
+    )
+    bellhop("apply", "-f", str(path))
+    owned(deployed)
+
+    dry = bellhop("delete", "clusterprofile", "own", "--dry-run")
+
+    assert (dry.exit_code, dry.stderr) == (0, "")
 
 
 @pytest.mark.usefixtures("deployed")

@@ -133,9 +133,9 @@ def test_a_cluster_that_loses_all_is_found_among_many_that_lose_more(
     others = [f"fleet/c{number}" for number in range(many)]
     counts = {("", name): RemovalCount() for name in leaving}
     for name in leaving:
-        counts["", name].add("", others, 2 * many)
+        counts["", name].add(name, "", others, 2 * many)
     for name in ("a", "b"):
-        counts["", name].add("", [EAST], 1)
+        counts["", name].add(name, "", [EAST], 1)
     for cluster, names in [(EAST, "ab"), *((each, "abcd") for each in others)]:
         for name in names:
             outcome = Outcome(cluster, name, "made", "", "Provisioned", fleet.clock.now())

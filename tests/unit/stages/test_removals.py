@@ -407,7 +407,7 @@ def test_says_beforehand_what_would_be_held(
     (found,) = plan.held
     assert (found.rule, found.addons, found.change) == (("made", ""), 10, "")
     assert (plan.at_once, held(fleet)) == ([], [])
-    assert fleet.declare.foresee([]) == ([], [])
+    assert fleet.declare.foresee([])[:2] == ([], [])
 
 
 # Somebody else ------------------------------------------------------------------------------------

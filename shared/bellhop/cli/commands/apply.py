@@ -125,7 +125,7 @@ def _rehearse(
     _tell(printer, found, results)
     pruned = left if prune else []
     _tell_pruned(printer, pruned)
-    say_plan(here.declare.foresee(found, pruned))
+    say_plan(here, here.declare.foresee(found, pruned))
     _warn(warn_of_dependencies(here.declare.rehearse_catalog(found), found))
 
 

@@ -125,7 +125,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         say(f"{shown} deleted{DRY if dry_run else ''}")
     if dry_run:
         plan = here.declare.foresee([], found)
-        say_plan(plan.released() if withdraw else plan)
+        say_plan(here, plan.released() if withdraw else plan)
     elif found:
         _say_or_remove(here, withdraw=withdraw)
     if missing and not ignore_not_found:

@@ -86,7 +86,7 @@ def _rehearse(here: Installation, keys: Sequence[str]) -> None:
     plan = here.declare.foresee_deregistration(*keys)
     for key in keys:
         say(f"Cluster '{key}' deregistered; the add-ons in it stay.{DRY}")
-    say_plan(plan)
+    say_plan(here, plan)
 
 
 def _deregister(here: Installation, key: str, *, uninstall: bool) -> None:

@@ -148,7 +148,7 @@ def _of_files(
             say(_NOTHING, err=True)
     else:
         output.present(COLUMNS, (each.row for each in found), form, nothing=_NOTHING)
-    say_plan(here.declare.foresee(declared, pruned))
+    say_plan(here, here.declare.foresee(declared, pruned))
     return bool(found)
 
 

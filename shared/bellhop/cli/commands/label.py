@@ -101,7 +101,7 @@ def _rehearse(
     try:
         for_each(keys, rehearse)
     finally:
-        say_plan(here.declare.foresee_clusters(new))
+        say_plan(here, here.declare.foresee_clusters(new))
 
 
 def _excessive(
