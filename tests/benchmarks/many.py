@@ -83,7 +83,7 @@ class Many:
         [row] = self._stand.do("get", "eventtriggers", "--no-headers").splitlines() or [""]
         told = json.loads(self._stand.do("status", "-o", "json"))
         waiting = sum(each["waiting"] for each in told["queues"].values())
-        profiles, provisioned = row.split()[4:6] if row else ("-", "-")
+        provisioned, profiles = row.split()[3].split("/") if row else ("-", "-")
         cells = (f"{seconds:.0f}", str(now), profiles, provisioned, str(waiting))
         show(what, *cells, f"{max(memory):.0f}")
 

@@ -14,24 +14,20 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 import click
 from msgspec import Struct
 
+from bellhop.cli.layout import GAP, fit
 from bellhop.cli.options import JSON, WIDE, YAML
 from bellhop.model.visible import escaped_json, visible, visible_lines
 
 Row = Mapping[str, Any]
 
-_GAP = "   "
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-_LEAST = 6
-"""Columns below which no cell is cut."""
-
-_WHOLE = {"CLUSTER", "NAME", "RELEASE NAME", "RESOURCE NAME"}
-_LEAST_SENTENCE = 24
+_WHOLE = {"CLUSTER", "NAME", "RELEASE NAME", "RESOURCE NAME", "SINCE", "CHANGE"}
 _BATCH = 500
 """Rows whose widths are looked at together; more are printed as they come."""
 
@@ -59,11 +55,11 @@ class Column(Struct, frozen=True):
     shown: Callable[[Any], str] = str
     style: str = ""
     prose: bool = False
-    """A sentence, as the last column: it goes on in the next line where it is not to be cut."""
+    """A sentence or a list: it goes on in the next line where there is no room for it."""
 
     @property
     def whole(self) -> bool:
-        """Return whether its cells are never cut: they are what other commands take."""
+        """Return whether its cells are never cut: names, which other commands take, and times."""
         return self.title in _WHOLE
 
 
@@ -262,8 +258,7 @@ def _print(
     while batch := [*ahead, *islice(lines, _BATCH)]:
         for cells in batch:
             widths = [max(wide, span(cell)) for wide, cell in zip(widths, cells, strict=True)]
-        gap = " " if room and _least(columns, widths) > room else _GAP
-        fitted = _fitted(columns, widths, room, gap) if room else widths
+        gap, fitted = fit(columns, widths, room) if room else (GAP, widths)
         for cells in batch:
             for parts in _row(columns, cells, fitted, cut=bool(room), title=titled):
                 click.echo(gap.join(parts).rstrip())
@@ -279,16 +274,19 @@ def _row(
     cut: bool,
     title: bool,
 ) -> Iterator[Iterator[str]]:
-    """Yield the lines of one row: one, unless a sentence goes on below its column."""
-    sentences = [cells[-1]]
+    """Yield the lines of one row: one, unless a sentence goes on below in its column."""
+    lines = [[cell] for cell in cells]
     if cut:
-        cells = [_cut(cell, wide) for cell, wide in zip(cells, widths, strict=True)]
-        sentences = _parted(sentences[0], widths[-1]) if columns[-1].prose else [cells[-1]]
-    before = cells[:-1]
-    for sentence in sentences:
-        parts = zip(columns, [*before, sentence], widths, strict=True)
+        lines = [_lines(*each) for each in zip(columns, cells, widths, strict=True)]
+        # A long word of the last column is whole, as it stands before nothing.
+        lines[-1] = _parted(cells[-1], widths[-1]) if columns[-1].prose else lines[-1]
+    for line in zip_longest(*lines, fillvalue=""):
+        parts = zip(columns, line, widths, strict=True)
         yield (_padded(*part, title=title) for part in parts)
-        before = [""] * len(before)
+
+
+def _lines(column: Column, cell: str, wide: int) -> list[str]:
+    return [_cut(each, wide) for each in (_parted(cell, wide) if column.prose else [cell])]
 
 
 def _padded(column: Column, cell: str, wide: int, *, title: bool) -> str:
@@ -297,32 +295,6 @@ def _padded(column: Column, cell: str, wide: int, *, title: bool) -> str:
     if not cell or not coloured() or not (title or style):
         return cell + padding
     return click.style(cell, bold=True) + padding if title else click.style(cell, style) + padding
-
-
-def _least(columns: Sequence[Column], widths: Sequence[int]) -> int:
-    least = (
-        wide if column.whole else min(wide, _LEAST)
-        for column, wide in zip(columns, widths, strict=True)
-    )
-    return sum(least) + len(_GAP) * (len(widths) - 1)
-
-
-def _fitted(columns: Sequence[Column], widths: Sequence[int], room: int, gap: str) -> list[int]:
-    """Narrow the widest columns until a row fits; names stay whole, a sentence is readable."""
-    spare = room - len(gap) * (len(widths) - 1)
-    prose = columns[-1].prose
-    kept = min(widths[-1], _LEAST_SENTENCE) if prose else 0
-    cells = list(widths[:-1] if prose else widths)
-    limit = max(cells, default=0)
-
-    def narrowed() -> list[int]:
-        pairs = zip(columns, cells, strict=False)
-        return [wide if column.whole else min(wide, limit) for column, wide in pairs]
-
-    while limit > _LEAST and sum(narrowed()) > spare - kept:
-        limit -= 1
-    fitted = narrowed()
-    return [*fitted, max(kept, min(widths[-1], spare - sum(fitted)))] if prose else fitted
 
 
 def _cut(cell: str, wide: int) -> str:

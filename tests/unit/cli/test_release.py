@@ -30,12 +30,12 @@ def hold(here: Installation, *, decided: bool = True) -> None:
 
 
 def test_lists_what_is_held(bellhop: Bellhop, here: Installation) -> None:
-    """Each report with how much of it, since when, and why."""
+    """Each report with how much of it, and why."""
     hold(here)
     shown = bellhop("get", "held")
 
     title, row = shown.stdout.splitlines()
-    assert title.split() == ["CLUSTER", "EVENTSOURCE", "HELD", "OF", "SINCE", "CHANGE", "WHY"]
+    assert title.split() == ["CLUSTER", "EVENTSOURCE", "HELD", "OF", "CHANGE", "WHY"]
     assert row.split()[:4] == [CLUSTER, SOURCE, "4", "30"]
     assert "20 of 30 objects were found deleted or changed by a resync at once" in row
     assert f"`bellhop release {CLUSTER} {SOURCE}` releases them" in row

@@ -94,7 +94,7 @@ def test_get_and_describe_tell_kinds_apart(bellhop: Bellhop) -> None:
         "NAMESPACE NAME PROVISIONED STATE TIER MESSAGE",
         "team web 1/1 Provisioned 50",
     ]
-    assert words(bellhop("get", "clusterprofiles").stdout)[1:] == ["web <own> - 1/1 Provisioned"]
+    assert words(bellhop("get", "clusterprofiles").stdout)[1:] == ["web <own> 1/1 Provisioned"]
     assert words(bellhop("get", "sets").stdout) == [
         "NAMESPACE NAME SELECTS MATCHING SELECTED MAX FAILING",
         "team some env=production 1 1 1 0",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
     from bellhop.ports.queue import DeadLetters
 
-_COLUMNS = (
+COLUMNS = (
     Column("ID", "id"),
     Column("DIED", "died", shown=output.stamp),
     Column("ATTEMPTS", "attempts"),
@@ -47,7 +47,7 @@ def command() -> None:
 @state_option
 def list_letters(form: str) -> None:
     """List the dead-lettered messages, with the reason."""
-    output.present(_COLUMNS, _rows(installation()), form, nothing="No dead letters found.")
+    output.present(COLUMNS, _rows(installation()), form, nothing="No dead letters found.")
 
 
 @command.command(

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
     from bellhop.fleet.senders import Hand, Seen
 
-_COLUMNS = (
+COLUMNS = (
     output.Column("CLUSTER", "cluster"),
     output.Column("NAME", "name"),
     output.Column("PROOF", "proof"),
     output.Column("SINCE", "since", shown=stamp),
-    output.Column("FORMER UNTIL", "formerUntil", shown=stamp),
+    output.Column("FORMER UNTIL", "formerUntil", wide=True, shown=stamp),
     output.Column("REFUSED", "refused"),
     output.Column("ADDRESS", "address", wide=True),
 )
@@ -156,7 +156,7 @@ def list_senders(key: str | None, form: str, *, headers: bool) -> None:
         {**_row(here, each), "refused": each.refused.count if each.refused else 0}
         for each in senders.listed(here, known(here, key))
     )
-    output.present(_COLUMNS, rows, form, nothing="No senders found.", headers=headers)
+    output.present(COLUMNS, rows, form, nothing="No senders found.", headers=headers)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from bellhop.cli.options import (
 from bellhop.cli.output import Column, say
 from bellhop.cli.session import installation, looking
 
-_ADDONS = (
+ADDONS = (
     Column("CLUSTER", "cluster"),
     Column("RESOURCE TYPE", "resourceType"),
     Column("NAMESPACE", "namespace"),
@@ -37,27 +37,27 @@ _ADDONS = (
     Column("FROM", "from", wide=True),
     Column("STATE", "state", wide=True),
 )
-_USAGE = (
+USAGE = (
     Column("RESOURCE KIND", "kind"),
     Column("RESOURCE NAMESPACE", "namespace"),
     Column("RESOURCE NAME", "name"),
-    Column("CLUSTERS", "clusters", shown=", ".join),
+    Column("CLUSTERS", "clusters", shown=", ".join, prose=True),
 )
-_RESOURCES = (
+RESOURCES = (
     Column("CLUSTER", "cluster"),
     Column("GVK", "gvk"),
     Column("NAMESPACE", "namespace"),
     Column("NAME", "name"),
     Column("MESSAGE", "message", prose=True),
 )
-_FAILURES = (
+FAILURES = (
     Column("WHAT", "what", style="red"),
-    Column("WHICH", "which"),
+    Column("WHICH", "which", prose=True),
     Column("SINCE", "since", shown=lambda value: output.stamp(value) or "-"),
     Column("COUNT", "count", wide=True),
     Column("SENTENCE", "sentence", prose=True),
 )
-_UPDATES = (
+UPDATES = (
     Column("CLUSTER", "cluster"),
     Column("NAMESPACE", "namespace"),
     Column("RELEASE NAME", "releaseName"),
@@ -66,11 +66,11 @@ _UPDATES = (
     Column("NEWER PATCH VERSION", "newerPatchVersion", shown=lambda value: value or "-"),
     Column("MESSAGE", "error", prose=True),
 )
-_ORPHANS = (
+ORPHANS = (
     Column("CLUSTER", "cluster"),
     Column("OBJECT", "object"),
     Column("OF", "profile"),
-    Column("SINCE", "since", shown=output.stamp),
+    Column("SINCE", "since", wide=True, shown=output.stamp),
 )
 
 
@@ -137,7 +137,7 @@ def addons(  # noqa: PLR0913 - one parameter an option
     key = known(here, cluster, namespace)
     rows = found(here, Wanted(namespace, key, meant(here, named), charts, parts))
     form = form_of(form, verbose=verbose)
-    output.present(_ADDONS, rows, form, nothing="No add-ons found.", headers=headers)
+    output.present(ADDONS, rows, form, nothing="No add-ons found.", headers=headers)
 
 
 @command.command(
@@ -228,7 +228,7 @@ def usage(*, kind: str, namespace: str, name: str, verbose: bool, form: str, hea
 
     rows = found(installation(), kind, namespace, name)
     form = form_of(form, verbose=verbose)
-    output.present(_USAGE, rows, form, nothing="Nothing is in use.", headers=headers)
+    output.present(USAGE, rows, form, nothing="Nothing is in use.", headers=headers)
 
 
 @command.command(
@@ -279,7 +279,7 @@ def resources(  # noqa: PLR0913 - one parameter an option
         return
     found = rows(here, wanted)
     form = form_of(form, verbose=verbose)
-    output.present(_RESOURCES, found, form, nothing="No resources found.", headers=headers)
+    output.present(RESOURCES, found, form, nothing="No resources found.", headers=headers)
 
 
 @command.command(
@@ -330,7 +330,7 @@ def failures(form: str, *, headers: bool) -> None:
         for each in found(here, silent(here))
     )
     nothing = f"No problem is known. {NOT_COMPARED}"
-    output.present(_FAILURES, rows, form, nothing=nothing, headers=headers)
+    output.present(FAILURES, rows, form, nothing=nothing, headers=headers)
 
 
 @command.command(
@@ -363,7 +363,7 @@ def helm_updates(*, namespace: str, cluster: str, verbose: bool, form: str, head
         for each in updates(here, namespace, known(here, cluster, namespace))
     )
     form = form_of(form, verbose=verbose)
-    output.present(_UPDATES, rows, form, nothing="No newer versions found.", headers=headers)
+    output.present(UPDATES, rows, form, nothing="No newer versions found.", headers=headers)
 
 
 @command.command("orphans", cls=Command, examples=("bellhop show orphans --cluster prod/eu-1",))
@@ -392,4 +392,4 @@ def orphans(namespace: str, cluster: str, form: str, *, headers: bool) -> None:
         }
         for each in found(here, key)
     )
-    output.present(_ORPHANS, rows, form, nothing="No orphans found.", headers=headers)
+    output.present(ORPHANS, rows, form, nothing="No orphans found.", headers=headers)

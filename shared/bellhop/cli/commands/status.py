@@ -33,7 +33,7 @@ WRONG = 1
 """The exit code where anything is wrong."""
 
 _SHOWN = 10
-_CLUSTERS = (
+CLUSTERS = (
     Column("CLUSTER", "cluster"),
     Column("STATE", "state"),
     Column("HEARTBEAT", "heard"),
@@ -108,7 +108,7 @@ def _tell(found: Status, now: datetime, form: str) -> None:
         say(f"paused          {_paused(found.paused)}")
     say("")
     rows = (_row(each, now) for each in found.clusters)
-    output.table(_CLUSTERS, rows, form, nothing="No cluster is registered.")
+    output.table(CLUSTERS, rows, form, nothing="No cluster is registered.")
     say("")
     _tell_failures(found)
 

@@ -20,7 +20,7 @@ COLUMNS = (
     Column("EVENTSOURCE", "eventsource"),
     Column("HELD", "held"),
     Column("OF", "of", shown=lambda value: str(value or "-")),
-    Column("SINCE", "since", shown=output.stamp),
+    Column("SINCE", "since", wide=True, shown=output.stamp),
     Column("EXAMPLES", "examples", wide=True),
     Column("CHANGE", "change", shown=lambda value: str(value or "-")),
     Column("WHY", "why", prose=True),

@@ -23,7 +23,7 @@ from bellhop.ports.kube import Manifest
 COLUMNS = (
     Column("NAME", "name"),
     Column("TRIGGER", "trigger", shown=lambda value: value or "<own>"),
-    Column("FROM", "from", shown=lambda value: value or "-"),
+    Column("FROM", "from", wide=True, shown=lambda value: value or "-"),
     Column("PROVISIONED", "provisioned"),
     Column("STATE", "state"),
     Column("OBJECT", "object", wide=True, shown=lambda value: value or "-"),

@@ -24,11 +24,10 @@ from bellhop.ports.kube import Manifest
 COLUMNS = (
     Column("NAME", "name"),
     Column("EVENTSOURCE", "source"),
-    Column("ONE FOR EVENT", "oneForEvent", shown=lambda value: str(value).lower()),
     Column("CLUSTERS", "clusters"),
-    Column("PROFILES", "profiles"),
     Column("PROVISIONED", "provisioned"),
     Column("FAILING", "failing"),
+    Column("ONE FOR EVENT", "oneForEvent", wide=True, shown=lambda value: str(value).lower()),
     Column("PAUSED", "paused", wide=True, shown=lambda value: str(value).lower()),
     Column("KIND", "kind", wide=True),
     Column("SOURCE CLUSTERS", "sourceClusters", wide=True),
@@ -79,13 +78,14 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
     known = overview.outcomes(here)
     for manifest in _written(here, query):
         trigger = here.catalogs.current().triggers[name_of(manifest)]
-        statuses = list(overview.statuses(here, trigger.name, known))
+        counts = _counts(list(overview.statuses(here, trigger.name, known)))
         yield {
             "name": trigger.name,
             "source": trigger.event_source_name,
             "oneForEvent": trigger.one_for_event,
             "clusters": len(_in_force(here, trigger)),
-            **_counts(statuses),
+            "provisioned": f"{counts['provisioned']}/{counts['profiles']}",
+            "failing": counts["failing"],
             "kind": trigger.kind,
             "sourceClusters": _sources(trigger) or "<none>",
             "destinationClusters": _destination(trigger),
