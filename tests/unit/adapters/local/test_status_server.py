@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import select
 import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 
@@ -17,6 +19,7 @@ import urllib3
 from bellhop.adapters.local.status_server import MOST, StatusServer
 from bellhop.errors import InvalidError
 from tests.missing import missing
+from tests.waiting import eventually
 
 
 def _wakes() -> int:
@@ -112,6 +115,53 @@ def test_connections_are_few() -> None:
     assert served.startswith(b"HTTP/1.1 200")
     assert closed == b""
     assert still_open == []
+
+
+_HELLO = bytes.fromhex("160301020001000001fc0303") + bytes(range(256)) * 2
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"GET /heal", id="half a request"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 50, id="requests, and reads no answer"),
+        pytest.param(_HELLO, id="TLS"),
+        pytest.param(b"\x00\xff\r\n\r\n", id="garbage"),
+        pytest.param(b"GET / HTTP/9.9\r\n\r\n", id="another HTTP"),
+        pytest.param(b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 200 + b"\r\n", id="many headers"),
+        pytest.param(b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", id="another method"),
+        pytest.param(b"x" * 70_000, id="a line without end"),
+    ],
+)
+def test_clients_that_leave_or_send_no_request_are_no_errors(
+    sent: bytes, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither a line nor a traceback is written, and the next client is answered."""
+    long = "ok\n" * 100_000
+    server = StatusServer(("127.0.0.1", 0), {"/": lambda: (HTTPStatus.OK, long)}, "health")
+    for leaves_at_once in (True, False) * 10:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+            with suppress(OSError):
+                client.sendall(sent)
+                if not leaves_at_once:
+                    client.shutdown(socket.SHUT_WR)
+                    client.recv(9)
+            # The connection is reset, whatever the server still writes.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    eventually("no connection is served", lambda: not _serving())
+    with urllib3.PoolManager(retries=False) as pool:
+        answer = pool.request("GET", f"http://127.0.0.1:{server.port}/")
+    server.stop()
+
+    assert answer.data == long.encode()
+    assert (capfd.readouterr().err, caplog.text) == ("", "")
+
+
+def _serving() -> list[str]:
+    """Return the threads that serve connections, or end them when their time is over."""
+    names = [each.name for each in threading.enumerate()]
+    return [name for name in names if "process_request_thread" in name]
 
 
 _EXHAUSTED = """
