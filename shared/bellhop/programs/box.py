@@ -7,8 +7,10 @@ in memory. When its time is over it is asked to end (SIGTERM), so that Helm reco
 is killed if it does not. So is all that it started. Offline it has no network, where the kernel
 lets us take it away.
 
-A watcher does the same, and deletes the home, when this process is killed in the meantime: a pipe
-to it closes then. So a release never has two Helms, that of a dead worker and that of the next one.
+A watcher does the same, and deletes the home, when this process is killed in the meantime: the
+kernel closes a pipe to it then. It sends SIGTERM at once and SIGKILL after two seconds, however
+long the deletion of the home takes. So a release never has two Helms, that of a dead worker and
+that of the next one.
 """
 
 from __future__ import annotations
@@ -52,13 +54,17 @@ exec "$@" </dev/null
 
 _WATCH = """
 read -r _
-rm -rf "$2"
 kill -TERM "-$1"
+rm -rf "$2" &
 sleep 2
 kill -KILL "-$1"
 rm -rf "$2"
 """
-"""Ends a process group, and deletes its home, when its input ends."""
+"""Ends a process group, and deletes its home, when its input ends.
+
+A program that ignores SIGTERM is killed after two seconds. Its home is deleted twice, as it may
+write there until then.
+"""
 
 
 class Limits(Struct, frozen=True):

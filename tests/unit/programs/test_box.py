@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -177,6 +178,33 @@ def test_what_a_killed_process_started_ends_with_it(tmp_path: Path) -> None:
 
     assert all(map(ends, map(int, place.read_text().split())))
     eventually("its home is deleted", lambda: not list(tmp_path.rglob("secret")))
+
+
+def test_a_slow_deletion_of_the_home_does_not_delay_the_end(tmp_path: Path) -> None:
+    """The watcher kills a program that ignores SIGTERM while the home is still being deleted."""
+    waits = tmp_path / "rm"
+    waits.write_text("#!/bin/sh\nexec sleep 60\n")
+    waits.chmod(0o755)
+    program = subprocess.Popen(
+        ["/bin/sh", "-c", "trap '' TERM; echo; while :; do sleep 1; done"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert program.stdout
+    assert program.stdout.readline()
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    watcher = subprocess.Popen(
+        ["/bin/sh", "-c", box._WATCH, "sh", str(program.pid), str(tmp_path / "home")],
+        stdin=subprocess.DEVNULL,
+        env={"PATH": path},
+        start_new_session=True,
+    )
+
+    assert ends(program.pid)
+    os.killpg(watcher.pid, signal.SIGKILL)
+    watcher.wait()
+    program.wait()
+    program.stdout.close()
 
 
 def test_a_process_that_is_killed_while_it_ends_a_program_leaves_none(tmp_path: Path) -> None:
