@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+import boto3
 import pytest
+from botocore.config import Config
 
 from bellhop.adapters.aws.services import Services
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
@@ -18,6 +20,8 @@ from tests import live
 from tests.contract.rigs.aws import Rig, install
 
 Asked = Callable[[], dict[str, int]]
+
+_LOADED_SECONDS = 120
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +61,31 @@ def moto_place(live_account: live.Live | None, request: pytest.FixtureRequest) -
     place = install(live_account.endpoint, live_account.prefix)
     yield place
     live.remove(place)
+
+
+@pytest.fixture(scope="session")
+def _parameters(_moto: Moto) -> None:
+    """Have moto load Parameter Store, and half of EC2 for it: an SDK waits no longer than 5 s."""
+    client = boto3.client(
+        "ssm",
+        region_name=REGION,
+        endpoint_url=_moto.url,
+        aws_access_key_id=ACCESS_KEY,
+        aws_secret_access_key=SECRET_KEY,
+        config=Config(read_timeout=_LOADED_SECONDS),
+    )
+    client.describe_parameters()
+    client.close()
+
+
+@pytest.fixture
+def parameters_place(
+    live_account: live.Live | None, moto_place: str, request: pytest.FixtureRequest
+) -> str:
+    """The place of an installation where Parameter Store answers at once."""
+    if live_account is None:
+        request.getfixturevalue("_parameters")
+    return moto_place
 
 
 @pytest.fixture

@@ -120,8 +120,9 @@ def remove(place: str) -> None:
     """Delete all that was made at a place."""
     rig = Rig(place)
     client = rig.services.client
-    for secret in list(rig.secrets().names()):
-        rig.secrets().delete(secret)
+    for store in (rig.secrets(), rig.parameters()):
+        for secret in list(store.names()):
+            store.delete(secret)
     for url in client("sqs").list_queues(QueueNamePrefix=rig.name).get("QueueUrls", ()):
         client("sqs").delete_queue(QueueUrl=url)
     while found := client("s3").list_objects_v2(Bucket=rig.name).get("Contents"):

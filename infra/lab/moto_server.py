@@ -41,7 +41,7 @@ from infra.lab import moto_manners, moto_recursion
 from infra.lab.moto_access import Access, refusal, whose
 from infra.lab.moto_functions import Runner
 
-_ONE_BY_ONE = frozenset({"dynamodb", "secretsmanager", "sqs"})
+_ONE_BY_ONE = frozenset({"dynamodb", "secretsmanager", "sqs", "ssm"})
 _LOOKS = 0.02
 """Seconds between two looks for a message: who waits for one keeps nobody else waiting."""
 

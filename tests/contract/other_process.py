@@ -129,7 +129,7 @@ def put_secrets(rig: Any) -> None:
     say("ready")
     number = 0
     while True:
-        secrets.put("kubeconfig/busy/one", bytes([number % 256]) * 20_000)
+        secrets.put("kubeconfig/busy/one", bytes([number % 256]) * (rig.secret_limit // 2))
         say(number)
         number += 1
 

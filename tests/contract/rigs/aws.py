@@ -9,11 +9,13 @@ from uuid import uuid4
 
 from bellhop.adapters.aws import secrets
 from bellhop.adapters.aws.blobs import S3Blobs
+from bellhop.adapters.aws.parameters import ParameterSecrets
 from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.aws.store import DynamoStore
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.ports.clock import Clock
+from bellhop.ports.secrets import Secrets
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
 
 LIVE = "live:"
@@ -46,8 +48,11 @@ class Rig:
     def store(self) -> DynamoStore:
         return DynamoStore(self.services, self.name, clock=self.clock)
 
-    def secrets(self) -> ManagedSecrets:
+    def secrets(self) -> Secrets:
         return ManagedSecrets(self.services, self.name)
+
+    def parameters(self) -> ParameterSecrets:
+        return ParameterSecrets(self.services, f"/bellhop/{self.name}")
 
     def blobs(self) -> S3Blobs:
         return S3Blobs(self.services, self.name)

@@ -62,23 +62,29 @@ _ROWS: tuple[tuple[Row, str], ...] = (
     ),
     (
         _BUSY,
-        """ConditionalRequestConflict OperationAborted ReplicatedWriteConflictException
-        TransactionConflictException TransactionInProgressException""",
+        """ConditionalRequestConflict OperationAborted ParameterAlreadyExists
+        ReplicatedWriteConflictException TooManyUpdates TransactionConflictException
+        TransactionInProgressException""",
     ),
     (
         _STALE,
-        """ConditionalCheckFailedException InvalidNextTokenException MessageNotInflight
-        PreconditionFailed PreconditionNotMetException ReceiptHandleIsInvalid
-        ResourceExistsException""",
+        """ConditionalCheckFailedException InvalidNextToken InvalidNextTokenException
+        MessageNotInflight PreconditionFailed PreconditionNotMetException
+        ReceiptHandleIsInvalid ResourceExistsException""",
     ),
     (
         _INVALID,
-        """BatchEntryIdsNotDistinct ClientException EmptyBatchRequest InvalidAddress
-        InvalidAttributeName InvalidBatchEntryId InvalidIdFormat InvalidMessageContents
-        InvalidParameterCombination InvalidParameterException InvalidParameterValue
-        InvalidRequest InvalidRequestException InvalidWriteOffset MissingParameter
-        MalformedPolicyDocumentException SerializationException TooManyEntriesInBatchRequest
-        TooManyParts UnsupportedOperation ValidationError ValidationException""",
+        """BatchEntryIdsNotDistinct ClientException EmptyBatchRequest
+        HierarchyLevelLimitExceededException HierarchyTypeMismatchException
+        IncompatiblePolicyException InvalidAddress InvalidAllowedPatternException
+        InvalidAttributeName InvalidBatchEntryId InvalidFilterKey InvalidFilterOption
+        InvalidFilterValue InvalidIdFormat InvalidMessageContents InvalidParameterCombination
+        InvalidParameterException InvalidParameterValue InvalidPolicyAttributeException
+        InvalidPolicyTypeException InvalidRequest InvalidRequestException InvalidWriteOffset
+        MissingParameter MalformedPolicyDocumentException ParameterMaxVersionLimitExceeded
+        ParameterPatternMismatchException PoliciesLimitExceededException SerializationException
+        TooManyEntriesInBatchRequest TooManyParts UnsupportedOperation UnsupportedParameterType
+        ValidationError ValidationException""",
     ),
     (
         _TOO_LARGE,
@@ -102,15 +108,19 @@ _ROWS: tuple[tuple[Row, str], ...] = (
         (TemporaryError, "this machine's clock and AWS' differ; set it right"),
         "RequestInTheFuture RequestTimeTooSkewed",
     ),
-    (_ABSENT, "NoSuchBucket NonExistentQueue QueueDoesNotExist ResourceNotFoundException"),
+    (
+        _ABSENT,
+        """NoSuchBucket NonExistentQueue ParameterNotFound ParameterVersionNotFound
+        QueueDoesNotExist ResourceNotFoundException""",
+    ),
     ((TemporaryError, "it was archived; restore it in S3"), "InvalidObjectState"),
     (
         _KEY,
-        """DecryptionFailure EncryptionFailure EncryptionTypeMismatch KmsDisabled
+        """DecryptionFailure EncryptionFailure EncryptionTypeMismatch InvalidKeyId KmsDisabled
         KMS.DisabledException KMS.InvalidStateException KMS.NotFoundException KmsInvalidKeyUsage
         KmsInvalidState KmsNotFound""",
     ),
-    (_QUOTA, "LimitExceededException QuotaExceededException"),
+    (_QUOTA, "LimitExceededException ParameterLimitExceeded QuotaExceededException"),
 )
 
 CODES: Mapping[str, Row] = {code: row for row, codes in _ROWS for code in codes.split()}

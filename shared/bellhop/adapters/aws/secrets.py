@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bellhop.adapters.aws.names import decode, encode
 from bellhop.adapters.aws.services import RefusedError, Services
 from bellhop.errors import InvalidError, MissingError, TemporaryError, TooLargeError
 
@@ -22,7 +23,7 @@ LIMIT = 65_536
 
 _LONGEST_NAME = 512
 _NOT_TAKEN = re.compile(rb"[^A-Za-z0-9/_+.@-]")
-_WRITTEN = re.compile(r"=([0-9A-F]{2})")
+_MARK = "="
 
 _ABSENT = "ResourceNotFoundException"
 _EXISTS = "ResourceExistsException"
@@ -94,7 +95,7 @@ class ManagedSecrets:
         What was written or deleted within the last minutes may be missing, or still be there.
         """
         start = f"{self._prefix}/"
-        filters = [{"Key": "name", "Values": [start + _written(prefix)]}]
+        filters = [{"Key": "name", "Values": [start + encode(prefix, _NOT_TAKEN, _MARK)]}]
         request: dict[str, Any] = {"MaxResults": 100, "Filters": filters}
         found: list[str] = []
         while True:
@@ -105,7 +106,7 @@ class ManagedSecrets:
             if "NextToken" not in answer:
                 break
             request["NextToken"] = answer["NextToken"]
-        yield from sorted({_read(each.removeprefix(start)) for each in found})
+        yield from sorted({decode(each.removeprefix(start), _MARK) for each in found})
 
     def _written(self, name: str, place: str, content: Mapping[str, Any]) -> bool:
         """Write over a secret, or make it; say whether that could be done yet."""
@@ -136,23 +137,10 @@ class ManagedSecrets:
         return self._services.call("secretsmanager", operation, request, doing=doing, taken=taken)
 
     def _id(self, name: str) -> str:
-        found = f"{self._prefix}/{_written(name)}"
+        found = f"{self._prefix}/{encode(name, _NOT_TAKEN, _MARK)}"
         if len(found) > _LONGEST_NAME:
             raise InvalidError(
                 f"cannot use the secret's name {name!r}: with its prefix it has {len(found)}"
                 f" characters, and Secrets Manager takes {_LONGEST_NAME}"
             )
         return found
-
-
-def _written(name: str) -> str:
-    try:
-        encoded = name.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidError("cannot use a secret's name: it is not valid Unicode") from error
-    return _NOT_TAKEN.sub(lambda found: b"=%02X" % found[0][0], encoded).decode()
-
-
-def _read(written: str) -> str:
-    spelled = _WRITTEN.sub(lambda found: chr(int(found[1], 16)), written)
-    return spelled.encode("latin-1", "replace").decode("utf-8", "replace")

@@ -25,6 +25,7 @@ OPERATIONS = {
         *("DeleteMessageBatch", "GetQueueAttributes", "ReceiveMessage", "SendMessage"),
         *("SendMessageBatch", "StartMessageMoveTask"),
     ],
+    "ssm": ["DeleteParameter", "GetParameter", "GetParametersByPath", "PutParameter"],
     "cloudwatch": ["GetMetricStatistics"],
     "eks": ["DescribeCluster"],
     "logs": ["FilterLogEvents"],
