@@ -126,8 +126,8 @@ def _read(environ: Mapping[str, Any], body: bytes) -> Asked | None:
         case "sqs":
             operation = _BATCHES.get(operation, operation)
             resource = f"arn:aws:sqs:{place}:{given.get('QueueUrl', '').rpartition('/')[2]}"
-        case "secretsmanager":
-            resource = _secret(region, given.get("SecretId") or given.get("Name"))
+        case "secretsmanager" | "ssm":
+            resource = _secret(service, region, given)
         case "logs":
             group, stream = given.get("logGroupName"), given.get("logStreamName")
             resource = f"arn:aws:logs:{place}:log-group:{group}:log-stream:{stream}"
@@ -176,10 +176,13 @@ def _function(path: str) -> str:
     return found[1] if found else "*"
 
 
-def _secret(region: str, name: str | None) -> str:
-    """Return a secret's ARN, which ends with six characters that AWS draws when it is made."""
+def _secret(service: str, region: str, given: Mapping[str, Any]) -> str:
+    """Return a parameter's ARN, or a secret's, which ends with six characters that AWS draws."""
+    name = given.get("SecretId") or given.get("Name") or given.get("Path")
     if name is None:
         return "*"
+    if service == "ssm":
+        return f"arn:aws:ssm:{region}:{ACCOUNT}:parameter{name}"
     found = secretsmanager_backends[ACCOUNT][region].secrets.get(name)
     return found.arn if found else f"arn:aws:secretsmanager:{region}:{ACCOUNT}:secret:{name}-new000"
 

@@ -31,7 +31,7 @@ EXCLUDED: Mapping[str, tuple[str, ...]] = {
 }
 """The dependencies of the plain installation that functions of a cloud do not need."""
 
-SERVICES = ("dynamodb", "eks", "s3", "secretsmanager", "sqs", "sts")
+SERVICES = ("dynamodb", "eks", "s3", "secretsmanager", "sqs", "ssm", "sts")
 """The services of AWS that functions call."""
 
 LOCK = ROOT / "requirements.lock"

@@ -19,8 +19,9 @@ from bellhop.messages import Sweep
 from bellhop.model.record import Pulse
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto
-from tests.cli.conftest import House
+from tests.cli.conftest import House, on_aws
 from tests.cli.test_commands import CHANGING, READING, STDIN, populate, tell_of_waiting
+from tests.functions.lab import Account
 from tests.unit.cli import fleet
 
 # Dozens of commands, each a process of its own.
@@ -62,12 +63,18 @@ def policy(
     names = [named(each) for each in place["log_groups"].values()]
     groups = [f"arn:aws:logs:{own}:log-group:{each}:*" for each in names]
     secret = f"arn:aws:secretsmanager:{own}:secret:"
+    secrets = place["secrets"]
+    store = "parameter-store" if secrets.startswith("/") else "secrets-manager"
+    kubeconfigs = {
+        "parameter-store": f"arn:aws:ssm:{own}:parameter{named(secrets)}",
+        "secrets-manager": f"{secret}{named(secrets)}",
+    }
+    more = Template(template(store)).substitute(secrets=kubeconfigs[store])
     text = Template(template(name)).substitute(
         table=f"arn:aws:dynamodb:{own}:table/{named(place['table'])}",
         bucket=f"arn:aws:s3:::{named(place['bucket'])}",
         sealing_key=f"{secret}{named(place['key_secret'])}-??????",
         ingest_key=f"{secret}{named(place['ingest_key_secret'])}-??????",
-        secrets=f"{secret}{named(place['secrets'])}/*",
         eks_clusters="arn:aws:eks:*:123456789012:cluster/*",
         queues=json.dumps(inboxes + dead),
         inboxes=json.dumps(inboxes),
@@ -75,6 +82,8 @@ def policy(
         log_groups=json.dumps(groups),
     )
     found: Mapping[str, Any] = json.loads(text)
+    if name == "operator":
+        return {**found, "Statement": [*found["Statement"], *json.loads(more)["Statement"]]}
     return found
 
 
@@ -182,6 +191,33 @@ def test_who_changes_things_needs_the_operator_policy(
     assert reached_by_others(moto, crowded, "operator") == wide
 
 
+@pytest.mark.usefixtures("_parameters")
+def test_kubeconfigs_that_are_parameters_need_other_rights(
+    moto: Moto, tmp_path: Path, source_cluster: Cluster
+) -> None:
+    """The policy has those of Parameter Store, and of Secrets Manager to read the keys."""
+    account = Account(moto)
+    account.environment["BELLHOP_SECRETS"] = f"/bellhop/{account.name}"
+    house = on_aws(tmp_path, account)
+    source_cluster.kubeconfig(tmp_path / "kubeconfig")
+    (tmp_path / "secret").write_text("four words and a number 7")
+    lines = [
+        f"register cluster prod/eu-1 --kubeconfig {tmp_path / 'kubeconfig'} --no-forwarder",
+        "doctor",
+        f"backup {tmp_path / 'archive'} --passphrase-file {tmp_path / 'secret'}",
+        "deregister cluster prod/eu-1",
+    ]
+    needed = asked(moto, house, "operator", *lines)
+    kept = {"secretsmanager:GetSecretValue"} | {
+        each for each in allowed(policy("operator", house)) if each.startswith("ssm:")
+    }
+
+    assert {each for each in needed if each.startswith(("secretsmanager:", "ssm:"))} == kept
+    assert not [each for each in reached_by_others(moto, house, "operator") if "ssm:" in each]
+    house.opened.close()
+    account.close()
+
+
 def eks(house: House) -> str:
     """Return the name of an EKS cluster, which is made if there is none yet."""
     client = house.services.client("eks")
@@ -201,7 +237,7 @@ WIDE = (["cloudwatch:GetMetricStatistics"], ["secretsmanager:ListSecrets"])
 def test_the_policies_name_what_is_the_installations() -> None:
     """Only what has no resource of its own is for all; the operator may what readers may."""
     rights = {}
-    for name in ("read-only", "operator"):
+    for name in ("read-only", "operator", "secrets-manager", "parameter-store"):
         found = json.loads(re.sub(r": (\$\{\w+\})", r': ["\1"]', template(name)))
         rights[name] = allowed(found)
         for statement in found["Statement"]:
@@ -214,7 +250,8 @@ def test_the_policies_name_what_is_the_installations() -> None:
 
 def test_the_page_names_every_right() -> None:
     """And who needs it."""
-    rights = set(re.findall(r'"(\w+:[A-Z]\w+)"', template("operator")))
+    whole = "".join(map(template, ("operator", "secrets-manager", "parameter-store")))
+    rights = set(re.findall(r'"(\w+:[A-Z]\w+)"', whole))
 
     assert [each for each in rights if f"`{each}`" not in PAGE] == []
 

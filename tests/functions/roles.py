@@ -111,6 +111,24 @@ class Right(NamedTuple):
         return f"{self.role} {self.action} {self.resource.partition(' ')[2] or self.resource}"
 
 
+_BY_PARAMETERS = {
+    "secretsmanager:CreateSecret": "ssm:PutParameter",
+    "secretsmanager:DeleteSecret": "ssm:DeleteParameter",
+    "secretsmanager:GetSecretValue": "ssm:GetParameter",
+    "secretsmanager:PutSecretValue": "ssm:PutParameter",
+    "secretsmanager:RestoreSecret": "ssm:PutParameter",
+}
+"""The rights to kubeconfigs where they are parameters, as the module's tests have them."""
+
+
+def with_parameters(right: Right) -> Right:
+    """Return a right as it is where kubeconfigs are parameters."""
+    _, secret, name = right.resource.partition("secretsmanager secret:NAME/")
+    if not secret:
+        return right
+    return Right(right.role, _BY_PARAMETERS[right.action], f"ssm parameter/bellhop/NAME/{name}")
+
+
 def rights() -> list[Right]:
     """Read what each role may do."""
     path = Path(__file__).parents[1] / "terraform" / "rights.json"
@@ -127,12 +145,16 @@ class Site:
     """An installation with a cluster that answers, by three names, and two of EKS.
 
     `east` is known by what tests say that it has, `south` by sweeps, `north` rings, and of `west`
-    one object is known.
+    one object is known. With `parameters` kubeconfigs are in Parameter Store.
     """
 
-    def __init__(self, moto: Moto, cluster: lab.Cluster) -> None:
+    def __init__(self, moto: Moto, cluster: lab.Cluster, *, parameters: bool = False) -> None:
         self.moto = moto
         self.account = Account(moto, charts=True, ledger_days=1)
+        self.rights = rights()
+        if parameters:
+            self.account.environment["BELLHOP_SECRETS"] = f"/bellhop/{self.account.name}"
+            self.rights = sorted({with_parameters(each) for each in self.rights})
         self.user = User(self.account)
         self.here = self.user.here
         self.kubeconfig = cluster.kubeconfig()
@@ -220,7 +242,7 @@ class Post:
     def __init__(self, site: Site, role: str) -> None:
         self.site = site
         self.here = site.here
-        self.rights = [each for each in rights() if each.role == role]
+        self.rights = [each for each in site.rights if each.role == role]
         self.role = f"{site.account.name}-{role}"
         self._iam = site.account.services.client("iam")
         self.functions: Lambda

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import pytest
 from botocore.exceptions import ClientError
 
 from bellhop.errors import BellhopError
+from bellhop.messages import CHARTS
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto
-from tests.functions.roles import Post, Right, Site, rights
-from tests.functions.situations import SITUATIONS, Situation
+from tests.functions.roles import Post, Right, Site, rights, with_parameters
+from tests.functions.situations import (
+    SITUATIONS,
+    Situation,
+    applies_a_profile,
+    registers_anew,
+    silences_the_one_before,
+)
 
 pytestmark = pytest.mark.timeout(300)  # One test plays all that a role meets.
 
@@ -70,6 +78,19 @@ def evidence(_moto: Moto, two_clusters: tuple[Cluster, Cluster]) -> Iterator[Evi
     site.close()
 
 
+@pytest.fixture(scope="module")
+def parameters(
+    _moto: Moto,
+    _parameters: None,
+    evidence: Evidence,  # noqa: ARG001 - it has emptied the cluster
+    two_clusters: tuple[Cluster, Cluster],
+) -> Iterator[Evidence]:
+    """An installation with its kubeconfigs in Parameter Store."""
+    site = Site(_moto, two_clusters[0], parameters=True)
+    yield Evidence(site)
+    site.close()
+
+
 @pytest.mark.parametrize("role", SITUATIONS)
 def test_a_function_does_its_work_by_its_role(evidence: Evidence, role: str) -> None:
     """With exactly these rights all that it meets ends well, and each of them is asked for.
@@ -92,6 +113,49 @@ def test_senders_are_for_ingest_and_the_resync(evidence: Evidence, role: str) ->
                 post.services.call(
                     "dynamodb", operation, {"TableName": table, **more}, doing="try it"
                 )
+
+
+WITH_KUBECONFIGS: Mapping[str, Sequence[Situation]] = {
+    "charts": [partial(applies_a_profile, of=CHARTS)],
+    "deploy": [applies_a_profile],
+    "sweep": [registers_anew, silences_the_one_before],
+}
+"""Situations that take the rights to kubeconfigs."""
+
+
+@pytest.mark.parametrize("role", WITH_KUBECONFIGS)
+def test_kubeconfigs_may_be_parameters(parameters: Evidence, role: str) -> None:
+    """The functions that have kubeconfigs ask for these rights of Parameter Store, and no other."""
+    post, situations = parameters.post(role), WITH_KUBECONFIGS[role]
+    asked = set()
+    for situation in situations:
+        post.play(situation)
+        assert post.asked(allowed=False) == set()
+        asked |= post.asked(allowed=True)
+    needed = {each for each in post.rights if each.action.startswith("ssm:")}
+
+    assert needed
+    assert {each for each in asked if each.action.startswith("ssm:")} == needed
+
+
+PARAMETERS = sorted({with_parameters(each) for each in rights()} - set(rights()))
+"""The rights to kubeconfigs that are parameters."""
+
+
+def test_only_functions_with_kubeconfigs_have_rights_to_parameters() -> None:
+    """Ingest, evaluate and the schedule reach no cluster."""
+    assert {each.role for each in PARAMETERS} == set(WITH_KUBECONFIGS)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("right", PARAMETERS, ids=str)
+def test_no_kubeconfig_is_a_parameter_without_each_right(
+    parameters: Evidence, right: Right
+) -> None:
+    """The same function in the same situation fails, and for that reason alone."""
+    situations = WITH_KUBECONFIGS[right.role]
+
+    assert any(parameters.fails(situation, right) for situation in situations)
 
 
 @pytest.mark.thorough

@@ -50,6 +50,7 @@ ELSEWHERE = {
     "eks_clusters": "GKE has gke_clusters",
     "eks_roles": "an account of one project is granted rights in others",
     "kms_key_arn": "Google has kms_key",
+    "kubeconfig_store": "a secret of Secret Manager costs $0.06 a month",
     "package_bucket": "sources are built in the project's own bucket",
     "package_prefix": "sources are built in the project's own bucket",
     "permissions_boundary": "Google has no such bound",
@@ -61,7 +62,10 @@ ELSEWHERE = {
 }
 """Variables that AWS alone has."""
 
-FILES_ELSEWHERE = ("policies/operator.json.tftpl", "policies/read-only.json.tftpl")
+FILES_ELSEWHERE = tuple(
+    f"policies/{name}.json.tftpl"
+    for name in ("operator", "parameter-store", "read-only", "secrets-manager")
+)
 """Files that AWS alone has: Google grants people their rights itself."""
 
 HERE = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bellhop.adapters.aws.eks import EksCluster, EksClusters
+from bellhop.adapters.aws.parameters import ParameterSecrets
 from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.kube.access import KubeAccess
 from bellhop.aws.resources import Resources
@@ -11,10 +12,11 @@ from bellhop.model.record import Cluster
 
 
 def secrets_of(here: Resources) -> MadeKubeconfigs[EksCluster]:
-    """Make the secret store of an installation."""
-    managed = ManagedSecrets(here.services, here.secrets, key=here.kms_key)
+    """Make the secret store of an installation, by how its secrets' names begin."""
+    store = ParameterSecrets if here.secrets.startswith("/") else ManagedSecrets
+    stored = store(here.services, here.secrets, key=here.kms_key)
     clusters = EksClusters(here.services)
-    return MadeKubeconfigs(managed, clusters, managed_in(here.records, _name_of))
+    return MadeKubeconfigs(stored, clusters, managed_in(here.records, _name_of))
 
 
 def _name_of(cluster: Cluster) -> EksCluster:

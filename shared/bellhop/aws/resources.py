@@ -43,6 +43,7 @@ from bellhop.settings import read
 class Resources(cloud.Resources, frozen=True, kw_only=True):
     """An installation as its functions see it; its secrets are sealed by `kms_key`.
 
+    The secrets of clusters are in Parameter Store if their names begin with a slash.
     `queues` are by the first of the inboxes that share one.
     """
 

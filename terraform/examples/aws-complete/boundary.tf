@@ -12,7 +12,7 @@ data "aws_iam_policy_document" "boundary" {
   # checkov:skip=CKV_AWS_111:It grants nothing, and each role has less.
   # checkov:skip=CKV_AWS_356:It grants nothing, and each role has less.
   statement {
-    actions   = ["dynamodb:*", "ec2:*", "eks:DescribeCluster", "kms:*", "lambda:InvokeFunction", "logs:*", "s3:*", "secretsmanager:*", "sqs:*", "sts:AssumeRole"]
+    actions   = ["dynamodb:*", "ec2:*", "eks:DescribeCluster", "kms:*", "lambda:InvokeFunction", "logs:*", "s3:*", "secretsmanager:*", "sqs:*", "ssm:DeleteParameter", "ssm:GetParameter", "ssm:PutParameter", "sts:AssumeRole"]
     resources = ["*"]
   }
 }

@@ -18,7 +18,7 @@ locals {
       # An action of a CloudEvent that deletes is evaluated again; a resync reads Bellhop's writes back.
       publishes = concat(["apply", "deploy", "evaluate", "review", "sweep"], local.charts)
       blobs     = { "" = ["GetObject", "PutObject"] }
-      secrets   = { "kubeconfig/*" = ["GetSecretValue"] }
+      secrets   = { "kubeconfig/*" = "read" }
     }
     sweep = {
       publishes = ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "sweep"]
@@ -26,8 +26,8 @@ locals {
       # It renews registrations before the senders' credentials expire, and keeps the credentials of
       # a former cluster of the same name. It does not create a cluster that was deregistered.
       secrets = {
-        "abandoned/*"  = ["CreateSecret", "DeleteSecret", "GetSecretValue", "PutSecretValue", "RestoreSecret"]
-        "kubeconfig/*" = ["GetSecretValue"]
+        "abandoned/*"  = "write"
+        "kubeconfig/*" = "read"
       }
     }
     schedule = {
@@ -41,7 +41,7 @@ locals {
     for each in local.charts : each => {
       publishes = ["apply", "charts", "sweep"]
       blobs     = { "" = ["GetObject", "PutObject"] }
-      secrets   = { "kubeconfig/*" = ["GetSecretValue"] }
+      secrets   = { "kubeconfig/*" = "read" }
     }
   })
 
@@ -176,8 +176,8 @@ data "aws_iam_policy_document" "stage" {
 
     content {
       sid       = title(trimsuffix(statement.key, "/*"))
-      actions   = [for each in statement.value : "secretsmanager:${each}"]
-      resources = ["arn:${local.partition}:secretsmanager:${local.region}:${local.account}:secret:${local.secrets}/${statement.key}"]
+      actions   = local.kubeconfig_actions[statement.value]
+      resources = ["${local.kubeconfigs}/${statement.key}"]
     }
   }
 

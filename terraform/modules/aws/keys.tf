@@ -5,7 +5,7 @@ locals {
   kms_key = var.kms_key_arn == null ? aws_kms_key.this[0].arn : var.kms_key_arn
 
   key_actions  = ["kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"]
-  key_services = [for each in ["dynamodb", "s3", "secretsmanager"] : "${each}.${local.region}.amazonaws.com"]
+  key_services = [for each in concat(["dynamodb", "s3", "secretsmanager"], local.parameters ? ["ssm"] : []) : "${each}.${local.region}.amazonaws.com"]
 }
 
 data "aws_iam_policy_document" "key" {

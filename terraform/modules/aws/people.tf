@@ -10,14 +10,13 @@ locals {
           bucket       = aws_s3_bucket.blobs.arn
           sealing_key  = aws_secretsmanager_secret.key["sealing"].arn
           ingest_key   = aws_secretsmanager_secret.key["ingest"].arn
-          secrets      = "arn:${local.partition}:secretsmanager:${local.region}:${local.account}:secret:${local.secrets}/*"
           eks_clusters = "arn:${local.partition}:eks:*:${local.account}:cluster/*"
           queues       = jsonencode(concat(local.inbox_arns, local.dead_arns))
           inboxes      = jsonencode(local.inbox_arns)
           dead_letters = jsonencode(local.dead_arns)
           log_groups   = jsonencode([for group in aws_cloudwatch_log_group.stage : "${group.arn}:*"])
         })).Statement,
-        name == "operator" ? local.roles_statement : [],
+        name == "operator" ? concat(local.kubeconfigs_statements, local.roles_statement) : [],
         local.key_statement,
       )
     })
@@ -25,6 +24,10 @@ locals {
 
   inbox_arns = [for queue in aws_sqs_queue.inbox : queue.arn]
   dead_arns  = [for queue in aws_sqs_queue.dead : queue.arn]
+
+  kubeconfigs_statements = jsondecode(templatefile("${path.module}/policies/${var.kubeconfig_store}.json.tftpl", {
+    secrets = local.kubeconfigs
+  })).Statement
 
   # A registration calls a cluster of another account, too.
   roles_statement = [for roles in length(var.eks_roles) > 0 ? [var.eks_roles] : [] : {

@@ -6,8 +6,25 @@ resource "terraform_data" "generation" {
 locals {
   generation = substr(terraform_data.generation.id, 0, 8)
 
-  # How the names of clusters' secrets begin.
-  secrets = "${var.name}/${local.generation}"
+  parameters = var.kubeconfig_store == "parameter-store"
+
+  # How the names of clusters' secrets begin: a slash before says that they are parameters, whose names
+  # may not begin with `aws` or `ssm`, as those of installations may.
+  secrets = "${local.parameters ? "/bellhop/" : ""}${var.name}/${local.generation}"
+
+  # How their ARNs begin.
+  kubeconfigs = "arn:${local.partition}:${local.parameters ? "ssm" : "secretsmanager"}:${local.region}:${local.account}:${local.parameters ? "parameter" : "secret:"}${local.secrets}"
+
+  kubeconfig_actions = {
+    parameter-store = {
+      read  = ["ssm:GetParameter"]
+      write = ["ssm:DeleteParameter", "ssm:GetParameter", "ssm:PutParameter"]
+    }
+    secrets-manager = {
+      read  = ["secretsmanager:GetSecretValue"]
+      write = ["secretsmanager:CreateSecret", "secretsmanager:DeleteSecret", "secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue", "secretsmanager:RestoreSecret"]
+    }
+  }[var.kubeconfig_store]
 
   # Ingest faces the Internet, and has a key of its own for the few records that it reads and writes.
   sealing = {

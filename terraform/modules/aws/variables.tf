@@ -236,6 +236,17 @@ variable "kms_key_arn" {
   }
 }
 
+variable "kubeconfig_store" {
+  description = "Where kubeconfigs of clusters are kept: `secrets-manager`, for $0.40 a month each, or `parameter-store`, which is free up to 4 KB, and takes 8 KB at most for $0.05 a month. Move them before you change it: see the module's README."
+  type        = string
+  default     = "secrets-manager"
+
+  validation {
+    condition     = contains(["secrets-manager", "parameter-store"], var.kubeconfig_store)
+    error_message = "It is secrets-manager or parameter-store."
+  }
+}
+
 variable "domain_name" {
   description = "Name by which clusters reach ingest, such as `bellhop.example.com`; null for the API's own. Its DNS record is yours: see the output `domain_target`."
   type        = string

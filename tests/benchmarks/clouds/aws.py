@@ -29,6 +29,7 @@ SECOND = {
 REQUEST = Price("API Gateway, a request of an HTTP API", 1.0, "million", MILLION)
 SECRET = Price("Secrets Manager, a secret", 0.40, "month")
 SECRET_READ = Price("Secrets Manager, a request", 5.0, "million", MILLION)
+PARAMETER = Price("Parameter Store, a parameter of 4 to 8 KB", 0.05, "month")
 KEY = Price("KMS, a key", 1.0, "month")
 KEY_USE = Price("KMS, a request", 3.0, "million", MILLION)
 BLOB_READ = Price("S3, a read", 0.40, "million", MILLION)
@@ -75,6 +76,7 @@ class AwsBill:
     priced = "US East (N. Virginia), on demand, 2026"
     prices = (
         *(WRITE, READ, QUEUE, FAIR, REQUEST, INVOCATION, *SECOND.values(), SECRET, SECRET_READ),
+        PARAMETER,
         *(KEY, KEY_USE, BLOB_READ, BLOB_WRITE, LOGS, TICK, ALARM, METRIC, DASHBOARD, NAT, ENDPOINT),
         *(CONTROL, NODE, DISK),
     )
@@ -134,6 +136,13 @@ class AwsBill:
         return {
             "its resync, every five minutes": sum(self.costs(counts["a resync"]).values()) * SWEEPS,
             "its kubeconfig": SECRET.of(1),
+        }
+
+    def choices(self) -> dict[str, float]:
+        """Return what each cluster costs by choice, in place of a part of it."""
+        return {
+            "or its kubeconfig in Parameter Store, up to 4 KB": 0.0,
+            "or its kubeconfig in Parameter Store, up to 8 KB": PARAMETER.of(1),
         }
 
     def extras(self) -> dict[str, float]:

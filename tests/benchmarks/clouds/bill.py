@@ -104,6 +104,10 @@ class Bill(Protocol):
         """Return what each of its clusters costs."""
         ...
 
+    def choices(self) -> dict[str, float]:
+        """Return what each cluster costs by choice, in place of a part of it."""
+        ...
+
     def extras(self) -> dict[str, float]:
         """Return what costs more a month where it is asked for, or where something happens."""
         ...
@@ -151,6 +155,7 @@ def _idle(bill: Bill, counts: Counts) -> str:
     rows += [[name, "", _usd(usd)] for name, usd in each.items()]
     fixed, one = sum(house.values()), sum(each.values())
     rows.append(["**together**", f"**{_usd(fixed)}**", f"**{_usd(one)}**"])
+    rows += [[name, "", _usd(usd)] for name, usd in bill.choices().items()]
     rows += [[name, _usd(usd), ""] for name, usd in bill.extras().items()]
     rows.append(["a small management cluster, with nothing on it", _usd(bill.management()), ""])
     return _table(["A month in which nothing happens", "Installation", "Each cluster"], rows)

@@ -100,6 +100,10 @@ class GoogleBill:
             "its kubeconfig": SECRET.of(1),
         }
 
+    def choices(self) -> dict[str, float]:
+        """Return what each cluster costs by choice: there is none."""
+        return {}
+
     def extras(self) -> dict[str, float]:
         """Return what costs more: nothing, since a network of Google's costs what passes."""
         return {}

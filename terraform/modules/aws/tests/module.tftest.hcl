@@ -547,8 +547,15 @@ run "names_roles_and_dashboards_by_region" {
 run "seals_with_a_key_of_yours" {
   command = plan
 
+  override_resource {
+    target          = terraform_data.generation
+    override_during = plan
+    values          = { id = "1f2e3d4c-0000-0000-0000-000000000000" }
+  }
+
   variables {
-    kms_key_arn = "arn:aws:kms:eu-west-1:123456789012:key/1"
+    kms_key_arn      = "arn:aws:kms:eu-west-1:123456789012:key/1"
+    kubeconfig_store = "parameter-store"
   }
 
   assert {
@@ -564,6 +571,26 @@ run "seals_with_a_key_of_yours" {
   assert {
     condition     = local.key_statement[0].Resource == ["arn:aws:kms:eu-west-1:123456789012:key/1"]
     error_message = "Policies for people have the key."
+  }
+
+  assert {
+    condition     = local.key_services == ["dynamodb.eu-west-1.amazonaws.com", "s3.eu-west-1.amazonaws.com", "secretsmanager.eu-west-1.amazonaws.com", "ssm.eu-west-1.amazonaws.com"]
+    error_message = "Parameter Store may use the key."
+  }
+
+  assert {
+    condition     = output.bellhop.secrets == "/bellhop/bellhop/1f2e3d4c" && local.environment.BELLHOP_SECRETS == "/bellhop/bellhop/1f2e3d4c"
+    error_message = "Functions and people read by the slash that kubeconfigs are parameters."
+  }
+
+  assert {
+    condition     = local.kubeconfigs == "arn:aws:ssm:eu-west-1:123456789012:parameter/bellhop/bellhop/1f2e3d4c" && local.kubeconfig_actions == { read = ["ssm:GetParameter"], write = ["ssm:DeleteParameter", "ssm:GetParameter", "ssm:PutParameter"] }
+    error_message = "Functions have rights to parameters of the installation."
+  }
+
+  assert {
+    condition     = toset(flatten(local.kubeconfigs_statements[*].Resource)) == toset([local.kubeconfigs, "${local.kubeconfigs}/*"])
+    error_message = "People have no right to other parameters."
   }
 }
 
@@ -651,6 +678,7 @@ run "refuses_a_bad_value_of_each_variable" {
     var.event_rules,
     var.certificate_arn,
     var.kms_key_arn,
+    var.kubeconfig_store,
     var.operators,
     var.role_path,
     var.permissions_boundary,
@@ -672,6 +700,7 @@ run "refuses_a_bad_value_of_each_variable" {
     event_rules            = { images = { cluster = "east", pattern = "{}" } }
     domain_name            = "bellhop.example.com"
     kms_key_arn            = "alias/mine"
+    kubeconfig_store       = "records"
     operators              = ["platform"]
     role_path              = "platform"
     permissions_boundary   = "boundary"
