@@ -136,7 +136,6 @@ def test_the_page_runs_as_it_is_written_and_leaves_nothing(
         "AWS_ENDPOINT_URL": new_account.url,
         "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
         "HOME": str(home),
-        "KUBECONFIG": str(reader / "eu-1.kubeconfig"),
         "PATH": os.pathsep.join(path),
     }
     with (
