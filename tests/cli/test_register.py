@@ -231,7 +231,11 @@ def test_gives_a_name_to_another_cluster(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ("prod/eu-1 --eks nowhere", 1, "there is no EKS cluster 'nowhere in eu-west-1'"),
+        (
+            "prod/eu-1 --eks nowhere",
+            1,
+            "there is no EKS cluster 'nowhere' in eu-west-1 that you may see; check its name",
+        ),
         (
             "prod/eu-1 --eks ../x",
             2,

@@ -470,7 +470,7 @@ def test_is_not_destroyed_while_a_cluster_is_registered(
     assert kept["KmsKeyId"] == fleet.cloud.bellhop["kms_key"]
 
     told = " ".join(stack.run("destroy", "-auto-approve", expect=(1,)).split())
-    assert "1 of its clusters are registered, 'fleet/source' for one" in told
+    assert "clusters are registered, such as 'fleet/source'" in told
     applied = stack.run("apply", "-auto-approve")
     assert "without changing any real infrastructure" in applied
     assert stack.outputs()["bellhop"] == fleet.cloud.bellhop

@@ -64,6 +64,7 @@ def _allow_destroying(here: Resources) -> None:
     names = sorted(each.key for each in here.records.clusters.all())
     if names:
         raise PermanentError(
-            f"cannot destroy the installation: {len(names)} of its clusters are registered,"
-            f" '{names[0]}' for one; deregister them, or apply destroy_with_clusters = true before"
+            f"cannot destroy the installation: clusters are registered, such as '{names[0]}';"
+            " deregister all that `bellhop get clusters` lists, or apply destroy_with_clusters ="
+            " true before"
         )

@@ -65,7 +65,7 @@ class EksClusters:
             raise InvalidError(
                 f"cannot find the EKS cluster {name[:128]!r}: it is not the name of one"
             )
-        shown = f"{name} in {region}"
+        shown = f"{name!r} in {region}"
         with self._calling(shown, assume_role, external_id) as services:
             told = _described(services, shown, region, name)
         return EksCluster(told["arn"], assume_role, external_id)
@@ -92,8 +92,8 @@ class EksClusters:
 
     def _make(self, cluster: EksCluster, parts: re.Match[str]) -> Kubeconfig:
         arn, region, name = cluster.arn, parts["region"], parts["name"]
-        with self._calling(arn, cluster.assume_role, cluster.external_id) as services:
-            told = _described(services, arn, region, name)
+        with self._calling(repr(arn), cluster.assume_role, cluster.external_id) as services:
+            told = _described(services, repr(arn), region, name)
             if told["arn"] != arn:
                 # EKS is asked by name: who calls from another account meets a namesake.
                 raise InvalidError(
@@ -128,11 +128,11 @@ class EksClusters:
         ):
             if not pattern.fullmatch(text):
                 raise InvalidError(
-                    f"cannot reach the EKS cluster {shown!r}: {text[:128]!r} is no"
+                    f"cannot reach the EKS cluster {shown}: {text[:128]!r} is no"
                     f" {'ARN of a role' if what == 'role' else what} of AWS; register the cluster"
                     " again with another one"
                 )
-        doing = f"assume the role {role!r} for the EKS cluster {shown!r}"
+        doing = f"assume the role {role!r} for the EKS cluster {shown}"
         assumed = self._services.assuming(role, external_id, doing=doing)
         try:
             yield assumed
@@ -150,12 +150,15 @@ def _described(services: Services, shown: str, region: str, name: str) -> dict[s
             "eks",
             "describe_cluster",
             {"name": name},
-            doing=f"look up the EKS cluster {shown!r}",
+            doing=f"look up the EKS cluster {shown}",
             taken=_ABSENT,
             region=region,
         )
     except RefusedError as error:
-        raise MissingError(f"there is no EKS cluster {shown!r} that you may see") from error
+        raise MissingError(
+            f"there is no EKS cluster {shown} that you may see; check its name, its region and"
+            " your credentials"
+        ) from error
     found: dict[str, Any] = answer["cluster"]
     return found
 

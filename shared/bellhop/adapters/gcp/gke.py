@@ -134,7 +134,10 @@ class GkeClusters:
                 taken=_ABSENT,
             )
         except RefusedError as error:
-            raise MissingError(f"there is no GKE cluster {name!r} that you may see") from error
+            raise MissingError(
+                f"there is no GKE cluster {name!r} that you may see; check its name and your"
+                " credentials"
+            ) from error
         found: Mapping[str, Any] = json.loads(answer)
         return found
 
