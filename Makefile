@@ -125,8 +125,17 @@ fuzz: oracle control-plane ## Play 5,000 histories, and fuzz the template engine
 	@for round in $$(seq $$(($(or $(FUZZ),100) / 5 + 1))); do \
 	  BELLHOP_FUZZ=1 $(BIN)/python -m pytest -q --timeout 0 tests/unit/gotemplate/test_oracle.py || exit 1; done
 
-mutants: install ## Break the stages in each listed way, and tell who notices; MUTANTS=word for some
-	$(BIN)/python -m tests.mutants $(MUTANTS)
+# mutmut takes the name of a module from its path below `src`, and its settings from setup.cfg.
+MUTANTS = build/mutants
+mutants: install ## Break one MODULE in small ways, and list what TESTS do not notice; WORKERS=1 for less load
+	@test -n "$(MODULE)" -a -n "$(TESTS)" || { \
+	  echo "make mutants MODULE=shared/bellhop/engine/order.py TESTS=tests/unit/engine/test_order.py" >&2; exit 1; }
+	@rm -rf $(MUTANTS) && mkdir -p $(MUTANTS) && ln -s $(CURDIR)/shared $(MUTANTS)/src
+	@ln -s $(addprefix $(CURDIR)/,docs functions infra pyproject.toml tests) $(MUTANTS)
+	@printf '%s\n' '[mutmut]' 'source_paths = src' 'only_mutate = $(MODULE:shared/%=src/%)' 'also_copy =' \
+	  ' docs' ' functions' ' infra' 'pytest_add_cli_args_test_selection =' $(TESTS:%=' %') > $(MUTANTS)/setup.cfg
+	cd $(MUTANTS) && $(CURDIR)/$(BIN)/mutmut run --max-children $(WORKERS)
+	@cd $(MUTANTS) && $(CURDIR)/$(BIN)/mutmut results
 
 golden: install ## Make the golden files again with real Go, real Lua and kubectl 1.32 or newer
 	$(BIN)/python -m tests.golden.gotemplate.regenerate

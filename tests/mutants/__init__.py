@@ -1,1 +1,0 @@
-"""Mutants: small breakages of stages and records that histories and contracts must notice."""
