@@ -5,9 +5,10 @@ A port is wrapped whatever its methods are called: every callable of it is a cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from bellhop.messages import Publisher
 from bellhop.ports.store import Item
 
 if TYPE_CHECKING:
@@ -91,6 +92,28 @@ class Mortal:
             return result
 
         return call
+
+
+def kill_before_publishing(
+    publisher: Publisher, of: Callable[[Any], bool], act: Callable[[], object]
+) -> None:
+    """Act, and kill the process before it publishes a message of some; nothing else ends it."""
+    publish = publisher.publish
+
+    def dies(messages: Iterable[Any]) -> None:
+        batch = list(messages)
+        if any(map(of, batch)):
+            raise Killed
+        publish(batch)
+
+    publisher.publish = dies  # type: ignore[method-assign]
+    try:
+        act()
+    except Killed:
+        return
+    finally:
+        publisher.publish = publish  # type: ignore[method-assign]
+    raise AssertionError("no such message was published")
 
 
 def _quiet(args: tuple[Any, ...]) -> bool:

@@ -28,7 +28,7 @@ from tests.fakes.interrupted import interrupted
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger
-from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.mortal import Fate, Killed, Mortal, kill_before_publishing
 from tests.fakes.read import (
     CONFIG,
     TEMPLATE,
@@ -835,6 +835,22 @@ def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:
 
 
 @pytest.mark.rest
+def test_a_death_before_a_kind_rings_leaves_it_unsettled(fleet: Fleet, east: FakeKube) -> None:
+    """The message comes again, and asks again for the resync that makes the kind ring."""
+    management(fleet).put(widget("1"))
+    fleet.pump()
+    fleet.apply(reads())
+
+    kill_before_publishing(fleet.publisher, lambda each: isinstance(each, Sweep), fleet.pump)
+    rig.release(fleet)
+    fleet.clock.advance(rig.VISIBILITY)
+    fleet.pump()
+    write(fleet, widget("2"))
+    fleet.pump()
+
+    assert said(east)["got-own"] == "2"
+
+
 def test_a_death_leaves_it_followed(tmp_path: Path) -> None:
     """Wherever it dies while it is noted and read, a later change is rendered by its ring alone.
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bellhop.errors import TemporaryError
 from bellhop.messages import Apply, Resolve
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Inventory
+from bellhop.model.record import Held, Inventory
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile
@@ -75,6 +75,59 @@ def test_a_slow_worker_loses_nothing_that_a_quicker_one_did(fleet: Fleet, east: 
         "a": True,
         "c": True,
     }
+
+
+@pytest.mark.usefixtures("east")
+def test_an_overtaken_worker_keeps_what_others_write_while_it_notes_its_own(fleet: Fleet) -> None:
+    """Objects that two workers recorded differently are uncertain; those that agree stay as is."""
+    fleet.apply(own("b"))
+    fleet.pump()
+    inventories: Any = fleet.records.inventories
+    put, others = inventories.put, iter(["x", "y"])
+    noted: list[dict[str, Held]] = []
+
+    def overtaken(inventory: Inventory, *, expect: str | None = None) -> str:
+        if not inventory.worker and (name := next(others, "")):
+            there = inventories.get(EAST, "own").value
+            key = ObjectKey(CONFIG, "default", name).identity
+            held = {**there.held, key: Held("theirs", "ConfigMap default/own", uid="theirs")}
+            put(replace(there, held=held))
+        token: str = put(inventory, expect=expect)
+        if not inventory.worker:
+            held = inventories.get(EAST, "own").value.held
+            noted.append({key.name: each for key, each in held.items()})
+        return token
+
+    inventories.put = overtaken
+    fleet.apply(own("a", "b"))
+    fleet.pump()
+
+    certain = {
+        name: (bool(each.digest), bool(each.uid), each.secret) for name, each in noted[0].items()
+    }
+    unsure = (False, False, True)
+    assert certain == {"a": unsure, "b": (True, True, False), "x": unsure, "y": unsure}
+
+
+@pytest.mark.parametrize("worker", ["another", ""], ids=["another's", "its own"])
+def test_an_overtaken_worker_ends_its_own_lease_and_no_other(
+    fleet: Fleet, east: FakeKube, worker: str
+) -> None:
+    """Otherwise two workers would write at once, or the next one would wait for nobody."""
+    fleet.apply(own("a"))
+
+    def overtaken() -> None:
+        there = fleet.records.inventories.get(EAST, "own")
+        assert there
+        taken = replace(there.value, worker=worker or there.value.worker)
+        fleet.records.inventories.put(taken)
+
+    meanwhile(east, "a", overtaken)
+    fleet.pump()
+
+    left = fleet.records.inventories.get(EAST, "own")
+    assert left
+    assert left.value.worker == worker
 
 
 def test_a_slow_worker_leaves_nothing_of_a_profile_that_was_closed(

@@ -14,7 +14,7 @@ from tests.fakes.fleet import Fleet
 from tests.fakes.interrupted import interrupted
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, profile
-from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.mortal import Fate, Killed, Mortal, kill_before_publishing
 from tests.fakes.share import SHARE
 from tests.unit.stages.test_role_requests import ACCOUNT, GIVEN, names, request, role, subjects
 
@@ -108,6 +108,41 @@ def test_who_dies_as_one_goes_takes_nothing_from_the_other(tmp_path: Path, gone:
     pytest.fail("it never came to its end")
 
 
+def denied(fleet: Fleet) -> FakeKube:
+    """Register a cluster that refuses a tenant's profile, after three hours of failures."""
+    east = fleet.register("east", env="production")
+    fleet.apply(ANNS, holder("own", config("a")), holder("roles", role()))
+    for _ in range(12):
+        fleet.pump()
+        fleet.clock.advance(timedelta(minutes=15))
+        rig.tick(fleet)
+    fleet.pump()
+    found = fleet.records.outcomes.get(EAST, "own")
+    assert found
+    assert found.value.retry_at
+    assert found.value.retry_at - fleet.clock.now() > timedelta(minutes=10)
+    return east
+
+
+def test_a_death_after_the_last_right_leaves_nobody_denied(fleet: Fleet) -> None:
+    """The next attempt changes nothing in the cluster, and retries the denied profile though."""
+    east = denied(fleet)
+    east.rbac.grant("team/ann", "ConfigMap")
+    fleet.apply(request())
+
+    kill_before_publishing(
+        fleet.publisher,
+        lambda each: isinstance(each, Apply) and each.profile == "own",
+        fleet.pump,
+    )
+    rig.release(fleet)
+    settle(fleet)
+
+    now = fleet.records.outcomes.get(EAST, "own")
+    assert now
+    assert now.value.phase == "Provisioned"
+
+
 def test_who_dies_giving_rights_leaves_nobody_denied(tmp_path: Path) -> None:
     """Though the last right was given and nobody was told yet: their pauses are long.
 
@@ -117,17 +152,7 @@ def test_who_dies_giving_rights_leaves_nobody_denied(tmp_path: Path) -> None:
     for steps in range(0, _CALLS, 11 * SHARE):
         (tmp_path / f"{steps}").mkdir()
         fleet, fate = Fleet(tmp_path / f"{steps}"), Fate()
-        east = fleet.register("east", env="production")
-        fleet.apply(ANNS, holder("own", config("a")), holder("roles", role()))
-        for _ in range(12):
-            fleet.pump()
-            fleet.clock.advance(timedelta(minutes=15))
-            rig.tick(fleet)
-        fleet.pump()
-        denied = fleet.records.outcomes.get(EAST, "own")
-        assert denied
-        assert denied.value.retry_at
-        assert denied.value.retry_at - fleet.clock.now() > timedelta(minutes=10)
+        east = denied(fleet)
         rig.interpose(fleet, lambda name, port, fate=fate: Mortal(name, port, fate))
         fleet.access.clusters = {EAST: east}
 

@@ -24,7 +24,7 @@ from tests.fakes.interrupted import interrupted
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger
-from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.mortal import Fate, Killed, Mortal, kill_before_publishing
 from tests.fakes.share import SHARE
 
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -404,6 +404,24 @@ def act(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.rest
+def test_a_death_before_clusters_are_notified_is_made_good(
+    fleet: Fleet, east: FakeKube, act: Any
+) -> None:
+    """The profile is stored and no message follows: a timer resolves it again."""
+    here = fleet.installation()
+    if act is undo:
+        rollback(here, "own")
+        fleet.pump()
+
+    kill_before_publishing(fleet.publisher, bool, partial(act, here, "own"))
+    fleet.clock.advance(fleet_rollback._ABANDONED)
+    rig.tick(fleet)
+    fleet.pump()
+
+    assert held(fleet).pinned is (act is rollback)
+    assert said(east) == {"one": "1" if act is rollback else "2"}
+
+
 def test_a_death_in_between_is_made_good(tmp_path: Path, act: Any) -> None:
     """Wherever it dies, clusters have what the profile says within minutes, and all of them.
 
