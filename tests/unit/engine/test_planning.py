@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from bellhop.model.gvk import Identity, ObjectKey
-from bellhop.model.record import Content, Held
+from bellhop.model.record import Content, Handling, Held
 from bellhop.stages.features.resources.planning import (
     Desired,
     Plan,
+    Release,
+    Remove,
     decorate,
     desired,
+    disputed,
     plan,
     undecorate,
 )
@@ -205,6 +208,118 @@ def test_one_object_in_two_forms_is_a_conflict(other: dict[str, Any]) -> None:
         "cannot apply Pod '/a': ConfigMap default/a and Secret default/b of one profile want it in"
         " two forms, of which the first is deployed; give the ref that is to win a lower tier"
     )
+
+
+def test_the_ref_of_the_lower_tier_wins_and_contradicts_nobody() -> None:
+    """Wherever it stands in the profile."""
+    contents = [
+        Content("ConfigMap default/a", "x", (manifest("Pod", "a", spec={"on": True}),)),
+        Content(
+            "ConfigMap default/b",
+            "x",
+            (manifest("Pod", "a", spec={"on": False}),),
+            how=Handling(tier=50),
+        ),
+    ]
+    first, second = desired(contents, tier=100)
+
+    made = plan((first, second), {})
+
+    assert (wanted(made), made.rivals) == ((second,), ())
+
+
+@pytest.mark.parametrize("continues", [False, True])
+def test_a_conflict_within_a_profile_removes_nothing(*, continues: bool) -> None:
+    """And objects behind it are applied only if the profile continues with conflicts."""
+    on, off = (manifest("Pod", "a", spec={"on": each}) for each in (True, False))
+    objects = want(on, off, manifest("Pod", "b"))
+    before = held(want(manifest("Pod", "old")))
+
+    made = plan(objects, before, continues=continues)
+
+    assert [each.key.name for each in wanted(made)] == (["a", "b"] if continues else ["a"])
+    assert left(made) == ()
+    assert len(made.rivals) == 1
+
+
+def test_an_object_with_values_of_a_secret_is_marked_as_one() -> None:
+    """Its errors are not quoted: a Secret, and whatever a template wrote with a Secret in reach."""
+    plain, secret = manifest("ConfigMap", "a"), manifest("Secret", "b")
+    contents = [
+        Content("ConfigMap default/a", "x", (plain, secret)),
+        Content("ConfigMap default/b", "x", (manifest("ConfigMap", "c"),), secret=True),
+    ]
+
+    marked = [each.secret for each in desired(contents, tier=100)]
+
+    assert marked == [False, True, True]
+
+
+def test_an_adopted_or_local_object_is_released_and_not_removed() -> None:
+    """A Local one only while its ref stays: it may have been for a cluster that is left."""
+    ref = "ConfigMap default/a"
+    before = {
+        ObjectKey.of(manifest("Pod", name)).identity: each
+        for name, each in {
+            "adopted": Held("x", ref, uid="u", adopted="kubectl"),
+            "never adopted": Held("x", ref, adopted="kubectl"),
+            "local": Held("x", ref, local=True),
+            "local of another ref": Held("x", "ConfigMap default/b", local=True),
+            "own": Held("x", ref, uid="u"),
+        }.items()
+    }
+
+    made = plan((), before, staying=(ref,), untouched=True)
+
+    released = [each for each in made.leaves if isinstance(each, Release)]
+    assert {each.key.name for each in released} == {"adopted", "local"}
+    assert all(each.untouched for each in released)
+    assert {each.key.name for each in made.removes} == {
+        "never adopted",
+        "local of another ref",
+        "own",
+    }
+    assert {each.key: each.held for each in made.leaves} == before
+    assert not any(isinstance(each, Remove) for each in plan((), before, releases=True).leaves)
+
+
+@pytest.mark.parametrize(
+    ("guest", "error"),
+    [
+        pytest.param(
+            "fleet/west",
+            "cannot apply Pod '/a': it is Local, and ConfigMap default/a makes it otherwise for"
+            " cluster 'fleet/east' than for 'fleet/west'; render the cluster's name into its name,"
+            " to have one for each",
+            id="of two clusters",
+        ),
+        pytest.param(
+            "fleet/east",
+            "cannot apply Pod '/a': ConfigMap default/a for cluster 'fleet/east' holds it twice, in"
+            " two forms; take one of them out",
+            id="of one cluster",
+        ),
+    ],
+)
+def test_two_forms_of_a_local_object_name_their_clusters(guest: str, error: str) -> None:
+    """No form is deployed, since each is as good as the other."""
+    how = Handling(local=True)
+    one, other = (
+        desired(
+            [
+                Content(
+                    "ConfigMap default/a", "x", (manifest("Pod", "a", spec={"on": on}),), how=how
+                )
+            ],
+            tier=100,
+            guest=cluster,
+        )
+        for on, cluster in ((True, "fleet/east"), (False, guest))
+    )
+
+    (found,) = disputed((*one, *other)).values()
+
+    assert str(found) == error
 
 
 def test_marks_say_where_an_object_comes_from() -> None:
