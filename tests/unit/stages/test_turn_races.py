@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.errors import TemporaryError
+from bellhop.errors import StaleError, TemporaryError, UnreachableError
 from bellhop.fleet.pausing import pause
 from bellhop.messages import Apply
 from tests.fakes import rig
@@ -113,6 +113,24 @@ def settled(fleet: Fleet) -> None:
     for _ in range(4):
         fleet.pump()
         fleet.clock.advance(rig.VISIBILITY)
+
+
+def test_a_worker_that_starts_makes_older_reads_of_the_rollout_stale(tmp_path: Path) -> None:
+    """Otherwise one that read the rollout before could end a turn while objects are written."""
+    with prepared(tmp_path) as (fleet, slow):
+        east = fleet.access.clusters[EAST]
+        east.fail_with(UnreachableError("cannot reach the cluster"), "apply")
+        handle(fleet, EAST)
+        east.fail_with(None)
+        before = fleet.records.rotas.get(OWN)
+        assert before
+        assert before.value.at_work == (EAST,)
+
+        slow.begin()
+
+        assert slow.writes
+        with pytest.raises(StaleError):
+            fleet.records.rotas.put(OWN, before.value, expect=before.token)
 
 
 def test_who_steps_aside_takes_no_turn_from_who_is_at_work(tmp_path: Path) -> None:
