@@ -39,7 +39,7 @@ locals {
   concurrency_of = {
     for queue, stage in local.queues : queue => max(2, min(
       1000,
-      local.at_once,
+      local.at_once + (queue == "deploy" ? local.leftover : 0),
       local.functions[stage].concurrency < 0 ? 1000 : floor(local.functions[stage].concurrency / length([for each in local.queues : each if each == stage])),
     ))
   }
@@ -169,7 +169,7 @@ resource "aws_lambda_event_source_mapping" "inbox" {
 
   event_source_arn        = aws_sqs_queue.inbox[each.key].arn
   function_name           = aws_lambda_alias.live[each.value].arn
-  batch_size              = each.value == "evaluate" ? 10 : 3
+  batch_size              = local.batches[each.key]
   enabled                 = local.functions[each.value].concurrency != 0
   function_response_types = ["ReportBatchItemFailures"]
   tags                    = local.labels

@@ -24,6 +24,9 @@ locals {
   retention  = 1209600
   visibility = { for queue, stage in local.queues : queue => 6 * local.functions[stage].timeout }
 
+  # What takes long comes in small batches: the last message of a batch waits for all others.
+  batches = { for queue, stage in local.queues : queue => stage == "evaluate" ? 10 : 3 }
+
   # A stage dead-letters what it has tried often enough, with the reason. SQS counts receives, also
   # those that Lambda had no instance for: it dead-letters a message that nobody ever reported on,
   # half-way to its expiry, which the dead letter keeps.
@@ -32,9 +35,12 @@ locals {
   queue_urls = { for inbox, queue in local.queue_of : inbox => aws_sqs_queue.inbox[queue].url }
 
   # Ingest and schedule keep a tenth, and two at least, and two more for rules of EventBridge.
-  spared  = max(2, ceil(var.concurrency / 10))
-  kept    = local.spared + (length(var.event_rules) > 0 ? 2 : 0)
-  at_once = floor((var.concurrency - local.kept) / length(local.queues))
+  # The queues share the rest; deploy, which has most to do for an event, has what is left over. What
+  # all of them may have together never exceeds it, or Lambda would throttle ingest.
+  spared   = max(2, ceil(var.concurrency / 10))
+  kept     = local.spared + (length(var.event_rules) > 0 ? 2 : 0)
+  at_once  = floor((var.concurrency - local.kept) / length(local.queues))
+  leftover = var.concurrency - local.kept - local.at_once * length(local.queues)
 }
 
 resource "aws_sqs_queue" "dead" {

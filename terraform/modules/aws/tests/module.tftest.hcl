@@ -33,6 +33,11 @@ run "needs_packages_alone" {
   }
 
   assert {
+    condition     = { for queue, each in aws_lambda_event_source_mapping.inbox : queue => each.scaling_config[0].maximum_concurrency } == { deploy = 4, evaluate = 2, sweep = 2 }
+    error_message = "Deploy has what is left over of ten executions, beside two of ingest and schedule."
+  }
+
+  assert {
     condition     = alltrue([for each in aws_lambda_function.stage : each.architectures == tolist(["arm64"]) && length(each.vpc_config) == 0])
     error_message = "Functions run on arm64, in no network."
   }
