@@ -1,16 +1,16 @@
 """A fleet on Google Cloud: `python -m tests.benchmarks.fleet_gcp [CLUSTERS] [SOURCES] …`.
 
-It takes `[EVENTS/S] [SECONDS] [GROWN]` as well: the simulation of `fleet`, over Google in memory
-that holds the functions to the limits its services publish (`tests/fakes/gcp.py`). `GROWN` are
-operations a second that Firestore had taken before: 500 of a new database, from which the default
-is reached within three quarters of an hour.
+It takes `[EVENTS/S] [SECONDS] [GROWN] [INSTANCES]` as well: the simulation of `fleet`, over Google
+in memory that holds the functions to the limits its services publish (`tests/fakes/gcp.py`).
+`GROWN` are operations a second that Firestore had taken before: 500 of a new database, from which
+the default is reached within three quarters of an hour. Functions are those that the Terraform
+module has for so many `INSTANCES`.
 An invocation is played whole when it begins, so that a process never has two messages in hand at
 once: lines of busy shares are for the tests on Google's emulators.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
@@ -36,9 +36,9 @@ from bellhop.model.reach import HERE
 from bellhop.records import Records, Sealer
 from bellhop.records.ledger import Bounds
 from bellhop.stages.hands import ALONE
-from infra.terraform_tables import MODULES
+from tests.benchmarks.clouds.events import TICK, Events, Nowhere
+from tests.benchmarks.clouds.sizes import GoogleSizes, google_sizes
 from tests.benchmarks.figures import percentile, run, table
-from tests.benchmarks.fleet import TICK, Events, Nowhere
 from tests.fakes import gcp
 from tests.fakes.aws import Sent
 from tests.fakes.gcp import Google, SimulatedGoogle
@@ -61,9 +61,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 600.0
 """Before a push that was refused is made again, as the module has it."""
 
 INSTANCES = 122
-"""The module's variable of that name; two are the schedule's and the build's."""
 
-_SIZES = re.compile(r"^    (\w+) += \{.* concurrency = (\d+), share = (\d+),", re.MULTILINE)
 _LATER = 3
 """Ticks after the last event, at most."""
 
@@ -113,7 +111,9 @@ class Service:
 class Fleet(Events):
     """An installation on Google Cloud, and its clusters."""
 
-    def __init__(self, clusters: int, sources: int, grown: float = GROWN) -> None:
+    def __init__(
+        self, clusters: int, sources: int, sizes: GoogleSizes, grown: float = GROWN
+    ) -> None:
         self.google = Google(grown=grown)
         super().__init__(self.google.clock)
         self.services = SimulatedGoogle(self.google)
@@ -127,11 +127,9 @@ class Fleet(Events):
             "sweep": lambda: Push(self.sweep, self.open),
             "schedule": lambda: Tick(lambda here: Woken(here, ALONE), self.open),
         }
-        sizes = _SIZES.findall((MODULES / "gcp" / "functions.tf").read_text())
-        unit = (INSTANCES - 2) // sum(int(share) for _, _, share in sizes)
         self.functions = {
-            name: Service(made[name], int(concurrency), max(1, int(share) * unit))
-            for name, concurrency, share in sizes
+            name: Service(made[name], each["concurrency"], each["instances"])
+            for name, each in sizes.items()
         }
         with self.google.unlimited():
             self.settle(clusters, sources)
@@ -291,10 +289,11 @@ def main(
     rate: int = 200,
     seconds: int = 60,
     grown: int = GROWN,
+    instances: int = INSTANCES,
 ) -> None:
     """Print what was used of each limit, what was refused, and how long events took."""
     began = time.monotonic()
-    fleet = Fleet(clusters, sources, grown)
+    fleet = Fleet(clusters, sources, google_sizes(instances), grown)
     settled = time.monotonic()
     fleet.play(rate, seconds)
     google, events = fleet.google, fleet.invocations["ingest"]

@@ -47,9 +47,9 @@ from bellhop.settings import Settings
 from bellhop.stages.hands import Hands, _Heap
 from bellhop.stages.schedule import HOUSE
 from tests.benchmarks.clouds.aws import WHOLE
+from tests.benchmarks.clouds.events import Nowhere
 from tests.benchmarks.clouds.module import AWS
 from tests.benchmarks.figures import run, table
-from tests.benchmarks.fleet import Nowhere
 from tests.benchmarks.fleet_gcp import GROWN
 from tests.fakes import aws, gcp
 from tests.fakes.aws import Aws, SimulatedClock, SimulatedServices

@@ -290,16 +290,20 @@ class Aws:
             heapq.heappush(self.waiting[request["QueueUrl"]], (at, number, sent))
         return {"Successful": [{"Id": each["Id"]} for each in entries]}
 
-    def take(self, url: str, at: float) -> list[Sent]:
-        """Take a batch in hand, as an event source mapping does; none above what may be in hand."""
+    def take(self, url: str, at: float, batch: int = BATCH, hidden: float = 0.0) -> list[Sent]:
+        """Receive a batch, as an event source mapping does, and hide it for so many seconds.
+
+        Return no message beyond the limit of those in flight.
+        """
         found: list[Sent] = []
         waiting, in_hand = self.waiting[url], self.in_hand[url]
-        while waiting and waiting[0][0] <= at and len(found) < BATCH:
+        while waiting and waiting[0][0] <= at and len(found) < batch:
             if len(in_hand) >= IN_FLIGHT:
                 self.meters.refused["SQS, in hand"] += 1
                 break
             sent = heapq.heappop(waiting)[2]
             sent.tries += 1
+            sent.visible_at = at + hidden
             in_hand[sent.number] = sent
             found.append(sent)
         self.most_in_hand[url] = max(self.most_in_hand[url], len(in_hand))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,12 +11,20 @@ from bellhop.adapters.aws.store import DynamoStore
 from bellhop.errors import StaleError, ThrottledError
 from bellhop.ports.store import ABSENT, Item
 from tests.benchmarks import fleet
+from tests.benchmarks.clouds.sizes import AwsSizes, aws_sizes
 from tests.fakes.aws import KEY_WRITES, Aws, SimulatedServices
+from tests.missing import required
 
 
 @pytest.fixture
 def aws() -> Aws:
     return Aws()
+
+
+@pytest.fixture(scope="module")
+def sizes() -> AwsSizes:
+    with required():
+        return aws_sizes(100)
 
 
 @pytest.fixture
@@ -67,12 +76,12 @@ def test_nobody_is_limited_who_makes_ready(aws: Aws, store: DynamoStore) -> None
     assert (aws.clock.seconds, aws.meters.refused) == (0.0, {})
 
 
-def test_a_small_fleet_loses_nothing_and_meets_no_limit() -> None:
+def test_a_small_fleet_loses_nothing_and_meets_no_limit(sizes: AwsSizes) -> None:
     """Every new object is applied, by the real functions; no partition takes most of the writes.
 
     It takes seconds: the real functions work off 30 simulated seconds of a fleet's events.
     """
-    small = fleet.Fleet(12, 5)
+    small = fleet.Fleet(12, 5, sizes)
     small.play(10, 20)
 
     assert small.lost == 0
@@ -82,15 +91,37 @@ def test_a_small_fleet_loses_nothing_and_meets_no_limit() -> None:
     assert written[0][1] < 50, written[:3]
 
 
-def test_a_fleet_that_is_throttled_loses_nothing() -> None:
+def test_a_fleet_that_is_throttled_loses_nothing(sizes: AwsSizes) -> None:
     """What is refused comes again: forwarders send again, messages come again.
 
     It takes seconds: the real functions work off 22 simulated seconds of a fleet's events.
     """
-    small = fleet.Fleet(12, 5)
+    small = fleet.Fleet(12, 5, sizes)
     for second in range(4, 9):
         small.aws.meters.used[second]["write table", ""] = 4000
     small.play(10, 12)
 
     assert sum(small.aws.meters.refused.values()) > 10
     assert small.lost == 0
+
+
+def test_a_throttled_batch_is_handed_over_again(sizes: AwsSizes) -> None:
+    """Lambda invokes a mapping's function again, and forwarders send again: nothing is lost."""
+    small = fleet.Fleet(5, 3, replace(sizes, concurrency=1))
+    small.play(4, 8)
+
+    assert small.lost == 0
+    assert small.most_busy == 1
+    assert small.aws.meters.refused["Lambda, evaluate"] > 0
+    assert small.aws.meters.refused["ingest, 503"] > 0
+
+
+def test_a_message_in_flight_is_hidden(aws: Aws) -> None:
+    """A failed message comes again when its visibility timeout ends, and no earlier."""
+    entry = {"Id": "0", "MessageBody": "", "MessageAttributes": {}}
+    aws.ask("sqs", "send_message_batch", {"QueueUrl": "q", "Entries": [entry]})
+    [sent] = aws.take("q", 1.0, batch=3, hidden=360.0)
+    aws.finish("q", sent.number, failed=True)
+
+    assert aws.take("q", 360.0) == []
+    assert aws.take("q", 361.0) == [sent]

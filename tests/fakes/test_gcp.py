@@ -14,12 +14,20 @@ from bellhop.errors import BusyError, MissingError, StaleError, TemporaryError, 
 from bellhop.ports.queue import Message
 from bellhop.ports.store import ABSENT, Item
 from tests.benchmarks import fleet_gcp
+from tests.benchmarks.clouds.sizes import GoogleSizes, google_sizes
 from tests.fakes.gcp import DOCUMENT_WRITES, EVERY, PUBLISHED, RAMP, Google, SimulatedGoogle
+from tests.missing import required
 
 
 @pytest.fixture
 def google() -> Google:
     return Google()
+
+
+@pytest.fixture(scope="module")
+def sizes() -> GoogleSizes:
+    with required():
+        return google_sizes(100)
 
 
 @pytest.fixture
@@ -130,9 +138,9 @@ def test_keeps_secrets_and_blobs(google: Google) -> None:
             absent()
 
 
-def test_a_small_fleet_loses_nothing_and_meets_no_limit() -> None:
+def test_a_small_fleet_loses_nothing_and_meets_no_limit(sizes: GoogleSizes) -> None:
     """Every new object is applied, by the real functions; no document is written by all."""
-    small = fleet_gcp.Fleet(8, 4)
+    small = fleet_gcp.Fleet(8, 4, sizes)
     small.play(8, 10)
 
     assert small.lost == 0
@@ -142,9 +150,9 @@ def test_a_small_fleet_loses_nothing_and_meets_no_limit() -> None:
     assert most < DOCUMENT_WRITES / 2
 
 
-def test_a_fleet_that_outgrows_its_database_loses_nothing() -> None:
+def test_a_fleet_that_outgrows_its_database_loses_nothing(sizes: GoogleSizes) -> None:
     """What is refused comes again: forwarders send again, and Pub/Sub pushes again."""
-    small = fleet_gcp.Fleet(8, 4)
+    small = fleet_gcp.Fleet(8, 4, sizes)
     for second in range(2, 9):
         small.google.meters.used[second]["Firestore, operations", ""] = 10 * fleet_gcp.GROWN
     small.play(8, 8)

@@ -47,7 +47,6 @@ DISK = Price("EBS, a GB of gp3", 0.08, "month")
 
 WHOLE = 1769
 """Megabytes with which a function has a whole processor; with fewer it has a share."""
-SHARE = AWS.memory["evaluate"] / WHOLE
 TAKES = {"dynamodb": 6, "sqs": 10, "secretsmanager": 25, "s3": 25}
 """Milliseconds that a request is waited for, assumed."""
 
