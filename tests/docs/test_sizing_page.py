@@ -9,7 +9,11 @@ import pytest
 from msgspec.structs import fields
 
 from bellhop.settings import Settings
+from infra.generated_blocks import fill
+from tests.benchmarks import capacity
+from tests.benchmarks.clouds.sizes import aws_sizes
 from tests.docs.test_readme_figures import figures
+from tests.missing import required
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/size-an-installation.md").read_text()
@@ -50,12 +54,6 @@ IN_PERFORMANCE = [
     (r"a thousand objects applied[^\n]*Xeon: (\d+) objects a second", "| {} objects a second"),
 ]
 IN_COSTS = [
-    (r"\n\| functions at a time \| (\d+) \|", "| AWS | {} functions at a time |"),
-    (
-        r"An event took ([\d.]+) seconds \(p99 ([\d.]+), the longest",
-        "functions at a time | {} s | {} s |",
-    ),
-    (r"a single one in a quiet installation ([\d.]+):", "takes {} s."),
     (r"requests of the deploy function at a time \| (\d+) \|", "| {} requests of deploy at a time"),
     (r"An event took ([\d.]+) seconds \(p99 ([\d.]+), [\d.]+ while", "at a time | {} s | {} s |"),
     (f"{IDLE}{THEN}{IDLE}", "of the installation | {0} | {2} |"),
@@ -105,6 +103,32 @@ def test_variables_are_those_of_the_modules() -> None:
             stages = {"ingest", "schedule"}
             named = {each.partition(" ")[0] for each in re.findall(r"`([^`]+)`", cell)}
             assert named <= variables | fields_of | stages
+
+
+def test_the_tables_of_capacity_are_what_was_simulated() -> None:
+    """Results and tables are written together: `python -m tests.benchmarks.capacity`."""
+    assert fill(PAGE, capacity.blocks(capacity.stored())) == PAGE
+
+
+@pytest.mark.parametrize(("cloud", "size"), sorted({each[:2] for each in capacity.LOADS}))
+def test_the_capacity_is_that_of_the_module(cloud: str, size: int) -> None:
+    """Other queues or limits of a module need another simulation."""
+    with required():
+        limits = capacity.read_limits(cloud, size)
+
+    results = capacity.stored()
+    loads = [each for each in capacity.LOADS if each[:2] == (cloud, size)]
+    assert [results[capacity.name(*load[:3])]["at_once"] for load in loads] == [limits] * len(loads)
+
+
+@pytest.mark.parametrize("concurrency", [10, 100, 1000])
+def test_no_execution_is_left_idle_by_all(concurrency: int) -> None:
+    """The queues share all but the tenth, and at least two, of ingest and the schedule."""
+    with required():
+        sizes = aws_sizes(concurrency)
+
+    spared = max(2, concurrency // 10)
+    assert sum(each.most for each in sizes.feeds.values()) == concurrency - spared
 
 
 def test_the_benchmark_is_there() -> None:
