@@ -115,6 +115,18 @@ def test_senders_are_for_ingest_and_the_resync(evidence: Evidence, role: str) ->
                 )
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("right", PLAYED, ids=str)
+def test_it_does_not_without_each_of_its_rights(evidence: Evidence, right: Right) -> None:
+    """The same function in the same situation fails, and for that reason alone.
+
+    It takes seconds: its situation is played once more on moto, without the right.
+    """
+    taking = evidence.of(right.role).get(right, ())
+
+    assert any(evidence.fails(situation, right) for situation in taking)
+
+
 WITH_KUBECONFIGS: Mapping[str, Sequence[Situation]] = {
     "charts": [partial(applies_a_profile, of=CHARTS)],
     "deploy": [applies_a_profile],
@@ -156,15 +168,3 @@ def test_no_kubeconfig_is_a_parameter_without_each_right(
     situations = WITH_KUBECONFIGS[right.role]
 
     assert any(parameters.fails(situation, right) for situation in situations)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("right", PLAYED, ids=str)
-def test_it_does_not_without_each_of_its_rights(evidence: Evidence, right: Right) -> None:
-    """The same function in the same situation fails, and for that reason alone.
-
-    It takes seconds: its situation is played once more on moto, without the right.
-    """
-    taking = evidence.of(right.role).get(right, ())
-
-    assert any(evidence.fails(situation, right) for situation in taking)
