@@ -82,10 +82,11 @@ def evidence(_moto: Moto, two_clusters: tuple[Cluster, Cluster]) -> Iterator[Evi
 def parameters(
     _moto: Moto,
     _parameters: None,
-    evidence: Evidence,  # noqa: ARG001 - it has emptied the cluster
+    evidence: Evidence,  # noqa: ARG001 - the cluster is started for it
     two_clusters: tuple[Cluster, Cluster],
 ) -> Iterator[Evidence]:
-    """An installation with its kubeconfigs in Parameter Store."""
+    """An installation with its kubeconfigs in Parameter Store, after all tests of the other."""
+    two_clusters[0].reset()
     site = Site(_moto, two_clusters[0], parameters=True)
     yield Evidence(site)
     site.close()
