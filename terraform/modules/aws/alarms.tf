@@ -7,7 +7,7 @@ locals {
   above = { comparison = "GreaterThanThreshold", missing = "notBreaching", periods = 1, period = 300 }
 
   # Each tick reports these, and nothing while there are none.
-  reported = merge(local.above, local.own_metric, { of = [var.name], stat = "Maximum", expression = "MAX(METRICS())", threshold = 0 })
+  reported = merge(local.above, local.own_metric, { of = [local.table], stat = "Maximum", expression = "MAX(METRICS())", threshold = 0 })
 
   # Each alarm looks at one number: the sum, or the largest, of a metric of several.
   alarms = {
@@ -31,7 +31,7 @@ locals {
     oldest-pending = merge(local.above, local.own_metric, {
       description = "A timer fires late, or a message fails for long: see `bellhop status` and `bellhop logs`."
       metric      = "OldestPending"
-      of          = [var.name]
+      of          = [local.table]
       stat        = "Maximum"
       expression  = "MAX(METRICS())"
       threshold   = var.oldest_message_minutes * 60
@@ -91,7 +91,7 @@ locals {
     misses = merge(local.above, local.own_metric, {
       description = "A resync found changes for which no event arrived: see `bellhop doctor`."
       metric      = "Misses"
-      of          = [var.name]
+      of          = [local.table]
       stat        = "Sum"
       expression  = "SUM(METRICS())"
       threshold   = 0
@@ -118,7 +118,7 @@ locals {
     steps-fail = merge(local.above, local.own_metric, {
       description = "Steps have kept failing for an hour: `bellhop show failures` names clusters and causes."
       metric      = "Failed"
-      of          = [var.name]
+      of          = [local.table]
       stat        = "Sum"
       expression  = "SUM(METRICS())"
       threshold   = 0
@@ -128,7 +128,7 @@ locals {
     requests-refused = merge(local.above, local.own_metric, {
       description = "More than ten requests of senders were refused in 15 minutes: `bellhop show failures` names the clusters."
       metric      = "Refused"
-      of          = [var.name]
+      of          = [local.table]
       stat        = "Sum"
       expression  = "SUM(METRICS())"
       threshold   = 10
@@ -137,7 +137,7 @@ locals {
     slow = merge(local.above, local.own_metric, {
       description = "One event in a hundred takes a minute or longer until it is applied: see the dashboard, and `bellhop status`."
       metric      = "Latency"
-      of          = [var.name]
+      of          = [local.table]
       stat        = "p99"
       expression  = "MAX(METRICS())"
       threshold   = 60000

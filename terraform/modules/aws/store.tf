@@ -1,5 +1,10 @@
+locals {
+  # Functions name metrics after it, too.
+  table = coalesce(var.table, var.name)
+}
+
 resource "aws_dynamodb_table" "records" {
-  name                        = var.name
+  name                        = local.table
   billing_mode                = "PAY_PER_REQUEST"
   hash_key                    = "partition"
   range_key                   = "sort"
@@ -28,5 +33,11 @@ resource "aws_dynamodb_table" "records" {
   server_side_encryption {
     enabled     = true
     kms_key_arn = local.kms_key
+  }
+
+  # Where a restored table was not imported, AWS refuses to create another one of its name, before
+  # Terraform deletes the former one.
+  lifecycle {
+    create_before_destroy = true
   }
 }

@@ -412,6 +412,17 @@ variable "recovery_days" {
   }
 }
 
+variable "table" {
+  description = "Name of the table of the records, where it was restored from point-in-time recovery and imported; null for `name`. The page about backups has the steps."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.table == null || can(regex("^[A-Za-z0-9_.-]{3,255}$", var.table))
+    error_message = "The table's name has 3 to 255 letters, digits, underscores, dots and hyphens."
+  }
+}
+
 variable "deletion_protection" {
   description = "Whether DynamoDB refuses to delete the table."
   type        = bool

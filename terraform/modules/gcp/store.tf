@@ -1,6 +1,6 @@
 resource "google_firestore_database" "records" {
   project                           = local.with.firestore
-  name                              = var.name
+  name                              = coalesce(var.database, var.name)
   location_id                       = local.region
   type                              = "FIRESTORE_NATIVE"
   concurrency_mode                  = "OPTIMISTIC"
@@ -20,9 +20,11 @@ resource "google_firestore_database" "records" {
 
   depends_on = [time_sleep.keys]
 
-  # Another key would be another database, without the records.
+  # Another key would be another database, without the records. Where a restored database was not
+  # imported, Google refuses to create another one of its name, before Terraform deletes the former one.
   lifecycle {
-    ignore_changes = [cmek_config]
+    create_before_destroy = true
+    ignore_changes        = [cmek_config]
   }
 }
 

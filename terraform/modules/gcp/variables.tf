@@ -286,6 +286,17 @@ variable "recovery_days" {
   }
 }
 
+variable "database" {
+  description = "Name of the Firestore database, where it was restored or cloned and imported; null for `name`. The page about backups has the steps."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.database == null || can(regex("^[a-z][a-z0-9-]{2,61}[a-z0-9]$", var.database))
+    error_message = "The database's name has 4 to 63 lower-case letters, digits and hyphens, begins with a letter and ends with none of the hyphens."
+  }
+}
+
 variable "deletion_protection" {
   description = "Whether Firestore refuses to delete the database."
   type        = bool

@@ -549,7 +549,7 @@ run "names_roles_and_dashboards_by_region" {
   }
 }
 
-run "seals_with_a_key_of_yours" {
+run "seals_with_a_key_of_yours_and_takes_a_restored_table" {
   command = plan
 
   override_resource {
@@ -559,8 +559,25 @@ run "seals_with_a_key_of_yours" {
   }
 
   variables {
-    kms_key_arn      = "arn:aws:kms:eu-west-1:123456789012:key/1"
-    kubeconfig_store = "parameter-store"
+    kms_key_arn         = "arn:aws:kms:eu-west-1:123456789012:key/1"
+    kubeconfig_store    = "parameter-store"
+    table               = "bellhop-restored"
+    deletion_protection = true
+  }
+
+  assert {
+    condition     = aws_dynamodb_table.records.name == "bellhop-restored" && aws_dynamodb_table.records.ttl[0].enabled && aws_dynamodb_table.records.point_in_time_recovery[0].enabled && aws_dynamodb_table.records.deletion_protection_enabled && aws_dynamodb_table.records.tags == tomap({ bellhop = "bellhop" })
+    error_message = "A restored table has the settings of any other."
+  }
+
+  assert {
+    condition     = output.bellhop.table == "bellhop-restored" && local.environment.BELLHOP_TABLE == "bellhop-restored" && alltrue([for name, each in aws_lambda_function.stage : each.function_name == "bellhop-${name}"])
+    error_message = "Functions and the CLI read it, and nothing else has another name."
+  }
+
+  assert {
+    condition     = toset(flatten([for each in aws_cloudwatch_metric_alarm.this : [for query in each.metric_query : query.metric[0].dimensions.installation if try(query.metric[0].namespace, "") == "Bellhop"]])) == toset(["bellhop-restored"])
+    error_message = "Functions name metrics after their table, and alarms look there."
   }
 
   assert {
@@ -697,6 +714,7 @@ run "refuses_a_bad_value_of_each_variable" {
     var.log_retention_days,
     var.recovery_days,
     var.oldest_message_minutes,
+    var.table,
   ]
 
   variables {
@@ -719,6 +737,7 @@ run "refuses_a_bad_value_of_each_variable" {
     log_retention_days     = 10
     recovery_days          = 0
     oldest_message_minutes = 1
+    table                  = "a table"
   }
 }
 

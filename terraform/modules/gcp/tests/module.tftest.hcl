@@ -489,12 +489,29 @@ run "seals_by_a_key_from_the_first_apply" {
   }
 }
 
-run "keeps_secrets_in_its_region" {
+run "keeps_secrets_in_its_region_and_takes_a_restored_database" {
   command   = plan
   state_key = "regional"
 
   variables {
-    secret_replication = "regional"
+    secret_replication  = "regional"
+    database            = "bellhop-restored"
+    deletion_protection = true
+  }
+
+  assert {
+    condition     = google_firestore_database.records.name == "bellhop-restored" && google_firestore_database.records.point_in_time_recovery_enablement == "POINT_IN_TIME_RECOVERY_ENABLED" && google_firestore_database.records.delete_protection_state == "DELETE_PROTECTION_ENABLED"
+    error_message = "A restored database has the settings of any other."
+  }
+
+  assert {
+    condition     = toset([for each in concat(values(google_firestore_field.unindexed), [google_firestore_field.expires, google_firestore_field.place, google_firestore_backup_schedule.daily]) : each.database]) == toset(["bellhop-restored"]) && toset([for each in google_project_iam_member.records : each.condition[0].expression]) == toset(["resource.name == \"projects/acme/databases/bellhop-restored\""])
+    error_message = "Expiry, indexes, backups and grants are those of the restored database."
+  }
+
+  assert {
+    condition     = output.bellhop.database == "bellhop-restored" && local.environment.BELLHOP_DATABASE == "bellhop-restored" && google_cloudfunctions2_function.stage["sweep"].name == "bellhop-sweep" && strcontains(google_monitoring_dashboard.this[0].dashboard_json, "bellhop-restored")
+    error_message = "Functions, the CLI and the dashboard read it, and nothing else has another name."
   }
 
   assert {
@@ -763,12 +780,13 @@ run "refuses_days_that_lines_are_not_kept" {
   }
 }
 
-run "refuses_days_that_backups_are_not_kept" {
+run "refuses_days_that_backups_are_not_kept_and_a_name_of_a_database" {
   command         = plan
-  expect_failures = [var.recovery_days]
+  expect_failures = [var.recovery_days, var.database]
 
   variables {
     recovery_days = 99
+    database      = "Restored"
   }
 }
 
