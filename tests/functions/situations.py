@@ -61,7 +61,7 @@ from bellhop.model.record import (
     WatchedKind,
 )
 from bellhop.ports.store import Item
-from bellhop.records.trash import Trash
+from bellhop.records.trash import Trash, blob_name
 from infra.lab.lambdas import ACCOUNT
 from infra.lab.moto import REGION, pass_time
 from tests.fakes.fleet import cloud_event, service
@@ -699,7 +699,7 @@ def tells_who_waited(post: Post) -> None:
 
 def collects_blobs(post: Post) -> None:
     """What no record names goes after a day."""
-    kept, name = blobs(post), post.site.name()
+    kept, name = blobs(post), blob_name("catalog", "revision")
     kept.put(name, b"x")
     trash = Trash(post.here.records.store, kept)
     trash.put(name, "catalog", "revision", datetime.now(UTC) - _ENDED)

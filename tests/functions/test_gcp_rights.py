@@ -27,7 +27,7 @@ from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from bellhop.model.record import WatchedKind
-from bellhop.records.trash import Trash
+from bellhop.records.trash import Trash, blob_name
 from infra.lab.cluster import Cluster
 from infra.lab.google_access import Access, Asked
 from infra.lab.google_storage import Storage
@@ -256,11 +256,12 @@ def collects_a_blob(flow: Flow) -> None:
     """A blob that no record names is deleted a day later."""
     project = flow.stand.project
     kept = CloudBlobs(project.services, project.environment["BELLHOP_BUCKET"])
-    kept.put("left", b"x")
+    name = blob_name("catalog", "revision")
+    kept.put(name, b"x")
     trash = Trash(flow.owner.here.records.store, kept)
-    trash.put("left", "catalog", "revision", datetime.now(UTC) - ENDED)
+    trash.put(name, "catalog", "revision", datetime.now(UTC) - ENDED)
     flow.owner.here.publisher.publish([Keep()])
-    flow.stand.wait(lambda: lost(kept, "left"))
+    flow.stand.wait(lambda: lost(kept, name))
 
 
 def lost(blobs: CloudBlobs, name: str) -> bool:

@@ -16,7 +16,7 @@ from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.records.concurrency import until_written
 from bellhop.records.payloads import Payloads
 from bellhop.records.table import Kept, decode, encode
-from bellhop.records.trash import Trash
+from bellhop.records.trash import Trash, blob_name
 
 Manifest = dict[str, Any]
 
@@ -191,6 +191,10 @@ class CatalogRevision:
             StaleError: something else than `expect` is there.
         """
         self._store.put(Item(*_PLACE, encode(revision)), expect=expect)
+
+    def blob_name(self) -> str:
+        """Return a fresh name for a blob that the revision may name."""
+        return blob_name(*_PLACE)
 
     def discard(self, blob: str) -> None:
         """Have a blob collected if the revision does not name it in a day."""

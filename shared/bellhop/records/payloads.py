@@ -33,7 +33,7 @@ from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.records.concurrency import RETRIES, until_written
 from bellhop.records.sealing import Sealer, as_bytes, as_text
-from bellhop.records.trash import Trash
+from bellhop.records.trash import Trash, blob_name
 
 SHORT = 2048
 """Sealed bytes up to this lie in the head, which is listed with them: a few more bytes there cost
@@ -345,14 +345,13 @@ class Payloads:
         sealed = self._sealer.seal(payload, f"{new.partition} {new.sort}")
         if len(sealed) <= self._short:
             return {**value, "sealed": as_text(sealed)}
-        fresh = os.urandom(8).hex()
         if len(sealed) > INLINE:
             # The name is the blob's for ever: a backup of the store still finds what it names.
-            name = f"{new.partition}/{_digest(new.sort)}/{fresh}"
+            name = blob_name(new.partition, new.sort)
             self.trash.put(name, new.partition, new.sort, self._clock.now())
             self._blobs.put(name, sealed)
             return {**value, "blob": name}
-        name = f"{_digest(new.sort)}/{before or '-'}/{fresh}"
+        name = f"{_digest(new.sort)}/{before or '-'}/{os.urandom(8).hex()}"
         at = self._clock.now().isoformat()
         kept = {"sealed": as_text(sealed), "at": at}
         self.store.put(Item(_shard(new.partition, name), name, kept))

@@ -19,7 +19,6 @@ that nobody names are collected.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
@@ -57,7 +56,7 @@ class Snapshot:
         now = self._revision.kept()
         if not mark or now.value.declared != mark:
             return
-        name = f"catalog/{os.urandom(8).hex()}"
+        name = self._revision.blob_name()
         with suppress(TemporaryError, DeniedError):
             # It saves work and bears nothing: the next cold start writes it. Who may not write
             # only looks.

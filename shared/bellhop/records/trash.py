@@ -2,11 +2,15 @@
 
 Blobs outlive the heads that named them, so that a store that was restored, or lost its last
 instants with the power, still finds what its records point to.
+
+The name of a blob says which head may point to it, so that whoever may write notes, as ingest may,
+has no blob deleted that a head names.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from contextlib import suppress
 from datetime import datetime, timedelta
 
@@ -18,6 +22,15 @@ KEEP = timedelta(days=1)
 """How long a blob is kept that no record names."""
 
 _SHARDS = "0123456789abcdef"
+
+
+def blob_name(partition: str, sort: str) -> str:
+    """Return a fresh name for a blob that one head, and no other, may point to."""
+    return f"{_place(partition, sort)}/{os.urandom(8).hex()}"
+
+
+def _place(partition: str, sort: str) -> str:
+    return f"{partition}/{hashlib.sha256(sort.encode()).hexdigest()[:32]}"
 
 
 class Trash:
@@ -45,11 +58,16 @@ class Trash:
         note = item.value
         if datetime.fromisoformat(note["due"]) > now:
             return False
-        head = self._store.get(note["partition"], note["sort"])
-        wanted = head is not None and head.value.get("blob") == note["blob"]
-        if not wanted:
-            self._blobs.delete(note["blob"])
+        name, place = note["blob"], (note["partition"], note["sort"])
+        # A note that names another head than the blob's is forged.
+        unused = name.rpartition("/")[0] == _place(*place) and not self._is_named(name, *place)
+        if unused:
+            self._blobs.delete(name)
         with suppress(StaleError):
             # Somebody who supersedes the head just now has noted the blob anew.
             self._store.delete(item.partition, item.sort, expect=item.token)
-        return not wanted
+        return unused
+
+    def _is_named(self, name: str, partition: str, sort: str) -> bool:
+        head = self._store.get(partition, sort)
+        return head is not None and head.value.get("blob") == name

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.errors import MissingError, StaleError, TemporaryError
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Held, Inventory, Owner
 from bellhop.ports.store import ABSENT, Item
 from bellhop.records.payloads import SHARDS, SHORT
+from bellhop.records.trash import Trash
 from tests.fakes.fleet import CountingStore
 from tests.fakes.kept import value_of
 from tests.fakes.mortal import Fate, Killed, Mortal
@@ -114,6 +116,22 @@ def test_a_collector_keeps_what_a_record_names(rig: Rig) -> None:
         assert rig.records.collect(rig.clock.now()) == 0
 
     assert value_of(rig.records.profiles.get("t", EAST, "p")) == profile(LARGE)
+
+
+@pytest.mark.parametrize("head", [("manifest/ConfigMap", "default/b"), ("gone", "gone"), ("", "")])
+def test_a_forged_note_deletes_no_blob(rig: Rig, head: tuple[str, str]) -> None:
+    """A blob that another head than the note's may name stays, and the note is not read again."""
+    rig.records.manifests.put("ConfigMap", "default", "a", {"text": LARGE})
+    (item,) = rig.store.query("manifest/ConfigMap")
+    Trash(rig.store, FileBlobs(rig.folder)).put(
+        item.value["blob"], *head, rig.clock.now() - 2 * DAY
+    )
+
+    assert (rig.records.collect(rig.clock.now()), rig.blobs()) == (0, 1)
+    assert value_of(rig.records.manifests.get("ConfigMap", "default", "a")) == {"text": LARGE}
+    rig.clock.advance(2 * DAY)
+    rig.records.collect(rig.clock.now())
+    assert [each for shard in SHARDS for each in rig.store.query(f"trash/{shard}")] == []
 
 
 def test_a_change_of_ten_thousand_objects_is_pending(rig: Rig) -> None:

@@ -14,6 +14,7 @@ from bellhop.errors import MissingError, UnreachableError
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.record import Inventory, Pulse, Selected, Selection
 from bellhop.records.timers import SKEW
+from bellhop.records.trash import blob_name
 from bellhop.stages.lease import UNKNOWN, Leases
 from tests.fakes.clock import FakeClock
 from tests.fakes.fleet import SERVICE, Fleet, cloud_event
@@ -190,14 +191,14 @@ def test_a_redelivery_brings_nothing_back_after_a_clock_that_was_ahead(
 
 def test_a_blob_outlasts_a_clock_that_is_ahead_for_a_moment(fleet: Fleet, clock: FakeClock) -> None:
     """It is kept for a day that no record names, and a jump of the clock is no day."""
-    trash = fleet.records._payloads.trash
-    trash._blobs.put("a/blob", b"payload")
-    trash.put("a/blob", "no", "record", clock.now())
+    trash, name = fleet.records._payloads.trash, blob_name("no", "record")
+    trash._blobs.put(name, b"payload")
+    trash.put(name, "no", "record", clock.now())
     fleet.pump()
     clock.jump(60 * DAY)
     doubted(fleet, 60 * DAY)
     fleet.pump()
-    meanwhile = trash._blobs.get("a/blob")
+    meanwhile = trash._blobs.get(name)
     clock.jump(-60 * DAY)
     doubted(fleet, 0 * DAY)
     fleet.pump()
@@ -206,7 +207,7 @@ def test_a_blob_outlasts_a_clock_that_is_ahead_for_a_moment(fleet: Fleet, clock:
 
     assert meanwhile == b"payload"
     with pytest.raises(MissingError):
-        trash._blobs.get("a/blob")
+        trash._blobs.get(name)
 
 
 def events(fleet: Fleet) -> list[ObjectKey]:
