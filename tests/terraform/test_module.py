@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -18,11 +19,12 @@ from bellhop.settings import Settings
 from bellhop.settings import read as read_settings
 from infra.lab import aws_schema
 from infra.lab.google_schema_provider import SchemaProvider
-from infra.lab.moto import Moto
+from infra.lab.moto import REGION, Moto
 from infra.lab.terraform import ROOT, Stack
-from infra.package.files import SOURCES
+from infra.package.files import SOURCES, build_id
 from infra.terraform_tables import Block, read, written
 from tests.functions.lab import SHARED
+from tests.terraform.cloud import Cloud
 from tests.terraform.google_workplace import Workplace
 
 AWS = ROOT / "modules" / "aws"
@@ -249,6 +251,29 @@ def test_locks_a_provider_that_the_example_takes_on_all_platforms(
     assert len(set(re.findall(r'"zh:[0-9a-f]{64}"', lock))) == 15
 
 
+def release_packages(stack: Stack, moto: Moto) -> None:
+    """Put packages into a bucket, others below changed/, and the sums beside the module's tests."""
+    cloud = Cloud(moto.url, {})
+    s3 = cloud.client("s3")
+    s3.create_bucket(Bucket="releases", CreateBucketConfiguration={"LocationConstraint": REGION})
+    s3.put_bucket_versioning(Bucket="releases", VersioningConfiguration={"Status": "Enabled"})
+    sums = ""
+    for kind, package in (("functions", "functions-arm64"), ("layer", "layer-cel-arm64")):
+        name = f"{package}-{build_id(kind, stack.root)}.zip"
+        for prefix, content in (("bellhop", package), ("changed", "changed")):
+            s3.put_object(
+                Bucket="releases",
+                Key=f"{prefix}/{name}",
+                Body=content.encode(),
+                ChecksumAlgorithm="SHA256",
+            )
+        sums += f"{hashlib.sha256(package.encode()).hexdigest()}  {name}\n"
+    folder = stack.root / "terraform/modules/aws/tests/packages"
+    folder.mkdir()
+    (folder / "SHA256SUMS").write_text(sums)
+    cloud.close()
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("_terraform")
 def test_passes_its_own_tests(moto: Moto, tmp_path: Path) -> None:
@@ -257,6 +282,7 @@ def test_passes_its_own_tests(moto: Moto, tmp_path: Path) -> None:
     It takes over a minute: Terraform plans the module once for each of its cases.
     """
     stack = Stack(tmp_path / "stack", "aws-minimal", moto.url, {})
+    release_packages(stack, moto)
     told = stack.test("aws", moto.url)
 
     assert re.search(r"Success! \d+ passed, 0 failed", told)

@@ -90,6 +90,7 @@ resource "aws_lambda_layer_version" "this" {
   filename                 = local.packages["layer-${each.key}"].filename
   s3_bucket                = local.packages["layer-${each.key}"].s3_bucket
   s3_key                   = local.packages["layer-${each.key}"].s3_key
+  s3_object_version        = local.packages["layer-${each.key}"].s3_version
 }
 
 resource "aws_lambda_function" "stage" {
@@ -104,6 +105,7 @@ resource "aws_lambda_function" "stage" {
   filename                       = local.packages["functions-${local.architectures[each.key]}"].filename
   s3_bucket                      = local.packages["functions-${local.architectures[each.key]}"].s3_bucket
   s3_key                         = local.packages["functions-${local.architectures[each.key]}"].s3_key
+  s3_object_version              = local.packages["functions-${local.architectures[each.key]}"].s3_version
   layers                         = [for layer in local.layers_of[each.key] : aws_lambda_layer_version.this[layer].arn]
   memory_size                    = each.value.memory
   timeout                        = each.value.timeout

@@ -32,6 +32,17 @@ variable "package_bucket" {
   default     = null
 }
 
+variable "package_sums" {
+  description = "Content of the packages' `SHA256SUMS`, as `file(\"SHA256SUMS\")` reads it, with which each object of `package_bucket` is compared before it is used."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = (var.package_bucket == null) == (var.package_sums == null)
+    error_message = "The packages of a bucket (package_bucket) need their sums (package_sums), and others have theirs beside them: set both or none."
+  }
+}
+
 variable "package_prefix" {
   description = "Prefix of the packages' keys in `package_bucket`, such as `bellhop/`."
   type        = string

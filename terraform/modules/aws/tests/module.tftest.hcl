@@ -210,6 +210,7 @@ run "takes_packages_from_a_bucket" {
     packages       = null
     package_bucket = "releases"
     package_prefix = "bellhop/"
+    package_sums   = file("./tests/packages/SHA256SUMS")
     cel            = true
   }
 
@@ -221,6 +222,23 @@ run "takes_packages_from_a_bucket" {
   assert {
     condition     = aws_lambda_layer_version.this["cel-arm64"].s3_key == "bellhop/layer-cel-arm64-${local.build_ids.layer}.zip"
     error_message = "Layers are beside it."
+  }
+
+  assert {
+    condition     = alltrue([for each in aws_lambda_function.stage : each.s3_object_version == data.aws_s3_object.package["functions-arm64"].version_id && length(each.s3_object_version) > 0])
+    error_message = "The version that was compared is taken."
+  }
+}
+
+run "refuses_a_package_of_a_bucket_with_another_sum" {
+  command         = plan
+  expect_failures = [data.aws_s3_object.package]
+
+  variables {
+    packages       = null
+    package_bucket = "releases"
+    package_prefix = "changed/"
+    package_sums   = file("./tests/packages/SHA256SUMS")
   }
 }
 
@@ -697,6 +715,7 @@ run "refuses_a_bad_value_of_each_variable" {
   expect_failures = [
     var.snap_start,
     var.packages,
+    var.package_sums,
     var.event_rules,
     var.certificate_arn,
     var.kms_key_arn,
@@ -720,6 +739,7 @@ run "refuses_a_bad_value_of_each_variable" {
   variables {
     snap_start             = ["charts"]
     package_bucket         = "releases"
+    package_sums           = null
     event_rules            = { images = { cluster = "east", pattern = "{}" } }
     domain_name            = "bellhop.example.com"
     kms_key_arn            = "alias/mine"
