@@ -18,6 +18,7 @@ from moto.apigatewayv2 import models as apis
 from moto.awslambda import models as functions
 from moto.core import responses
 from moto.core.utils import unix_time_millis
+from moto.dynamodb.models import table as tables
 from moto.eks import models as eks
 from moto.s3 import models as buckets
 from moto.secretsmanager import models as secrets
@@ -32,6 +33,7 @@ _Bucket: Any = buckets.FakeBucket
 _Marker: Any = buckets.FakeDeleteMarker
 _Functions: Any = functions.LambdaBackend
 _Secrets: Any = secrets.SecretsManagerBackend
+_RestoredTable: Any = tables.RestoredPITTable
 _EksCluster: Any = eks.Cluster
 _DomainName: Any = apis.DomainName
 _Responses: Any = responses
@@ -48,6 +50,7 @@ def teach() -> None:
     _keep_eks_on_loopback()
     _hold_what_is_being_deleted()
     _finish_domains()
+    _restore_encrypted()
     moto_queries.teach()
 
 
@@ -79,6 +82,17 @@ def teach_rest_apis() -> None:
         return status, headers, body
 
     responses.create_rest_api = create_rest_api
+
+
+def _restore_encrypted() -> None:
+    """Have a restored table keep the key and billing mode of the former, and no other setting."""
+    parse = _RestoredTable._parse_params_from_table  # noqa: SLF001 - moto's constructor calls it
+
+    def parse_params(self: Any, source: Any) -> dict[str, Any]:
+        kept = {"sse_specification": source.sse_specification, "billing_mode": source.billing_mode}
+        return {**parse(self, source), **kept}
+
+    _RestoredTable._parse_params_from_table = parse_params  # noqa: SLF001 - the same
 
 
 def pass_visibility(longer: float) -> None:

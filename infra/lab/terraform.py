@@ -112,7 +112,7 @@ class Stack:
         place: Path | None = None,
         more: Mapping[str, str] | None = None,
     ) -> str:
-        """Run a command of Terraform; return what it said, and what it complained of.
+        """Run a command of Terraform, of one word or two; return what it said and complained of.
 
         It runs beside the example, or in another `place`, with `more` in its environment.
 
@@ -122,7 +122,7 @@ class Stack:
         command, *rest = arguments
         at_once = [_AT_ONCE] if command in {"apply", "destroy", "plan"} else []
         done = subprocess.run(  # noqa: S603 - the program that was found, without a shell
-            [self._terraform.program, command, "-no-color", *at_once, *rest],
+            [self._terraform.program, *command.split(), "-no-color", *at_once, *rest],
             cwd=place or self.place,
             env={**self._environment, **(more or {})},
             check=False,

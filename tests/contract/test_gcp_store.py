@@ -6,19 +6,26 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.firestore_v1 import Client
 
 from bellhop.adapters.gcp.services import Services
-from bellhop.adapters.gcp.store import FirestoreStore
+from bellhop.adapters.gcp.store import DATABASE, ITEMS, FirestoreStore
+from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.errors import StaleError, TemporaryError, ThrottledError, UnreachableError
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ITEM_LIMIT, KEY_LIMIT, Item
+from bellhop.records import Records, Sealer
 from infra.lab.google import FIRESTORE, Emulator
 from infra.lab.google_front import Front
 from tests.fakes.clock import FakeClock
+from tests.fakes.kept import value_of
+from tests.functions.roles import noise
 
 HOUR = timedelta(hours=1)
 LONGEST_CALL = 30.0
@@ -33,11 +40,13 @@ def made(google_project: str) -> Iterator[Made]:
     """Make stores of one project, whose calls rest no time between two tries."""
     opened: list[Services] = []
 
-    def make(address: str, clock: Clock | None = None, **more: Any) -> FirestoreStore:
+    def make(
+        address: str, clock: Clock | None = None, database: str = DATABASE, **more: Any
+    ) -> FirestoreStore:
         emulators = {"FIRESTORE_EMULATOR_HOST": address}
         options = {"sleep": lambda _: None, **more}
         opened.append(Services(google_project, emulators=emulators, **options))
-        return FirestoreStore(opened[-1], clock=clock or SystemClock())
+        return FirestoreStore(opened[-1], clock=clock or SystemClock(), database=database)
 
     yield make
     for each in opened:
@@ -401,3 +410,35 @@ def test_nothing_is_made_before_the_first_call() -> None:
     FirestoreStore(services, clock=FakeClock())
 
     assert services._clients == {}
+
+
+def test_records_that_were_copied_into_another_database_are_read_and_replaced(
+    made: Made, front: Front, google_project: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a restore makes one: each document has another time there, which is its token."""
+    blobs, sealer = FileBlobs(tmp_path), Sealer(bytes(32))
+
+    def records(database: str) -> Records:
+        store = made(front.address, database=database)
+        return Records(store, blobs, sealer, SystemClock())
+
+    former = records(DATABASE)
+    texts = {str(size): {"text": noise(size)} for size in (10, 20_000, 600_000)}
+    for name, text in texts.items():
+        former.manifests.put("ConfigMap", "default", name, text)
+    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", front.address)
+    old, new = (
+        Client(google_project, AnonymousCredentials(), database=each) for each in (DATABASE, "new")
+    )
+    for each in old.collection(ITEMS).stream():
+        new.collection(ITEMS).document(each.id).set(each.to_dict())
+    for each in (old, new):
+        each.close()
+
+    restored = records("new")
+    for name, text in texts.items():
+        kept = restored.manifests.get("ConfigMap", "default", name)
+        assert value_of(kept) == text
+        restored.manifests.put("ConfigMap", "default", name, {"text": "newer"})
+        assert value_of(restored.manifests.get("ConfigMap", "default", name)) == {"text": "newer"}
+    assert value_of(former.manifests.get("ConfigMap", "default", "10")) == texts["10"]

@@ -11,6 +11,7 @@ import pytest
 
 from bellhop.embedded.state import open_state
 from bellhop.settings import Settings
+from tests.terraform.recovery import HEADING, NOT_TYPED, lines, untyped
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/back-up-and-restore.md").read_text()
 SCHEDULES = {
@@ -40,3 +41,10 @@ def test_a_schedule_writes_a_backup(line: str, tmp_path: Path) -> None:
     (file,) = (tmp_path / "backup").iterdir()
     assert re.fullmatch(r"bellhop-\d{4}-\d\d-\d\d(-\d{4})?\.archive", file.name)
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_each_line_of_a_recovery_is_typed_or_listed_with_its_reason() -> None:
+    """tests/terraform/test_deployed.py types all others, and each entry of the list has a line."""
+    assert {untyped(line) for line in lines()} - {""} == NOT_TYPED.keys()
+    languages = re.findall(r"^```(\w+)", PAGE[PAGE.index(HEADING) :], re.MULTILINE)
+    assert set(languages) <= {"bash", "hcl", "shell"}

@@ -156,9 +156,10 @@ class Fleet:
         """Wait until a cluster was swept after what was declared until now."""
         asked = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.do("resync", cluster)
-        self.until("it is swept", lambda: asked <= self._swept_at(cluster))
+        self.until("it is swept", lambda: asked <= self.swept_at(cluster))
 
-    def _swept_at(self, cluster: str) -> str:
+    def swept_at(self, cluster: str) -> str:
+        """Return when a cluster was last swept; empty if it never was."""
         namespace, name = cluster.split("/")
         told = json.loads(self.do("get", "cluster", name, "-n", namespace, "-o", "json"))
         return str(told["status"].get("lastSweepTime", ""))

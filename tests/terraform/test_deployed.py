@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,12 @@ from infra.lab.moto import Moto
 from infra.lab.terraform import Stack
 from infra.package.build import STAGES
 from tests.functions.lab import event
+from tests.functions.roles import noise
 from tests.terraform.cloud import TICK, Cloud
 from tests.terraform.conftest import Fleet, open_fleet
 from tests.terraform.mappings import FailedError
 from tests.terraform.newer import VERSION, make_newer
+from tests.terraform.recovery import TABLE, Recovery
 from tests.terraform.siege import Siege
 
 pytestmark = pytest.mark.timeout(900)
@@ -455,25 +458,65 @@ def test_nobody_sends_from_elsewhere(cloud: Cloud) -> None:
     assert cloud.send(path, {}, b"{}")["statusCode"] == 401
 
 
-def test_is_not_destroyed_while_a_cluster_is_registered(
-    fleet: Fleet, stack: Stack, source_cluster: Cluster
-) -> None:
-    """Terraform is told why, and everything is there as before, but for its memory of outputs.
+LARGE = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "large", "namespace": "default"},
+    "data": {"noise": noise(400_000)},
+}
+"""A manifest whose payload lies in the bucket."""
 
+
+def test_is_not_destroyed_while_a_cluster_is_registered_and_works_on_a_restored_table(
+    stack: Stack, account: Moto, cloud: Cloud, source_cluster: Cluster, tmp_path: Path
+) -> None:
+    """Terraform is told why; the next apply, which finds everything there, is a recovery's.
+
+    Moto restores a table as it is at that time, so the page's first lines come before the loss.
     It takes over a minute: Terraform plans a destroy and applies again, resource by resource.
     """
-    fleet.register(source_cluster, "env=fv", forward=False)
+    with open_fleet(tmp_path, account, cloud) as fleet:
+        fleet.register(source_cluster, "env=fv", forward=False)
+        fleet.do("apply", "-f", "-", stdin=json.dumps(LARGE))
 
-    secrets = fleet.cloud.client("secretsmanager")
-    name = f"{fleet.cloud.bellhop['secrets']}/kubeconfig/fleet/source"
-    kept = secrets.describe_secret(SecretId=name)
-    assert kept["KmsKeyId"] == fleet.cloud.bellhop["kms_key"]
+        secrets = fleet.cloud.client("secretsmanager")
+        name = f"{fleet.cloud.bellhop['secrets']}/kubeconfig/fleet/source"
+        kept = secrets.describe_secret(SecretId=name)
+        assert kept["KmsKeyId"] == fleet.cloud.bellhop["kms_key"]
 
-    told = " ".join(stack.run("destroy", "-auto-approve", expect=(1,)).split())
-    assert "clusters are registered, such as 'fleet/source'" in told
-    applied = stack.run("apply", "-auto-approve")
-    assert "without changing any real infrastructure" in applied
-    assert stack.outputs()["bellhop"] == fleet.cloud.bellhop
+        told = " ".join(stack.run("destroy", "-auto-approve", expect=(1,)).split())
+        assert "clusters are registered, such as 'fleet/source'" in told
+
+        before, page = fleet.cloud.bellhop, Recovery(stack, fleet.cloud, account.url)
+        page.type("aws dynamodb restore-table-to-point-in-time")
+        page.type("aws dynamodb wait")
+        fleet.do("delete", "-f", "-", stdin=json.dumps(LARGE))
+        page.lose_blobs()
+        page.configure()
+        page.type("terraform state rm")
+        applied = page.type("terraform apply")
+        assert re.search(r" 1 imported, 0 added, \d+ changed, 0 destroyed", applied)
+        assert stack.outputs()["bellhop"] == {**before, "table": TABLE}
+        assert page.settings(TABLE) == page.settings(before["table"])
+        page.type("aws s3api")
+        _, _, context = page.line("terraform output -json").partition("| bellhop ")
+        outputs = stack.run("output", "-json")
+        fleet.do(*context.split(), "--endpoint", account.url, stdin=outputs)
+        kept_manifest = json.loads(
+            fleet.do("get", "configmap", "large", "-n", "default", "-o", "json")
+        )
+        assert kept_manifest["data"] == LARGE["data"]
+
+        account.forget_access()
+        asked = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        fleet.do(*page.line("bellhop resync").split()[1:])
+        with cloud.running():
+            fleet.until("it is swept", lambda: asked <= fleet.swept_at("fleet/source"))
+        fleet.do(*page.line("bellhop dead-letters").split()[1:])
+        fleet.do(*page.line("bellhop status").split()[1:])
+        page.type("aws dynamodb delete-table")
+        assert page.rest() == []
+    assert [each for each in account.access() if not each["allowed"]] == []
 
 
 def test_a_destroy_needs_no_packages_and_leaves_nothing(
