@@ -1,0 +1,5 @@
+"""Write the golden files of the command line again: `python -m tests.golden.cli`."""
+
+from tests.golden.cli.files import write
+
+write()
