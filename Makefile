@@ -11,7 +11,7 @@ UV     := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip
 # Images that are to stay small set it: each process would compile again all that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo package release site terraform reference test test-oldest test-thorough test-fast collect coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
+.PHONY: help install control-plane demo package release site terraform reference test test-oldest test-thorough test-fast collect coverage lint types imports docs house check format bench oracle fuzz mutants golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -102,6 +102,9 @@ imports: install ## Check that the layers hold
 
 docs: install ## Check that links and examples of the docs hold
 	$(BIN)/python -m pytest tests/docs
+
+house: install ## Count lines, concepts and private words; RATCHET=write keeps what fell
+	@$(BIN)/python -m tests.house $(if $(filter write,$(RATCHET)),--lower)
 
 check: lint types imports oracle ## Everything that CI runs
 	$(MAKE) test PART=landing
