@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from bellhop.cli.main import cli
 from tests.docs.test_preview_page import served
@@ -33,11 +34,17 @@ def apply(state: str) -> None:
     eventually(profiles, lambda: state in profiles(), patience=60, pause=0.1)
 
 
+def printed(command: str) -> Result | None:
+    """Run a command; None if it prints nothing."""
+    result = CliRunner().invoke(cli, shlex.split(command)[1:])
+    return result if result.stdout else None
+
+
 def type_rest(text: str, folder: Path) -> None:
     """Type a part of the page; of commands that tell times it is seen that they say something."""
     for untold in re.findall(r"```bash\n([^`]*)```\n(?!\n```text)", text):
-        result = CliRunner().invoke(cli, shlex.split(untold)[1:])
-        assert result.stdout, untold
+        # Lines of the event log are written half a second after the event.
+        result = eventually(f"'{untold.strip()}' prints", partial(printed, untold))
         # There the API server still refuses the Service.
         assert result.exit_code == (2 if untold == "bellhop diff web\n" else 0), untold
         text = text.replace(f"```bash\n{untold}```\n", "")

@@ -44,8 +44,12 @@ def figures(page: str, pattern: str) -> tuple[str, ...]:
             r"\| \| (\d+) \| (\d+) \| \d+ \| 0.2 of 1",
             "serves {} clusters with {} ev",
         ),
-        ("costs.md", r"a single one in a quiet installation ([\d.]+):", "[on AWS {} s]"),
-        ("costs.md", r"An event took ([\d.]+) seconds", "and {} s with 1,000 clusters"),
+        (
+            "../how-to/size-an-installation.md",
+            r"\| 10 \| deploy 4[^|]* \| 10 \| ([\d.]+) s ",
+            "[on AWS {} s]",
+        ),
+        ("costs.md", r"An event took ([\d.]+) seconds", "on Google Cloud [{} s]"),
         (
             "costs.md",
             r"a NAT gateway in one zone \| (\$[\d.]+) (?s:.*?)eks \| (\$[\d.]+) ",
