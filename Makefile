@@ -132,7 +132,7 @@ fuzz: oracle control-plane ## Play 5,000 histories, and fuzz the template engine
 MUTANTS = build/mutants
 mutants: install ## Break one MODULE in small ways, and list what TESTS do not notice; WORKERS=1 for less load
 	@test -n "$(MODULE)" -a -n "$(TESTS)" || { \
-	  echo "make mutants MODULE=shared/bellhop/engine/order.py TESTS=tests/unit/engine/test_order.py" >&2; exit 1; }
+	  echo "make mutants MODULE=shared/bellhop/catalog/dependencies.py TESTS=tests/unit/engine/test_order.py" >&2; exit 1; }
 	@rm -rf $(MUTANTS) && mkdir -p $(MUTANTS) && ln -s $(CURDIR)/shared $(MUTANTS)/src
 	@ln -s $(addprefix $(CURDIR)/,docs functions infra pyproject.toml tests) $(MUTANTS)
 	@printf '%s\n' '[mutmut]' 'source_paths = src' 'only_mutate = $(MODULE:shared/%=src/%)' 'also_copy =' \

@@ -18,8 +18,8 @@ from typing import Any
 import click
 from msgspec.structs import fields
 
+from bellhop.adapters.programs.program import HELM, KUBECTL
 from bellhop.cli.commands.serve import command as serve
-from bellhop.programs.program import HELM, KUBECTL
 from bellhop.settings import Settings
 from infra.generated_blocks import fill, table
 from infra.terraform_tables import MODULES, read
@@ -102,14 +102,17 @@ def homes(name: str) -> str:
     """Tell where a setting counts."""
     asked = re.compile(rf"settings\.{name}\b")
     readers = {
-        path.relative_to(LIBRARY).parts[0]
-        for path in LIBRARY.rglob("*.py")
-        if asked.search(path.read_text())
+        _composition(path) for path in LIBRARY.rglob("*.py") if asked.search(path.read_text())
     }
     assert readers, f"nobody reads the setting {name}"
     if readers <= {"embedded"}:
         return "`bellhop serve`"
     return "AWS, Google Cloud" if readers <= {"cloud", *CLOUDS} else "everywhere"
+
+
+def _composition(path: Path) -> str:
+    parts = path.relative_to(LIBRARY).parts
+    return parts[1] if parts[0] == "runtime" else parts[0]
 
 
 def _number(value: Any) -> str:
@@ -183,7 +186,7 @@ def set_by(cloud: str) -> dict[str, Sequence[str]]:
 
 def read_by(cloud: str) -> set[str]:
     """Name the variables that a cloud's functions read when they begin."""
-    tree = ast.parse((LIBRARY / cloud / "resources.py").read_text())
+    tree = ast.parse((LIBRARY / "runtime" / cloud / "resources.py").read_text())
     texts = [
         each.value
         for each in ast.walk(tree)
@@ -194,7 +197,10 @@ def read_by(cloud: str) -> set[str]:
 
 def told_by(cloud: str) -> dict[str, str]:
     """Return what the modules that read them say of each."""
-    readers = LIBRARY / cloud / "resources.py", LIBRARY / "cloud" / "charts.py"
+    readers = (
+        LIBRARY / "runtime" / cloud / "resources.py",
+        LIBRARY / "runtime" / "cloud" / "charts.py",
+    )
     trees = (ast.parse(each.read_text()) for each in readers)
     text = "\n".join(ast.get_docstring(each) or "" for each in trees)
     return {

@@ -5,20 +5,20 @@ Helm and kubectl lie beside.
 
 from __future__ import annotations
 
-from bellhop.cloud.loading import undisturbed
+from bellhop.runtime.cloud.loading import undisturbed
 
 with undisturbed():
     import functions_framework
     from cloudevents.http import CloudEvent
 
     from bellhop.adapters.metrics import Prometheus
-    from bellhop.cloud.charts import tools
-    from bellhop.gcp.access import access_of, secrets_of
-    from bellhop.gcp.push import Push
-    from bellhop.gcp.resources import Resources
-    from bellhop.records.catalogs import Catalogs
-    from bellhop.stages.execute import Execute
-    from bellhop.stages.hands import HELPERS, Hands
+    from bellhop.catalog.cache import Catalogs
+    from bellhop.deploy.reconciler import Execute
+    from bellhop.runtime.cloud.charts import tools
+    from bellhop.runtime.gcp.access import access_of, secrets_of
+    from bellhop.runtime.gcp.push import Push
+    from bellhop.runtime.gcp.resources import Resources
+    from bellhop.state.worker_pool import HELPERS, Hands
 
 
 def _stage(here: Resources) -> Execute:

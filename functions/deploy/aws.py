@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from bellhop.cloud.loading import undisturbed
+from bellhop.runtime.cloud.loading import undisturbed
 
 with undisturbed():
     from bellhop.adapters.metrics import Prometheus
-    from bellhop.aws.access import access_of, secrets_of
-    from bellhop.aws.batch import Batch
-    from bellhop.aws.resources import Resources
-    from bellhop.cloud.files import LateDownloads
+    from bellhop.catalog.cache import Catalogs
+    from bellhop.deploy.handler import Deploy
+    from bellhop.deploy.reconciler import Execute
     from bellhop.ports.tools import Tools
-    from bellhop.records.catalogs import Catalogs
-    from bellhop.stages.deploy import Deploy
-    from bellhop.stages.execute import Execute
-    from bellhop.stages.hands import HELPERS, Hands
+    from bellhop.runtime.aws.access import access_of, secrets_of
+    from bellhop.runtime.aws.batch import Batch
+    from bellhop.runtime.aws.resources import Resources
+    from bellhop.runtime.cloud.files import LateDownloads
+    from bellhop.state.worker_pool import HELPERS, Hands
 
 
 def _stage(here: Resources) -> Deploy:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bellhop.cloud.loading import undisturbed
+from bellhop.runtime.cloud.loading import undisturbed
 
 with undisturbed():
-    from bellhop.aws.batch import Batch
-    from bellhop.aws.resources import Resources
-    from bellhop.records.catalogs import Catalogs
-    from bellhop.stages.evaluate import Evaluate
+    from bellhop.catalog.cache import Catalogs
+    from bellhop.events.evaluator import Evaluate
+    from bellhop.runtime.aws.batch import Batch
+    from bellhop.runtime.aws.resources import Resources
 
 
 def _stage(here: Resources) -> Evaluate:

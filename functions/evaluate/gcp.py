@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from bellhop.cloud.loading import undisturbed
+from bellhop.runtime.cloud.loading import undisturbed
 
 with undisturbed():
     import functions_framework
     from cloudevents.http import CloudEvent
 
-    from bellhop.gcp.push import Push
-    from bellhop.gcp.resources import Resources
-    from bellhop.records.catalogs import Catalogs
-    from bellhop.stages.evaluate import Evaluate
+    from bellhop.catalog.cache import Catalogs
+    from bellhop.events.evaluator import Evaluate
+    from bellhop.runtime.gcp.push import Push
+    from bellhop.runtime.gcp.resources import Resources
 
 
 def _stage(here: Resources) -> Evaluate:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bellhop.cloud.loading import undisturbed
+from bellhop.runtime.cloud.loading import undisturbed
 
 with undisturbed():
-    from bellhop.aws.front import Front
-    from bellhop.aws.resources import Resources
-    from bellhop.stages.ingest import Ingest
+    from bellhop.ingest.handler import Ingest
+    from bellhop.runtime.aws.http import Front
+    from bellhop.runtime.aws.resources import Resources
 
 
 def _stage(here: Resources) -> Ingest:

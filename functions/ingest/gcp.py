@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from bellhop.cloud.loading import undisturbed
+from bellhop.runtime.cloud.loading import undisturbed
 
 with undisturbed():
     import functions_framework
     from flask import Request
 
-    from bellhop.gcp.front import Front, Reply
-    from bellhop.gcp.resources import Resources
-    from bellhop.stages.ingest import Ingest
+    from bellhop.ingest.handler import Ingest
+    from bellhop.runtime.gcp.http import Front, Reply
+    from bellhop.runtime.gcp.resources import Resources
 
 
 def _stage(here: Resources) -> Ingest:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bellhop.cloud.loading import undisturbed
+from bellhop.runtime.cloud.loading import undisturbed
 
 with undisturbed():
-    from bellhop.aws.tick import Tick
-    from bellhop.cloud.due import Due
+    from bellhop.runtime.aws.tick import Tick
+    from bellhop.runtime.cloud.due import Due
 
 
 handle = Tick(Due)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellhop.cloud.loading import undisturbed
+from bellhop.runtime.cloud.loading import undisturbed
 
 with undisturbed():
     from typing import Any
@@ -10,7 +10,7 @@ with undisturbed():
     import functions_framework
     from flask import Request
 
-    from bellhop.gcp.tick import Tick
+    from bellhop.runtime.gcp.tick import Tick
 
 
 _tick = Tick()

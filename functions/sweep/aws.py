@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from bellhop.cloud.loading import undisturbed
+from bellhop.runtime.cloud.loading import undisturbed
 
 with undisturbed():
-    from bellhop.aws.batch import Batch
-    from bellhop.aws.installation import installation
-    from bellhop.aws.resources import Resources
-    from bellhop.fleet.cluster_alerts import ClusterAlerts
-    from bellhop.fleet.noticing import Noticing
-    from bellhop.fleet.renewals import Renewals
-    from bellhop.stages.sweep import Sweep
+    from bellhop.diagnosis.cluster_alerts import ClusterAlerts
+    from bellhop.extras.health.notifier import Noticing
+    from bellhop.registration.due_renewals import Renewals
+    from bellhop.resync.resync import Sweep
+    from bellhop.runtime.aws.batch import Batch
+    from bellhop.runtime.aws.installation import installation
+    from bellhop.runtime.aws.resources import Resources
 
 
 def _stage(here: Resources) -> Noticing:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from bellhop.cloud.loading import undisturbed
+from bellhop.runtime.cloud.loading import undisturbed
 
 with undisturbed():
     import functions_framework
     from cloudevents.http import CloudEvent
 
-    from bellhop.fleet.cluster_alerts import ClusterAlerts
-    from bellhop.fleet.noticing import Noticing
-    from bellhop.fleet.renewals import Renewals
-    from bellhop.gcp.installation import installation
-    from bellhop.gcp.push import Push
-    from bellhop.gcp.resources import Resources
-    from bellhop.stages.sweep import Sweep
+    from bellhop.diagnosis.cluster_alerts import ClusterAlerts
+    from bellhop.extras.health.notifier import Noticing
+    from bellhop.registration.due_renewals import Renewals
+    from bellhop.resync.resync import Sweep
+    from bellhop.runtime.gcp.installation import installation
+    from bellhop.runtime.gcp.push import Push
+    from bellhop.runtime.gcp.resources import Resources
 
 
 def _stage(here: Resources) -> Noticing:

@@ -14,7 +14,7 @@ from typing import Any
 
 import urllib3
 
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
 from infra.demo.user import User
 
 _PATIENCE_SECONDS = 120.0

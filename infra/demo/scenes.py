@@ -13,9 +13,9 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from bellhop.fleet import timeline
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Entry
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.diagnosis import timeline
+from bellhop.state.record import Entry
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.cluster import Cluster

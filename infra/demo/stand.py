@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Protocol
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.embedded.state import Embedded, open_state
-from bellhop.engine.wiring import NAME, NAMESPACE
+from bellhop.adapters.programs.program import HELM, KUBECTL
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
 from bellhop.errors import BellhopError
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
-from bellhop.programs.program import HELM, KUBECTL
-from bellhop.records import Records
+from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
+from bellhop.runtime.embedded.state import Embedded, open_state
 from bellhop.settings import Settings
+from bellhop.state.records import Records
 from infra.lab.port import free_port
 from infra.lab.processes import Nursery, Process
 

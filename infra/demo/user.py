@@ -11,7 +11,7 @@ from typing import Any
 
 import urllib3
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 
 _PLURALS = {
     "ConfigMap": "configmaps",

@@ -17,13 +17,13 @@ _BUILDER = ("infra/package/*.py", "requirements.lock")
 
 SOURCES: Mapping[str, tuple[str, ...]] = {
     "functions": (*_OURS, *_BUILDER, "pyproject.toml"),
-    "layer": (*_BUILDER, "shared/bellhop/programs/*.py"),
+    "layer": (*_BUILDER, "shared/bellhop/adapters/programs/*.py"),
 }
 """All that decides what is in a package; `packages.tf` of both Terraform modules has the same."""
 
 CLOUDS = ("aws", "gcp")
 
-_LEFT_OUT = ("bellhop/cli/", "bellhop/embedded/", "bellhop/forwarder/")
+_LEFT_OUT = ("bellhop/cli/", "bellhop/runtime/embedded/", "bellhop/forwarder/")
 """What runs in no function."""
 
 
@@ -57,7 +57,7 @@ def _places(root: Path, patterns: Iterable[str]) -> Iterator[str]:
 def _of_another(place: str, clouds: Iterable[str]) -> bool:
     """Tell whether a file is of another cloud's functions, or of no function."""
     return place.startswith(_LEFT_OUT) or any(
-        place.startswith((f"bellhop/{each}/", f"bellhop/adapters/{each}/"))
+        place.startswith((f"bellhop/runtime/{each}/", f"bellhop/adapters/{each}/"))
         or (place.startswith("functions/") and place.endswith(f"/{each}.py"))
         for each in clouds
     )

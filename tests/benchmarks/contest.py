@@ -17,8 +17,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from bellhop.model.gvk import GVK
-from bellhop.model.marks import OWNER
+from bellhop.core.gvk import GVK
+from bellhop.core.sveltos_annotations import OWNER
 from infra.demo.arrivals import Arrivals
 from infra.demo.stand import Stand
 from infra.demo.user import User

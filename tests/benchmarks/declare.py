@@ -20,10 +20,10 @@ from pathlib import Path
 
 import yaml
 
-from bellhop.embedded.state import open_state
-from bellhop.model.kinds import of
-from bellhop.model.record import Cluster, Entry
+from bellhop.api.kinds import of
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
+from bellhop.state.record import Cluster, Entry
 from tests.benchmarks.catalog import rules
 from tests.benchmarks.figures import ROOT, in_turns, run, spread, table
 from tests.fakes.fleet import Fleet

@@ -28,9 +28,9 @@ import urllib3
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.adapters.local.tls import make_context
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, ObjectKey
 from infra.demo.arrivals import Arrivals
 from infra.demo.stand import Stand
 from infra.demo.user import User

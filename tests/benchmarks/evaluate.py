@@ -22,16 +22,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from bellhop.api.kinds import EventSource, of
 from bellhop.celbox import Rule
-from bellhop.engine.judging import Candidate, judge
-from bellhop.engine.observe import observe
+from bellhop.core.gvk import ObjectKey
+from bellhop.events.rules_match import Candidate, judge
 from bellhop.luabox import Limits, Script, Subject, evaluate
 from bellhop.luabox.given import Given
 from bellhop.luabox.state import State
-from bellhop.messages import Evaluate
-from bellhop.model.gvk import ObjectKey
-from bellhop.model.kinds import EventSource, of
-from bellhop.model.record import Match
+from bellhop.rendering.observation import observe
+from bellhop.state.messages import Evaluate
+from bellhop.state.record import Match
 from tests.benchmarks.figures import Rounds, in_turns, run, spread, table
 from tests.fakes.clock import FakeClock
 from tests.fakes.fleet import Fleet

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.embedded.state import open_state
-from bellhop.fleet.installation import Installation
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
-from bellhop.model.record import Content
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.deploy.features.resources.planning import decorate, desired
+from bellhop.installation.installation import Installation
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.stages.features.resources.planning import decorate, desired
+from bellhop.state.record import Content
 from infra.demo.stand import Stand
 from infra.lab.control_plane import ControlPlane
 from infra.lab.processes import Nursery

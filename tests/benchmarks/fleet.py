@@ -23,20 +23,21 @@ from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import SqsQueue
 from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.aws.store import DynamoStore
-from bellhop.aws.batch import Batch
-from bellhop.aws.front import Front
-from bellhop.aws.metrics import Metrics
-from bellhop.aws.resources import Resources
-from bellhop.aws.tick import Tick
-from bellhop.cloud.due import Due
-from bellhop.cloud.told import ToldLedger
+from bellhop.core.address_policy import HERE
 from bellhop.errors import BellhopError
 from bellhop.logs import Log
-from bellhop.messages import Publisher
-from bellhop.model.reach import HERE
-from bellhop.records import Records, Sealer
-from bellhop.records.ledger import Bounds
-from bellhop.stages.hands import ALONE
+from bellhop.runtime.aws.batch import Batch
+from bellhop.runtime.aws.http import Front
+from bellhop.runtime.aws.metrics import Metrics
+from bellhop.runtime.aws.resources import Resources
+from bellhop.runtime.aws.tick import Tick
+from bellhop.runtime.cloud.due import Due
+from bellhop.runtime.cloud.event_log import ToldLedger
+from bellhop.state.event_log import Bounds
+from bellhop.state.messages import Publisher
+from bellhop.state.records import Records
+from bellhop.state.sealer import Sealer
+from bellhop.state.worker_pool import ALONE
 from tests.benchmarks.clouds.aws import WHOLE
 from tests.benchmarks.clouds.events import Events, Nowhere
 from tests.benchmarks.clouds.sizes import AwsSizes, aws_sizes

@@ -25,17 +25,18 @@ from bellhop.adapters.gcp.blobs import CloudBlobs
 from bellhop.adapters.gcp.queue import PubsubQueue
 from bellhop.adapters.gcp.secrets import VersionedSecrets
 from bellhop.adapters.gcp.store import FirestoreStore
-from bellhop.cloud.told import ToldLedger
-from bellhop.gcp.front import Front
-from bellhop.gcp.push import Push
-from bellhop.gcp.resources import Resources
-from bellhop.gcp.tick import Tick, Woken
+from bellhop.core.address_policy import HERE
 from bellhop.logs import Log
-from bellhop.messages import INBOXES, Publisher
-from bellhop.model.reach import HERE
-from bellhop.records import Records, Sealer
-from bellhop.records.ledger import Bounds
-from bellhop.stages.hands import ALONE
+from bellhop.runtime.cloud.event_log import ToldLedger
+from bellhop.runtime.gcp.http import Front
+from bellhop.runtime.gcp.push import Push
+from bellhop.runtime.gcp.resources import Resources
+from bellhop.runtime.gcp.tick import Tick, Woken
+from bellhop.state.event_log import Bounds
+from bellhop.state.messages import INBOXES, Publisher
+from bellhop.state.records import Records
+from bellhop.state.sealer import Sealer
+from bellhop.state.worker_pool import ALONE
 from tests.benchmarks.clouds.events import TICK, Events, Nowhere
 from tests.benchmarks.clouds.sizes import GoogleSizes, google_sizes
 from tests.benchmarks.figures import percentile, run, table

@@ -23,12 +23,12 @@ import urllib3
 
 from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.adapters.local.server import Server
-from bellhop.embedded import serve
-from bellhop.embedded.state import open_state
+from bellhop.api.kinds import parse_all, read_documents
 from bellhop.logs import Log
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.record import Cluster
+from bellhop.runtime.embedded import serve
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
+from bellhop.state.record import Cluster
 from tests.benchmarks.figures import ROOT, beside, in_turns, run
 from tests.fakes.fleet import service, with_address
 

@@ -20,11 +20,11 @@ from pathlib import Path
 
 import urllib3
 
-from bellhop.embedded.state import Embedded, open_state
-from bellhop.messages import Evaluate
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import WatchedKind
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.runtime.embedded.state import Embedded, open_state
 from bellhop.settings import Settings
+from bellhop.state.messages import Evaluate
+from bellhop.state.record import WatchedKind
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.control_plane import ControlPlane

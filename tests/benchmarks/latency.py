@@ -14,9 +14,9 @@ from itertools import count
 from pathlib import Path
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, ObjectKey
 from infra.demo.arrivals import Arrivals
 from infra.demo.stand import Stand
 from infra.demo.user import User

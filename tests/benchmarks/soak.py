@@ -20,7 +20,7 @@ from pathlib import Path
 
 import urllib3
 
-from bellhop.model.gvk import ObjectKey
+from bellhop.core.gvk import ObjectKey
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.control_plane import ControlPlane

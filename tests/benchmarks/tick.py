@@ -30,22 +30,23 @@ from bellhop.adapters.aws.store import DynamoStore
 from bellhop.adapters.gcp.blobs import CloudBlobs
 from bellhop.adapters.gcp.queue import PubsubQueue
 from bellhop.adapters.gcp.store import FirestoreStore
-from bellhop.aws.metrics import Metrics
-from bellhop.aws.resources import Resources as AwsResources
-from bellhop.cloud import due
-from bellhop.cloud.due import Due
-from bellhop.cloud.resources import Resources
-from bellhop.engine.pacing import sweep_timer
-from bellhop.gcp.resources import Resources as GoogleResources
-from bellhop.gcp.tick import Woken
+from bellhop.core.address_policy import HERE
 from bellhop.logs import Log
-from bellhop.messages import INBOXES, Keep, Publisher, Sweep
-from bellhop.model.reach import HERE
-from bellhop.model.record import Cluster
-from bellhop.records import Records, Sealer
+from bellhop.runtime.aws.metrics import Metrics
+from bellhop.runtime.aws.resources import Resources as AwsResources
+from bellhop.runtime.cloud import due
+from bellhop.runtime.cloud.due import Due
+from bellhop.runtime.cloud.resources import Resources
+from bellhop.runtime.gcp.resources import Resources as GoogleResources
+from bellhop.runtime.gcp.tick import Woken
 from bellhop.settings import Settings
-from bellhop.stages.hands import Hands, _Heap
-from bellhop.stages.schedule import HOUSE
+from bellhop.state.delays import sweep_timer
+from bellhop.state.messages import INBOXES, Keep, Publisher, Sweep
+from bellhop.state.record import Cluster
+from bellhop.state.records import Records
+from bellhop.state.schedule import HOUSE
+from bellhop.state.sealer import Sealer
+from bellhop.state.worker_pool import Hands, _Heap
 from tests.benchmarks.clouds.aws import WHOLE
 from tests.benchmarks.clouds.events import Nowhere
 from tests.benchmarks.clouds.module import AWS

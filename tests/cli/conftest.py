@@ -20,10 +20,10 @@ from click.testing import CliRunner, Result
 
 from bellhop.cli.contexts import Context
 from bellhop.cli.main import cli
-from bellhop.cli.places import Opened, place_of
-from bellhop.fleet.installation import Installation
-from bellhop.messages import INBOXES
+from bellhop.cli.providers import Opened, place_of
+from bellhop.installation.installation import Installation
 from bellhop.ports.queue import Delivery, GivenUp, Message
+from bellhop.state.messages import INBOXES
 from infra.lab.google import Emulator
 from infra.lab.google_monitoring import Monitoring
 from infra.lab.google_secrets import SecretManager

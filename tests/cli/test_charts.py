@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.model.chart import Place
+from bellhop.adapters.programs.layer import download
+from bellhop.adapters.programs.program import cache
 from bellhop.ports.charts import Wanted
-from bellhop.programs.layer import download
-from bellhop.programs.program import cache
+from bellhop.state.chart import Place
 from tests.cli.conftest import House
 from tests.fakes.chart import packed, repository
 

@@ -14,11 +14,11 @@ import pytest
 
 from bellhop.cli.contexts import AWS, GCP, KINDS
 from bellhop.cli.main import COMMANDS
-from bellhop.cloud.installation import FUNCTIONS
-from bellhop.embedded.state import only_one
-from bellhop.fleet.installation import SERVE
-from bellhop.messages import Sweep
-from bellhop.model.record import Pulse
+from bellhop.installation.installation import SERVE
+from bellhop.runtime.cloud.installation import FUNCTIONS
+from bellhop.runtime.embedded.state import only_one
+from bellhop.state.messages import Sweep
+from bellhop.state.record import Pulse
 from infra.lab.moto import Moto
 from tests.cli.conftest import Google, House, embedded, on_aws, on_gcp, waiting
 from tests.functions.lab import Account

@@ -13,7 +13,7 @@ import yaml
 from click.testing import CliRunner
 
 from bellhop.cli.main import cli
-from bellhop.messages import INBOXES
+from bellhop.state.messages import INBOXES
 from infra.lab.google_secrets import SecretManager
 from infra.lab.moto import Moto
 from tests.cli.conftest import Google, House, on_gcp, outputs

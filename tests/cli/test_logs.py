@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop import stages
+import bellhop
 from bellhop.adapters.aws.logs import CloudWatchLogs
 from bellhop.adapters.aws.services import Services
-from bellhop.aws.journal import entry_of
-from bellhop.aws.metrics import Metrics
-from bellhop.cloud.told import SENTENCES, ToldLedger
-from bellhop.following import LATE
+from bellhop.core.gvk import ObjectKey
+from bellhop.core.log_tail import LATE
 from bellhop.logs import Log
-from bellhop.model.gvk import ObjectKey
-from bellhop.model.record import Entry
-from bellhop.records.ledger import Bounds
+from bellhop.runtime.aws.journal import entry_of
+from bellhop.runtime.aws.metrics import Metrics
+from bellhop.runtime.cloud.event_log import SENTENCES, ToldLedger
+from bellhop.state.event_log import Bounds
+from bellhop.state.record import Entry
 from infra.lab.moto import Moto
 from tests.cli.conftest import House, embedded
 from tests.unit.cli import fleet
@@ -345,6 +345,17 @@ def test_counts_an_invocation_in_one_line() -> None:
 
 def test_every_decision_has_its_sentence() -> None:
     """What the stages note is told in words."""
-    text = "".join(path.read_text() for path in Path(stages.__file__).parent.glob("*.py"))
+    slices = (
+        "clusters",
+        "declarations",
+        "deploy",
+        "events",
+        "extras",
+        "ingest",
+        "profiles",
+        "resync",
+    )
+    folders = [Path(bellhop.__file__).parent / each for each in slices]
+    text = "".join(path.read_text() for each in folders for path in each.rglob("*.py"))
     for what in SENTENCES:
         assert f'"{what}"' in text, what

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from bellhop.adapters.gcp.logs import CloudLogs
 from bellhop.adapters.gcp.services import Services
-from bellhop.cloud.told import ToldLedger
-from bellhop.following import LATE
-from bellhop.gcp.lines import CloudFormatter
+from bellhop.core.log_tail import LATE
 from bellhop.logs import Log
-from bellhop.model.record import Entry
-from bellhop.records.ledger import Bounds
+from bellhop.runtime.cloud.event_log import ToldLedger
+from bellhop.runtime.gcp.lines import CloudFormatter
+from bellhop.state.event_log import Bounds
+from bellhop.state.record import Entry
 from infra.lab.google_logging import Logging
 from tests.cli.conftest import Google, House, on_gcp
 from tests.cli.test_logs import STORY, Nothing

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.record import Cluster
+from bellhop.clusters.kubeconfig import Kubeconfig
+from bellhop.state.record import Cluster
 from infra.lab.moto import Moto
 from tests.cli.conftest import House, on_aws
 from tests.cli.test_commands import populate

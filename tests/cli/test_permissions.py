@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.aws.queue import DEAD
-from bellhop.messages import Sweep
-from bellhop.model.record import Pulse
+from bellhop.state.messages import Sweep
+from bellhop.state.record import Pulse
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto
 from tests.cli.conftest import House, on_aws

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from bellhop.core.gvk import GVK
 from bellhop.errors import MissingError
-from bellhop.model.gvk import GVK
 from infra.lab.cluster import Cluster
 from infra.lab.control_plane import ControlPlane
 from infra.lab.eks import ARN, NAME, Eks

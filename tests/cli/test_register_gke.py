@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bellhop.core.gvk import GVK
 from bellhop.errors import MissingError
-from bellhop.fleet.renewal import renew
-from bellhop.fleet.rewriting import rewrite
-from bellhop.model.gvk import GVK
+from bellhop.registration.record_update import rewrite
+from bellhop.registration.renewal import renew
 from infra.lab.cluster import Cluster
 from infra.lab.google_container import Gke
 from tests.cli.conftest import Google, House, on_gcp

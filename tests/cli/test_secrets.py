@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.fleet.installation import Installation
-from bellhop.messages import Sweep
-from bellhop.model.record import Cluster as Record
+from bellhop.installation.installation import Installation
+from bellhop.state.messages import Sweep
+from bellhop.state.record import Cluster as Record
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto

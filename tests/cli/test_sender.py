@@ -6,12 +6,12 @@ import io
 import json
 from datetime import UTC, datetime
 
-from bellhop.engine import signing
-from bellhop.engine.cloud_events import STRUCTURED
+from bellhop.ingest import signatures as signing
+from bellhop.ingest.handler import Ingest
+from bellhop.ingest.http import Reply, caller
 from bellhop.logs import Log
-from bellhop.model.record import Cluster
-from bellhop.stages.entrance import Reply, caller
-from bellhop.stages.ingest import Ingest
+from bellhop.rendering.cloud_events import STRUCTURED
+from bellhop.state.record import Cluster
 from tests.cli.conftest import NOWHERE, House
 
 KEY = "prod/eu-1"

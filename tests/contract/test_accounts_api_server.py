@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core import sveltos_annotations as marks
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
 from bellhop.errors import DeniedError
-from bellhop.model import marks
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
 from bellhop.ports.kube import Manifest
 from infra.lab.cluster import Cluster
 from tests.fakes.fleet import Fleet

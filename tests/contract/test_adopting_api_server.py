@@ -12,9 +12,9 @@ import pytest
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
-from bellhop.fleet.previewing import now
-from bellhop.model.gvk import GVK
-from bellhop.model.marks import LAST_APPLIED
+from bellhop.core.gvk import GVK
+from bellhop.core.sveltos_annotations import LAST_APPLIED
+from bellhop.operations.previews import now
 from bellhop.settings import Settings
 from tests.contract.test_preview_api_server import (  # noqa: F401 - fixtures
     EAST,

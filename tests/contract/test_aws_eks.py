@@ -15,10 +15,10 @@ import pytest
 from bellhop.adapters.aws.eks import KEPT_SECONDS, EksCluster, EksClusters
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.kube.access import KubeAccess
-from bellhop.cloud.managed import MadeKubeconfigs
+from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
+from bellhop.core.address_policy import HERE
 from bellhop.errors import InvalidError, MissingError, TemporaryError
-from bellhop.model.kubeconfig import Kubeconfig, sanitise
-from bellhop.model.reach import HERE
+from bellhop.runtime.cloud.managed import MadeKubeconfigs
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
 from tests.aws_fixtures import Asked
 from tests.contract.rigs.aws import Rig

@@ -11,8 +11,8 @@ from typing import Any, Self
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.core.gvk import GVK
 from bellhop.errors import MissingError
-from bellhop.model.gvk import GVK
 from tests.contract.test_charts_api_server import again, fleet, outcome  # noqa: F401 - a fixture
 from tests.contract.test_preview_api_server import EAST, kube  # noqa: F401 - a fixture
 from tests.fakes.chart import CONFIG_MAP, packed

@@ -15,13 +15,13 @@ import pytest
 
 from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.programs.box import never
+from bellhop.adapters.programs.layer import download
+from bellhop.core.gvk import GVK
 from bellhop.errors import TemporaryError
-from bellhop.fleet.previewing import now
-from bellhop.messages import Apply
-from bellhop.model.gvk import GVK
+from bellhop.operations.previews import now
 from bellhop.ports.charts import Release, Wanted
-from bellhop.programs.box import never
-from bellhop.programs.layer import download
+from bellhop.state.messages import Apply
 from tests.contract.test_preview_api_server import EAST, kube  # noqa: F401 - a fixture
 from tests.fakes.chart import packed
 from tests.fakes.fleet import Fleet

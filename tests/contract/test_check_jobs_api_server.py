@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
 from tests.contract.test_preview_api_server import EAST, fleet, kube  # noqa: F401 - the fixtures
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config, holder, profile

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.fleet.failures import failures
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK
-from bellhop.stages.classifying import GRACE
+from bellhop.core.gvk import GVK
+from bellhop.diagnosis.failures import failures
+from bellhop.extras.classifiers.classifier import GRACE
+from bellhop.state.messages import Sweep
 from tests.contract.test_preview_api_server import EAST, fleet, kube  # noqa: F401 - fixtures
 from tests.fakes.fleet import Fleet
 

@@ -11,10 +11,10 @@ import pytest
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request, Transport
+from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
 from bellhop.errors import InvalidError
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import Kubeconfig, sanitise
-from bellhop.model.reach import HERE
 from bellhop.ports.kube import Manifest
 from infra.lab.cluster import Cluster
 

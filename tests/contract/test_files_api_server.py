@@ -12,14 +12,14 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from bellhop.adapters.charts.repositories import ChartRepositories
-from bellhop.adapters.files import FileDownloads
 from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.model.gvk import GVK
-from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.reach import HERE
-from bellhop.programs.layer import download
+from bellhop.adapters.programs.layer import download
+from bellhop.adapters.sources.charts.repositories import ChartRepositories
+from bellhop.adapters.sources.files import FileDownloads
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.state.management_cluster import MANAGEMENT
 from tests.contract.test_preview_api_server import fleet, kube  # noqa: F401 - fixtures
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config

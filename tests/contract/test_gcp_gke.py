@@ -13,10 +13,10 @@ import pytest
 from bellhop.adapters.gcp.gke import GATEWAY, KEPT_SECONDS, PRIVATE, PUBLIC, GkeClusters
 from bellhop.adapters.gcp.services import Services
 from bellhop.adapters.local.secrets import FileSecrets
-from bellhop.cloud.managed import MadeKubeconfigs
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import ABROAD, HERE
 from bellhop.errors import InvalidError, MissingError, TemporaryError, UnreachableError
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import ABROAD, HERE
+from bellhop.runtime.cloud.managed import MadeKubeconfigs
 from infra.lab.google_container import Gke
 
 NAME = "projects/lab-7/locations/europe-west1/clusters/own"

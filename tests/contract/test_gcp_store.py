@@ -20,7 +20,8 @@ from bellhop.adapters.local.clock import SystemClock
 from bellhop.errors import StaleError, TemporaryError, ThrottledError, UnreachableError
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ITEM_LIMIT, KEY_LIMIT, Item
-from bellhop.records import Records, Sealer
+from bellhop.state.records import Records
+from bellhop.state.sealer import Sealer
 from infra.lab.google import FIRESTORE, Emulator
 from infra.lab.google_front import Front
 from tests.fakes.clock import FakeClock

@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.state.messages import Sweep
 from infra.lab.cluster import Cluster
 from tests.contract.test_preview_api_server import EAST, fleet  # noqa: F401 - the fixture
 from tests.fakes.fleet import Fleet

@@ -15,12 +15,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from bellhop.adapters.egress.dialer import Dialer
+from bellhop.adapters.egress.lookups import Lookups
+from bellhop.adapters.egress.tunnel import Tunnel
 from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.egress.dialer import Dialer
-from bellhop.egress.lookups import Lookups
-from bellhop.egress.tunnel import Tunnel
-from bellhop.engine.allowing import NotAllowedError
+from bellhop.adapters.programs.box import USUAL, Limits, OvertimeError
+from bellhop.adapters.programs.layer import download
+from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.allow import ReleaseAllow, read_allow
+from bellhop.core.gvk import GVK
+from bellhop.deploy.release_records import newest_revision
 from bellhop.errors import (
     BellhopError,
     ConflictError,
@@ -28,15 +34,9 @@ from bellhop.errors import (
     TemporaryError,
     TooLargeError,
 )
-from bellhop.model.allow import ReleaseAllow, read_allow
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import Kubeconfig, sanitise
-from bellhop.model.reach import HERE
-from bellhop.model.record import PatchText, Target
 from bellhop.ports.charts import Options, Release, Wanted
-from bellhop.programs.box import USUAL, Limits, OvertimeError
-from bellhop.programs.layer import download
-from bellhop.stages.release_records import newest_revision
+from bellhop.rendering.allow_limits import NotAllowedError
+from bellhop.state.record import PatchText, Target
 from infra.lab.certificates import write_certificates
 from infra.lab.cluster import Cluster
 from infra.lab.http_server import Response

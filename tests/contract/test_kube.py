@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.terminating import why_kept
-from bellhop.engine.wording import event
+from bellhop.api.health_check import ClusterHealthCheck
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, Resource
+from bellhop.core.terminating_objects import why_kept
 from bellhop.errors import InvalidError, MissingError, StaleError
-from bellhop.model.condition import Condition
-from bellhop.model.gvk import GVK, Resource
-from bellhop.model.health_check import ClusterHealthCheck
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.extras.health.texts import event
 from bellhop.ports.kube import Kube, Manifest, Page
+from bellhop.state.condition import Condition
 from tests.fakes.kube import FakeKube
 from tests.waiting import eventually
 

@@ -12,10 +12,10 @@ import pytest
 
 from bellhop.adapters.kube.access import KubeAccess
 from bellhop.adapters.local.secrets import FileSecrets
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
 from bellhop.errors import DeniedError, InvalidError, MissingError
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
 from bellhop.ports.access import Access
 from infra.lab.cluster import Cluster
 

@@ -13,13 +13,17 @@ from typing import Any
 
 import pytest
 
+from bellhop.adapters.egress import client as egress
 from bellhop.adapters.kube import client as kube_client
 from bellhop.adapters.kube.builtin import BUILT_IN
 from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.adapters.kube.discovery import group_path, resources
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request, Transport
-from bellhop.egress import client as egress
+from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.deploy.features.resources.planning import Desired, decorate, undecorate
 from bellhop.errors import (
     DeniedError,
     InvalidError,
@@ -28,12 +32,8 @@ from bellhop.errors import (
     TooLargeError,
     UnreachableError,
 )
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kubeconfig import Kubeconfig, sanitise
-from bellhop.model.reach import HERE
 from bellhop.ports.kube import Manifest
-from bellhop.stages import survey
-from bellhop.stages.features.resources.planning import Desired, decorate, undecorate
+from bellhop.resync import owned_kinds as survey
 from infra.lab.cluster import Cluster
 from tests.contract.test_kube import (
     CLUSTER_ROLE,

@@ -17,10 +17,10 @@ from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import ConflictError, NotFoundError
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
 from bellhop.errors import InvalidError, StaleError
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
 from bellhop.ports.kube import Manifest
 from infra.lab.cluster import Cluster
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.fleet.previewing import now
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
+from bellhop.operations.previews import now
 from tests.contract.test_preview_api_server import EAST, fleet, kube, told  # noqa: F401 - fixtures
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config, holder, join, profile

@@ -12,16 +12,16 @@ from msgspec.structs import replace
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
-from bellhop.cli.story import Story
+from bellhop.cli.describe import Story
 from bellhop.cli.views.health_checks import VIEWS
 from bellhop.cli.views.view import Query
-from bellhop.engine.liveness import PAUSE
-from bellhop.fleet.failures import failures
-from bellhop.messages import Sweep
-from bellhop.model.condition import Condition
-from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.diagnosis.failures import failures
+from bellhop.extras.health.state import PAUSE
+from bellhop.state.condition import Condition
+from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.messages import Sweep
 from infra.lab.cluster import Cluster
 from tests.contract.test_accounts_api_server import grant, limited_client
 from tests.contract.test_preview_api_server import EAST, kube  # noqa: F401 - fixture

@@ -11,10 +11,10 @@ import pytest
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
-from bellhop.fleet.previewing import noted, now
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.operations.previews import noted, now
 from infra.lab.cluster import Cluster
 from tests.contract.test_kube import config_map
 from tests.fakes.fleet import Fleet

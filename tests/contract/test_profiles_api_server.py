@@ -12,16 +12,16 @@ import pytest
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
-from bellhop.cli.story import Story
+from bellhop.api.kinds import InvalidDocuments
+from bellhop.cli.describe import Story
 from bellhop.cli.views.profiles import VIEWS
 from bellhop.cli.views.view import Query
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.diagnosis.held_deletions import held
 from bellhop.errors import InvalidError
-from bellhop.fleet.held import held
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kinds import InvalidDocuments
-from bellhop.model.record import NO_OBJECT, Outcome
 from bellhop.settings import Settings
+from bellhop.state.messages import Sweep
+from bellhop.state.record import NO_OBJECT, Outcome
 from tests.contract.test_preview_api_server import (  # noqa: F401 - fixtures
     CRD,
     EAST,

@@ -18,18 +18,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.adapters.charts.archive import check
-from bellhop.adapters.charts.ignoring import without_ignored
-from bellhop.adapters.charts.repositories import ChartRepositories
-from bellhop.adapters.charts.schemas import problem_of
-from bellhop.adapters.files.downloads import FileDownloads
 from bellhop.adapters.helm.charts import HelmCharts
+from bellhop.adapters.programs.layer import download
+from bellhop.adapters.sources.charts.archive import check
+from bellhop.adapters.sources.charts.helmignore import without_ignored
+from bellhop.adapters.sources.charts.repositories import ChartRepositories
+from bellhop.adapters.sources.charts.schemas import problem_of
+from bellhop.adapters.sources.files.downloads import FileDownloads
+from bellhop.core.address_policy import ABROAD, HERE
 from bellhop.errors import InvalidError, MissingError, UnauthorizedError
-from bellhop.model.chart import Login, Options, Place
-from bellhop.model.reach import ABROAD, HERE
-from bellhop.model.remote import Remote
 from bellhop.ports.charts import Wanted
-from bellhop.programs.layer import download
+from bellhop.state.chart import Login, Options, Place
+from bellhop.state.remote_url import Remote
 from infra.lab.processes import Nursery
 from infra.lab.registry import PROGRAM, Registry
 from tests.fakes.chart import packed

@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 from click.testing import CliRunner
 
+from bellhop.adapters.programs.layer import download
 from bellhop.cli.main import cli
-from bellhop.programs.layer import download
 from tests.fakes.chart import packed
 from tests.unit.cli.test_render_charts import OBJECT, TRIGGER
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.core.sveltos_annotations import ACCOUNT_NAME, ACCOUNT_NAMESPACE
+from bellhop.documents.document import read_documents
 from bellhop.errors import DeniedError
-from bellhop.messages import Apply, Resolve
-from bellhop.model.document import read_documents
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.marks import ACCOUNT_NAME, ACCOUNT_NAMESPACE
-from bellhop.model.reach import HERE
-from bellhop.model.record import Outcome
+from bellhop.state.messages import Apply, Resolve
+from bellhop.state.record import Outcome
 from infra.lab.cluster import Cluster
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of

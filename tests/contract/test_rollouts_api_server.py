@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.fleet.pausing import open_in
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.operations.pause import open_in
 from infra.lab.cluster import Cluster
 from tests.contract.test_triggers_api_server import order, orders
 from tests.fakes.fleet import Fleet

@@ -15,13 +15,13 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from bellhop.adapters.charts.repositories import ChartRepositories
 from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.model.gvk import GVK
-from bellhop.model.reach import HERE
+from bellhop.adapters.programs.layer import download
+from bellhop.adapters.sources.charts.repositories import ChartRepositories
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
 from bellhop.ports.charts import Release
-from bellhop.programs.layer import download
 from infra.lab.cluster import Cluster
 from tests.contract.test_preview_api_server import EAST, kube  # noqa: F401 - a fixture
 from tests.fakes.chart import CONFIG_MAP, packed

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.messages import Confirm, Sweep
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
-from bellhop.stages import look, survey
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.resync import observed_kinds as look
+from bellhop.resync import owned_kinds as survey
+from bellhop.state.messages import Confirm, Sweep
 from infra.lab.cluster import Cluster
 from tests.contract.test_kube import WIDGET, wait_for, widget, widgets
 from tests.contract.versions import another_version

@@ -11,15 +11,15 @@ import pytest
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.cli.views.reports import VIEWS
 from bellhop.cli.views.view import Query
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.core.sveltos_annotations import TRIGGER_PAUSED
 from bellhop.errors import MissingError
-from bellhop.fleet.pausing import mark, pausable
-from bellhop.fleet.previewing import noted
-from bellhop.fleet.rollback import history, rollback, undo
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.marks import TRIGGER_PAUSED
-from bellhop.model.reach import HERE
+from bellhop.operations.pause import mark, pausable
+from bellhop.operations.previews import noted
+from bellhop.operations.rollback import history, rollback, undo
+from bellhop.state.management_cluster import MANAGEMENT
 from infra.lab.cluster import Cluster
 from tests.contract.test_preview_api_server import (  # noqa: F401 - fixtures
     EAST,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
 
 
 def another_version(kube: KubeClient, gvk: GVK) -> GVK | None:

@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 from bellhop import __version__
-from bellhop.embedded.serve import running
 from bellhop.logs import Log
+from bellhop.runtime.embedded.serve import running
 from bellhop.settings import Settings
 from infra.lab.cluster import Cluster
 from tests.docs.typed import type_page

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.embedded.state import open_state
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
 from tests.terraform.recovery import HEADING, NOT_TYPED, lines, untyped
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.embedded.state import open_state
-from bellhop.engine import signing
-from bellhop.engine.cloud_events import BATCH, LONGEST, MOST_EVENTS, STRUCTURED
-from bellhop.fleet import senders
-from bellhop.forwarder.messaging.consumer import DURABLE
-from bellhop.forwarder.messaging.secret import PLACE, parse
-from bellhop.forwarder.messaging.shelf import ROOM_BYTES, ROOM_EVENTS
-from bellhop.model.record import Cluster
-from bellhop.records.arrivals import REMEMBERED
+from bellhop.forwarder.nats.consumer import DURABLE
+from bellhop.forwarder.nats.message_store import ROOM_BYTES, ROOM_EVENTS
+from bellhop.forwarder.nats.secret import PLACE, parse
+from bellhop.ingest import signatures as signing
+from bellhop.ingest.records.arrivals import REMEMBERED
+from bellhop.registration import senders
+from bellhop.rendering.cloud_events import BATCH, LONGEST, MOST_EVENTS, STRUCTURED
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
+from bellhop.state.record import Cluster
 from tests.docs.typed import type_page
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/receive-cloudevents.md").read_text()

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.cloud.told import ToldLedger
-from bellhop.gcp.lines import LABELS, CloudFormatter
 from bellhop.logs import Log
-from bellhop.records.ledger import Bounds
+from bellhop.runtime.cloud.event_log import ToldLedger
+from bellhop.runtime.gcp.lines import LABELS, CloudFormatter
+from bellhop.state.event_log import Bounds
 from infra.lab.google_logging import Logging
 from tests.unit.cli import fleet
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from bellhop.model.kinds import KINDS
-from bellhop.model.shape import choices_of, field_at, paths_of
+from bellhop.api.fields import choices_of, field_at, paths_of
+from bellhop.api.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs/examples"

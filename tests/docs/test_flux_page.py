@@ -13,8 +13,8 @@ import yaml
 from click.testing import CliRunner
 
 from bellhop.cli.main import cli
-from bellhop.embedded.serve import running
 from bellhop.logs import Log
+from bellhop.runtime.embedded.serve import running
 from bellhop.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/deploy-from-flux-and-urls.md").read_text()

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 from bellhop.adapters.kustomize.kustomizations import KubectlKustomizations
 from bellhop.cli.main import cli
-from bellhop.embedded.serve import running
-from bellhop.embedded.state import open_state
-from bellhop.engine.tarball import unpack
+from bellhop.documents.tarball import unpack
 from bellhop.logs import Log
+from bellhop.runtime.embedded.serve import running
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
 from tests.unit.adapters.kustomize.conftest import kubectl  # noqa: F401 - a fixture
 

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import bellhop
-from bellhop.aws.metrics import DIMENSION, NAMESPACE, UNITS
-from bellhop.cloud.told import SENTENCES
-from bellhop.gcp.lines import LABELS
+from bellhop.runtime.aws.metrics import DIMENSION, NAMESPACE, UNITS
+from bellhop.runtime.cloud.event_log import SENTENCES
+from bellhop.runtime.gcp.lines import LABELS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/read-the-logs.md").read_text()

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.embedded.serve import running
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
 from bellhop.logs import Log
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.runtime.embedded.serve import running
 from bellhop.settings import Settings
 from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster

@@ -21,11 +21,11 @@ from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
 from bellhop.cli.main import cli
-from bellhop.embedded.fleet_metrics import clusters_by_name, profiles_by_name
-from bellhop.embedded.state import open_state
-from bellhop.messages import Resolve
 from bellhop.ports.queue import GivenUp
+from bellhop.runtime.embedded.fleet_metrics import clusters_by_name, profiles_by_name
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
+from bellhop.state.messages import Resolve
 from tests.docs.test_pages import anchors
 from tests.waiting import eventually
 

@@ -19,12 +19,12 @@ from click.testing import CliRunner
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.notices.sender import ENDPOINTS
+from bellhop.api.health_check import NoticeType
 from bellhop.cli.main import cli
-from bellhop.engine import liveness
-from bellhop.model.gvk import GVK
-from bellhop.model.health_check import NoticeType
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.extras.health import state as liveness
 from infra.lab.cluster import Cluster
 from tests.docs.test_preview_page import served
 from tests.docs.typed import type_page

@@ -10,8 +10,8 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
 from bellhop.cli.main import cli
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
 from infra.lab.cluster import Cluster
 from tests.docs.test_preview_page import served as served  # noqa: PLC0414 - a fixture
 from tests.docs.typed import type_page

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bellhop import errors
-from bellhop.model.kinds import parse_all, read_documents
+from bellhop.api.kinds import parse_all, read_documents
 
 ROOT = Path(__file__).parents[2]
 FULL = re.DOTALL | re.MULTILINE

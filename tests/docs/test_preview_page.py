@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from bellhop.cli.main import cli
-from bellhop.embedded.serve import running
-from bellhop.embedded.state import open_state
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
 from bellhop.logs import Log
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
-from bellhop.model.record import Action, Cluster
+from bellhop.runtime.embedded.serve import running
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
+from bellhop.state.record import Action, Cluster
 from infra.lab.cluster import Cluster as LabCluster
 from tests.docs.typed import type_page
 from tests.waiting import eventually

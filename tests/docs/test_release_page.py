@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from bellhop.api.kinds import parse_all, read_documents
 from bellhop.cli.main import cli
-from bellhop.embedded.state import open_state
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.record import Cluster, Hold, Match
-from bellhop.model.removal import HeldRemoval
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
+from bellhop.state.held_removal import HeldRemoval
+from bellhop.state.record import Cluster, Hold, Match
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/release-what-is-held.md"
 CLUSTER, SOURCE = "prod/eu-1", "ingresses"

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from bellhop.cli.main import cli
-from bellhop.engine.jinja.checks import TESTS
-from bellhop.engine.jinja.lists import ALL
+from bellhop.jinjabox.checks import TESTS
+from bellhop.jinjabox.lists import ALL
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/write-templates.md").read_text()
 BLOCK = re.compile(r"^```(\w+) ?([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

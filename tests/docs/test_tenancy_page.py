@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.cli.main import cli
-from bellhop.model.document import read_documents
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.documents.document import read_documents
 from infra.lab.cluster import Cluster
 from tests.docs.test_preview_page import served
 from tests.waiting import eventually

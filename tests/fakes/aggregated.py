@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
 from infra.lab.certificates import write_certificates
 from infra.lab.http_server import HttpServer, Request, Response
 

@@ -10,12 +10,12 @@ from typing import Any
 import yaml
 from msgspec.structs import replace
 
-from bellhop.engine.allowing import refuse_charted
-from bellhop.engine.tarball import Folder
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.documents.tarball import Folder
 from bellhop.errors import BellhopError, MissingError, StaleError
-from bellhop.model.chart import AS_USUAL, Place, Removal
-from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.ports.charts import DEPLOYED, OUR_LABEL, Archive, Release, Wanted
+from bellhop.rendering.allow_limits import refuse_charted
+from bellhop.state.chart import AS_USUAL, Place, Removal
 from tests.fakes.kube import FakeKube
 
 _CONFIG = GVK("", "v1", "ConfigMap")

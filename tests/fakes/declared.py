@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellhop.model.marks import ACCOUNT_NAME, ACCOUNT_NAMESPACE
+from bellhop.core.sveltos_annotations import ACCOUNT_NAME, ACCOUNT_NAMESPACE
 from tests.fakes.health import cluster_check, health_check
 from tests.fakes.manifests import INSTANTIATE, config, holder, profile, source, trigger
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from bellhop.messages import INBOXES
+from bellhop.state.messages import INBOXES
 from tests.fakes import declared as users
 from tests.fakes import rig
 from tests.fakes.declared import ALIVE, DRAWN, GRANTED, HOSTED, JUDGED, Key

@@ -6,7 +6,7 @@ import hashlib
 from collections import defaultdict
 from typing import Any
 
-from bellhop.model.gvk import ObjectKey
+from bellhop.core.gvk import ObjectKey
 from tests.fakes import rig
 from tests.fakes.declared import ALL, EACH, FLIP, HEARD
 from tests.fakes.fleet import SERVICE

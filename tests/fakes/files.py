@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Mapping
 
 from bellhop.errors import InvalidError, MissingError
-from bellhop.model.remote import Remote
 from bellhop.ports.files import Downloaded
 from bellhop.ports.kube import Kube
+from bellhop.state.remote_url import Remote
 
 
 def digest_of(files: Mapping[str, str]) -> str:

@@ -22,39 +22,40 @@ from bellhop.adapters.local.database import Database
 from bellhop.adapters.local.queue import SCHEMA, SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.adapters.metrics import Prometheus
-from bellhop.engine.cloud_events import BATCH
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.catalog.cache import Catalogs
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.declarations.apply import Declare, Declared
+from bellhop.deploy.handler import Deploy
+from bellhop.deploy.lease import UNKNOWN
+from bellhop.deploy.reconciler import Execute
+from bellhop.diagnosis import timeline
+from bellhop.documents.document import Document
 from bellhop.errors import MissingError
-from bellhop.fleet import timeline
-from bellhop.fleet.installation import Inbound, Installation
+from bellhop.events.evaluator import Evaluate
+from bellhop.ingest.handler import Ingest
+from bellhop.ingest.http import Reply, Request
+from bellhop.installation.installation import Inbound, Installation
 from bellhop.logs import Log
-from bellhop.messages import CHARTS, INBOXES, Publisher
-from bellhop.model.document import Document
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.reach import HERE
-from bellhop.model.record import Cluster, Entry
 from bellhop.ports.charts import Helm
 from bellhop.ports.kube import Kube
 from bellhop.ports.queue import Delivery
 from bellhop.ports.store import ANY, Item
 from bellhop.ports.tools import Tools
-from bellhop.records import Records, Sealer
-from bellhop.records.catalogs import Catalogs
-from bellhop.records.ledger import Bounds
-from bellhop.records.payloads import SHORT
-from bellhop.records.versions import SCHEMAS
+from bellhop.rendering.cloud_events import BATCH
+from bellhop.resync.resync import Sweep
 from bellhop.settings import Settings
-from bellhop.stages.declare import Declare, Declared
-from bellhop.stages.deploy import Deploy
-from bellhop.stages.entrance import Reply, Request
-from bellhop.stages.evaluate import Evaluate
-from bellhop.stages.execute import Execute
-from bellhop.stages.hands import ALONE, Hands
-from bellhop.stages.inbox import Inbox, Stage
-from bellhop.stages.ingest import Ingest
-from bellhop.stages.lease import UNKNOWN
-from bellhop.stages.schedule import Schedule
-from bellhop.stages.sweep import Sweep
+from bellhop.state.consumer import Inbox, Stage
+from bellhop.state.event_log import Bounds
+from bellhop.state.messages import CHARTS, INBOXES, Publisher
+from bellhop.state.payloads import SHORT
+from bellhop.state.record import Cluster, Entry
+from bellhop.state.records import Records
+from bellhop.state.schedule import Schedule
+from bellhop.state.sealer import Sealer
+from bellhop.state.versions import SCHEMAS
+from bellhop.state.worker_pool import ALONE, Hands
 from tests.fakes.charts import FakeCharts, FakeRepositories
 from tests.fakes.clock import FakeClock
 from tests.fakes.files import FakeFiles

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bellhop.fleet.noticing import Noticing
+from bellhop.extras.health.notifier import Noticing
 from bellhop.logs import Log
-from bellhop.messages import INBOXES
-from bellhop.stages.inbox import Inbox
+from bellhop.state.consumer import Inbox
+from bellhop.state.messages import INBOXES
 from tests.fakes.fleet import Fleet
 
 SAYS = """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from bellhop.model.gvk import GVK
-from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.record import Outcome
+from bellhop.core.gvk import GVK
+from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.record import Outcome
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile

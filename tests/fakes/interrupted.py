@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bellhop.records import Records
+from bellhop.state.records import Records
 
 _CALLS = frozenset({"get", "put", "delete", "query"})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from bellhop.records import Kept
+from bellhop.state.table import Kept
 
 T = TypeVar("T")
 

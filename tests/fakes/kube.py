@@ -20,7 +20,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bellhop.adapters.kube.builtin import BUILT_IN
-from bellhop.engine.digest import same
+from bellhop.core.digest import same
+from bellhop.core.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.errors import (
     BellhopError,
     InvalidError,
@@ -28,7 +29,6 @@ from bellhop.errors import (
     StaleError,
     TooLargeError,
 )
-from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.ports.kube import Check, Manifest, Page, Unread
 from tests.fakes.rights import Rights
 

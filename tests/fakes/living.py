@@ -7,7 +7,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
-from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
+from bellhop.core.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.ports.kube import Manifest
 from tests.fakes.kube import FakeKube
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from bellhop.messages import Publisher
 from bellhop.ports.store import Item
+from bellhop.state.messages import Publisher
 
 if TYPE_CHECKING:
     from tests.fakes.turns import Turns

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bellhop.engine import signing
-from bellhop.engine.cloud_events import BATCH, attributes
-from bellhop.model.record import Sender
-from bellhop.stages.entrance import Caller, Reply, caller
+from bellhop.ingest import signatures as signing
+from bellhop.ingest.http import Caller, Reply, caller
+from bellhop.rendering.cloud_events import BATCH, attributes
+from bellhop.state.record import Sender
 from tests.fakes.fleet import Fleet
 
 EAST = "fleet/east"

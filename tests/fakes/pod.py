@@ -20,11 +20,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.wiring import NAME, NAMESPACE
-from bellhop.forwarder.home import ACCOUNT
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.forwarder.cluster import ACCOUNT
+from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery, Process
 from tests.infra.image import Image

@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.hosting import MANAGEMENT
-from bellhop.stages.entrance import Reply
+from bellhop.core.gvk import GVK, ObjectKey, Resource
+from bellhop.ingest.http import Reply
+from bellhop.state.management_cluster import MANAGEMENT
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.renewal import next_at
-from bellhop.fleet.renewals import Renewals
+from bellhop.installation.installation import Installation
 from bellhop.logs import Log
-from bellhop.messages import Renew
 from bellhop.ports.queue import Delivery
-from bellhop.stages.inbox import Inbox
-from bellhop.stages.schedule import Schedule
+from bellhop.registration.due_renewals import Renewals
+from bellhop.registration.renewal import next_at
+from bellhop.state.consumer import Inbox
+from bellhop.state.messages import Renew
+from bellhop.state.schedule import Schedule
 
 
 def renewals_due(here: Installation) -> list[str]:

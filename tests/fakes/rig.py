@@ -17,18 +17,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bellhop.engine.naming import profile_name
-from bellhop.engine.pacing import sweep_timer
+from bellhop.api.source_names import health_source
+from bellhop.core.generated_names import profile_name
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.diagnosis import held_deletions as held
 from bellhop.errors import MissingError, PermanentError
-from bellhop.fleet import held, pausing
-from bellhop.messages import INBOXES, Apply, Evaluate, Instantiate, Sweep, Weigh
-from bellhop.model.asking import health_source
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.record import Cluster
-from bellhop.records import Records, Sealer
-from bellhop.records.departures import Place
-from bellhop.records.timers import SHARDS, SKEW
+from bellhop.operations import pause as pausing
+from bellhop.profiles.records.pending_removals import Place
+from bellhop.state.delays import sweep_timer
+from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.messages import INBOXES, Apply, Evaluate, Instantiate, Sweep, Weigh
+from bellhop.state.record import Cluster
+from bellhop.state.records import Records
+from bellhop.state.sealer import Sealer
+from bellhop.state.timers import SHARDS, SKEW
 from tests.fakes.fleet import FakeAccess, Fleet
 from tests.fakes.lossy import Losses, LossyQueue
 

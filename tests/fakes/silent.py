@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bellhop.adapters.local.certificates import issue, make_authority
-from bellhop.embedded.state import Embedded
-from bellhop.model.kubeconfig import Kubeconfig, sanitise
-from bellhop.model.reach import HERE
-from bellhop.model.record import Cluster
+from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.runtime.embedded.state import Embedded
+from bellhop.state.record import Cluster
 
 
 class Silent:

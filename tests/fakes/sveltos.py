@@ -14,7 +14,7 @@ import yaml
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
 from tests.waiting import eventually
 
 LIB, CONFIG = "lib.projectsveltos.io", "config.projectsveltos.io"

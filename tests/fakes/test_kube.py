@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK, Resource
 from bellhop.errors import BellhopError, DeniedError, MissingError, StaleError, UnreachableError
-from bellhop.model.gvk import GVK, Resource
 from tests.fakes.kube import CRD, NAMESPACE, Call, FakeKube
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

@@ -8,7 +8,7 @@ from typing import Any
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
-from bellhop.engine.accounts import FORWARDER
+from bellhop.ingest.account_tokens import FORWARDER
 
 ISSUER = "https://kubernetes.default.svc"
 AUDIENCE = "https://ingest.example"

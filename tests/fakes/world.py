@@ -18,13 +18,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bellhop.engine.cloud_events import CloudEvent
-from bellhop.engine.naming import profile_name
+from bellhop.core.generated_names import profile_name
+from bellhop.core.gvk import GVK, ObjectKey, Resource
 from bellhop.errors import DeniedError, MissingError, TemporaryError, UnreachableError
-from bellhop.fleet import rollback
-from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.hosting import MANAGEMENT
+from bellhop.operations import rollback
+from bellhop.rendering.cloud_events import CloudEvent
 from bellhop.settings import Settings
+from bellhop.state.management_cluster import MANAGEMENT
 from tests.fakes import rig
 from tests.fakes.declared import (
     ALIVE,

@@ -13,8 +13,8 @@ from subprocess import CompletedProcess
 import pytest
 from click.testing import CliRunner
 
+from bellhop.adapters.programs.program import cache
 from bellhop.cli.main import cli
-from bellhop.programs.program import cache
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.baseline import Baseline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
 
 ROUTE = GVK("gateway.networking.k8s.io", "v1beta1", "HTTPRoute")
 _TEXT = {"type": "string"}

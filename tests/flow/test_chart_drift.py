@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.engine.wiring import CHARTS
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.programs.layer import download
+from bellhop.adapters.programs.layer import download
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.registration.forwarder_manifests import CHARTS
 from tests.fakes.chart import CONFIG_MAP, packed, repository
 from tests.flow.conftest import Flow
 from tests.waiting import eventually

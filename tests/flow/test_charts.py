@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.programs.layer import download
+from bellhop.adapters.programs.layer import download
+from bellhop.core.gvk import GVK, ObjectKey
 from tests.fakes.chart import packed
 from tests.fakes.site import Site
 from tests.flow.conftest import Flow

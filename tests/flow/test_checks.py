@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from tests.flow.conftest import EXAMPLES, Flow
 from tests.waiting import eventually
 

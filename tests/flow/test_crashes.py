@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.model.gvk import ObjectKey
+from bellhop.core.gvk import ObjectKey
 from tests.flow.conftest import Flow
 from tests.flow.test_examples import POLICY, SERVICE, TWIN, WEB, balanced, ports, service
 from tests.waiting import eventually

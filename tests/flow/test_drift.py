@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from tests.flow.conftest import Flow
 from tests.waiting import eventually
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.wiring import NAME, WEBHOOK
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.hosting import MANAGEMENT
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.registration.forwarder_manifests import NAME, WEBHOOK
+from bellhop.state.management_cluster import MANAGEMENT
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.cluster import Cluster

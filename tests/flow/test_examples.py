@@ -13,7 +13,7 @@ import pytest
 import urllib3
 import yaml
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from tests.flow.conftest import EXAMPLES, Flow
 from tests.flow.gateway_api import ROUTE, definition, route
 from tests.waiting import eventually

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from tests.fakes.chat import chat
 from tests.fakes.fleet import service
 from tests.flow.conftest import Flow

@@ -17,12 +17,12 @@ from wsgiref.validate import validator
 import pytest
 import urllib3
 
-from bellhop.embedded import serve as serving
-from bellhop.embedded.serve import running
-from bellhop.embedded.state import open_state
 from bellhop.logs import Log
-from bellhop.model.record import Cluster
+from bellhop.runtime.embedded import serve as serving
+from bellhop.runtime.embedded.serve import running
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
+from bellhop.state.record import Cluster
 
 LIMIT = 100_000
 TOKEN = hashlib.sha256(b"east").hexdigest()

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.engine.wiring import NAME
-from bellhop.fleet import timeline
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
+from bellhop.diagnosis import timeline
+from bellhop.registration.forwarder_manifests import NAME
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.cluster import Cluster

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from bellhop.embedded.state import Embedded, open_state
+from bellhop.runtime.embedded.state import Embedded, open_state
 from bellhop.settings import Settings
 from tests.benchmarks.isolation import (
     CLUSTERS,

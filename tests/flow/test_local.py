@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery

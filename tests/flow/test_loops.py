@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from tests.fakes.manifests import feeding, join, seed, watching
 from tests.flow.conftest import Flow
 from tests.waiting import eventually

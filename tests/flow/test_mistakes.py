@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from bellhop.cli.main import cli
-from bellhop.embedded.serve import running
+from bellhop.core.gvk import GVK
 from bellhop.logs import Log
-from bellhop.model.gvk import GVK
+from bellhop.runtime.embedded.serve import running
 from bellhop.settings import Settings
 from infra.demo.user import User
 from infra.lab.cluster import Cluster

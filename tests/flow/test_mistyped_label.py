@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bellhop.cli.main import cli
-from bellhop.embedded.serve import running
+from bellhop.core.gvk import GVK
 from bellhop.logs import Log
-from bellhop.model.gvk import GVK
+from bellhop.runtime.embedded.serve import running
 from bellhop.settings import Settings
 from infra.demo.user import User
 from infra.lab.cluster import Cluster

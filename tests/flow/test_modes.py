@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from tests.flow.conftest import Flow
 from tests.flow.test_steps import apply, config, found, profile
 from tests.waiting import eventually

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nats
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from infra.lab.nats import Nats
 from infra.lab.processes import Nursery
 from tests.flow.conftest import Flow

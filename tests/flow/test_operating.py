@@ -15,7 +15,7 @@ from typing import Self
 import pytest
 import urllib3
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from tests.docs.terminal import Terminal, Typed, typed
 from tests.flow.conftest import EXAMPLES, Flow
 from tests.flow.test_examples import POLICY, SERVICE, service

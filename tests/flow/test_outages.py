@@ -18,13 +18,13 @@ import urllib3
 from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.embedded.state import open_state
-from bellhop.fleet import ringing
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
-from bellhop.model.record import Heard
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.registration import instructions as ringing
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
+from bellhop.state.record import Heard
 from infra.demo.stand import Stand
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery

@@ -14,13 +14,14 @@ import urllib3
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.clock import SystemClock
-from bellhop.embedded.state import open_state
-from bellhop.engine.wiring import NAME
-from bellhop.fleet import ringing, timeline
-from bellhop.fleet.renewal import renew
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.diagnosis import timeline
+from bellhop.registration import instructions as ringing
+from bellhop.registration.forwarder_manifests import NAME
+from bellhop.registration.renewal import renew
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
 from tests.fakes.kept import value_of
 from tests.fakes.renewing import renewals_due

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery

@@ -9,8 +9,8 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.forwarder.instructions import Instructions, parse
-from bellhop.model.gvk import GVK, ObjectKey
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from tests.functions.lab import Lambda

@@ -17,13 +17,13 @@ from typing import Any
 
 from bellhop.adapters.gcp.queue import DEAD
 from bellhop.adapters.gcp.services import Services
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import TemporaryError, UnreachableError
-from bellhop.gcp.installation import installation
-from bellhop.gcp.resources import Resources, open_resources
 from bellhop.logs import Log
-from bellhop.messages import CHARTS, INBOXES
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.reach import HERE
+from bellhop.runtime.gcp.installation import installation
+from bellhop.runtime.gcp.resources import Resources, open_resources
+from bellhop.state.messages import CHARTS, INBOXES
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.frameworks import Answer, Function, Functions

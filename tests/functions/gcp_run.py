@@ -15,11 +15,11 @@ from cloudevents.http import CloudEvent
 from flask import Request
 from werkzeug.test import EnvironBuilder
 
-from bellhop.gcp.front import Front
-from bellhop.gcp.push import Push
-from bellhop.gcp.resources import Resources
-from bellhop.gcp.tick import Tick
-from bellhop.messages import INBOXES
+from bellhop.runtime.gcp.http import Front
+from bellhop.runtime.gcp.push import Push
+from bellhop.runtime.gcp.resources import Resources
+from bellhop.runtime.gcp.tick import Tick
+from bellhop.state.messages import INBOXES
 
 Opening = Callable[[], Resources]
 

@@ -19,16 +19,16 @@ from typing import Any
 
 from bellhop.adapters.aws.queue import DEAD
 from bellhop.adapters.aws.services import Services
-from bellhop.aws.batch import Batch
-from bellhop.aws.front import Front
-from bellhop.aws.installation import installation
-from bellhop.aws.resources import Resources, open_resources
-from bellhop.aws.tick import Tick
-from bellhop.cloud.due import Due
+from bellhop.core.address_policy import HERE
 from bellhop.logs import Log
-from bellhop.messages import CHARTS, INBOXES
-from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.reach import HERE
+from bellhop.runtime.aws.batch import Batch
+from bellhop.runtime.aws.http import Front
+from bellhop.runtime.aws.installation import installation
+from bellhop.runtime.aws.resources import Resources, open_resources
+from bellhop.runtime.aws.tick import Tick
+from bellhop.runtime.cloud.due import Due
+from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.messages import CHARTS, INBOXES
 from infra.lab.lineages import ALLOW, MOST, counted
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.contract.rigs.aws import install

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.record import Cluster
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Cluster
 
 
 class Owner:

@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 
 from bellhop.adapters.aws.queue import DEAD
 from bellhop.adapters.aws.services import Services
-from bellhop.engine.cloud_events import parse
-from bellhop.engine.observe import observe
-from bellhop.messages import Envelope, Evaluate
-from bellhop.model.gvk import ObjectKey
-from bellhop.model.record import Cluster
+from bellhop.core.gvk import ObjectKey
+from bellhop.ingest.cloud_event_arrivals import Arriving
 from bellhop.ports.queue import Message
-from bellhop.stages.arriving import Arriving
+from bellhop.rendering.cloud_events import parse
+from bellhop.rendering.observation import observe
+from bellhop.state.messages import Envelope, Evaluate
+from bellhop.state.record import Cluster
 from infra.demo.user import User as Someone
 from infra.lab import cluster as lab
 from infra.lab.lambdas import ACCOUNT

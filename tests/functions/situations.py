@@ -19,15 +19,23 @@ from msgspec.structs import replace
 
 from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import DEAD
-from bellhop.engine import signing
-from bellhop.engine.accounts import read_keys
-from bellhop.engine.cloud_events import STRUCTURED
-from bellhop.engine.naming import profile_name
-from bellhop.engine.observe import observe
-from bellhop.engine.pacing import classify_timer, hold_timer, probe_timer, retry_timer, sweep_timer
+from bellhop.api.source_names import health_source
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.generated_names import profile_name
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import AwayError
-from bellhop.fleet.registration import Registration, register
-from bellhop.messages import (
+from bellhop.ingest import signatures as signing
+from bellhop.ingest.account_tokens import read_keys
+from bellhop.ports.store import Item
+from bellhop.registration.registration import Registration, register
+from bellhop.rendering.cloud_events import STRUCTURED
+from bellhop.rendering.observation import observe
+from bellhop.state.blob_garbage import Trash, blob_name
+from bellhop.state.delays import classify_timer, hold_timer, probe_timer, retry_timer, sweep_timer
+from bellhop.state.dependency_index import Reader
+from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.messages import (
     CHARTS,
     Aggregate,
     Apply,
@@ -43,14 +51,7 @@ from bellhop.messages import (
     Sweep,
     Weigh,
 )
-from bellhop.model.asking import health_source
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.mount import Mount
-from bellhop.model.reach import HERE
-from bellhop.model.reader import Reader
-from bellhop.model.record import (
+from bellhop.state.record import (
     Circuit,
     Cluster,
     Issuer,
@@ -60,8 +61,7 @@ from bellhop.model.record import (
     Sender,
     WatchedKind,
 )
-from bellhop.ports.store import Item
-from bellhop.records.trash import Trash, blob_name
+from bellhop.state.reload_index import Mount
 from infra.lab.lambdas import ACCOUNT
 from infra.lab.moto import REGION, pass_time
 from tests.fakes.fleet import cloud_event, service

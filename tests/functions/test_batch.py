@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from bellhop.aws.batch import Batch
 from bellhop.errors import PermanentError, TemporaryError
-from bellhop.messages import Evaluate, Resolve
-from bellhop.model.record import Entry
 from bellhop.ports.queue import Message
-from bellhop.records.retries import FEW
+from bellhop.runtime.aws.batch import Batch
+from bellhop.state.messages import Evaluate, Resolve
+from bellhop.state.record import Entry
+from bellhop.state.retries import FEW
 from infra.lab.moto import Moto
 from tests.functions.lab import TIMEOUT, Account, Context, Lambda
 from tests.waiting import eventually

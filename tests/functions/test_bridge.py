@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.aws.bridge import cloud_event, request_of
-from bellhop.aws.front import Front
+from bellhop.core.gvk import CLOUD_EVENT
 from bellhop.errors import InvalidError
-from bellhop.model.gvk import CLOUD_EVENT
+from bellhop.runtime.aws.bridge import cloud_event, request_of
+from bellhop.runtime.aws.http import Front
 from functions.ingest import aws
 from infra.lab.moto import Moto
 from tests.functions.lab import Account, Context, User, event, records

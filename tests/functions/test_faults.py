@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.messages import INBOXES, Sweep
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.state.messages import INBOXES, Sweep
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto, pass_time

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.aws.front import Front
-from bellhop.engine import signing
-from bellhop.engine.cloud_events import STRUCTURED
-from bellhop.model.record import Sender
+from bellhop.ingest import signatures as signing
+from bellhop.rendering.cloud_events import STRUCTURED
+from bellhop.runtime.aws.http import Front
+from bellhop.state.record import Sender
 from functions.ingest import aws
 from infra.lab.moto import Moto
 from tests.functions.lab import Account, Context, User, event

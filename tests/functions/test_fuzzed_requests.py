@@ -26,15 +26,15 @@ from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
 from bellhop.adapters.local.server import Server
-from bellhop.aws.front import Front as AwsFront
-from bellhop.cloud.resources import Resources
-from bellhop.embedded.front import Front as EmbeddedFront
-from bellhop.engine import signing
-from bellhop.engine.cloud_events import BATCH, STRUCTURED
-from bellhop.gcp.front import Front as GcpFront
+from bellhop.ingest import signatures as signing
 from bellhop.logs import Log
-from bellhop.model.record import Sender
+from bellhop.rendering.cloud_events import BATCH, STRUCTURED
+from bellhop.runtime.aws.http import Front as AwsFront
+from bellhop.runtime.cloud.resources import Resources
+from bellhop.runtime.embedded.http import Front as EmbeddedFront
+from bellhop.runtime.gcp.http import Front as GcpFront
 from bellhop.settings import Settings
+from bellhop.state.record import Sender
 from tests.fakes.clock import START
 from tests.fakes.fleet import Fleet, cloud_event
 from tests.functions.lab import Context, event

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.messages import CHARTS
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.state.messages import CHARTS
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.google_storage import Storage

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.messages import INBOXES, Apply, Envelope, Evaluate, Instantiate, Sweep
-from bellhop.model.gvk import ObjectKey
-from bellhop.model.record import Inventory
+from bellhop.core.gvk import ObjectKey
 from bellhop.ports.queue import Again, Delivery, Message
+from bellhop.state.messages import INBOXES, Apply, Envelope, Evaluate, Instantiate, Sweep
+from bellhop.state.record import Inventory
 from infra.lab.frameworks import Answer
 from infra.lab.google import Emulator
 from tests.cli.conftest import on_gcp

@@ -10,10 +10,10 @@ import pytest
 from flask import Request
 from werkzeug.test import EnvironBuilder
 
-from bellhop.engine import signing
-from bellhop.engine.cloud_events import STRUCTURED
-from bellhop.gcp.front import Front
-from bellhop.model.record import Sender
+from bellhop.ingest import signatures as signing
+from bellhop.rendering.cloud_events import STRUCTURED
+from bellhop.runtime.gcp.http import Front
+from bellhop.state.record import Sender
 from functions.ingest import gcp
 from tests.functions.gcp_lab import BATCH, Project
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.wiring import NAME
-from bellhop.fleet import ringing
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
+from bellhop.registration import instructions as ringing
+from bellhop.registration.forwarder_manifests import NAME
 from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
 from infra.lab.google_logging import Logging

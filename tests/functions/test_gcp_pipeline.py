@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from tests.fakes.manifests import feeding, join, seed, watching
 from tests.functions.gcp_lab import ADDRESSES, BATCH, SERVICE, WEB, Flow
 

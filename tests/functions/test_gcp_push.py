@@ -15,10 +15,10 @@ from cloudevents.http import CloudEvent
 from werkzeug.exceptions import BadRequest, ServiceUnavailable
 
 from bellhop.errors import PermanentError, TemporaryError
-from bellhop.gcp.push import Push
-from bellhop.gcp.resources import Resources
-from bellhop.messages import Resolve
-from bellhop.model.record import Entry
+from bellhop.runtime.gcp.push import Push
+from bellhop.runtime.gcp.resources import Resources
+from bellhop.state.messages import Resolve
+from bellhop.state.record import Entry
 from infra.lab.google_front import Front
 from tests.functions.gcp_lab import Project
 

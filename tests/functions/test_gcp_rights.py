@@ -20,14 +20,14 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.adapters.gcp.blobs import CloudBlobs
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import MissingError
-from bellhop.fleet.registration import Registration, register
-from bellhop.messages import INBOXES, Keep, Renew, Sweep
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
-from bellhop.model.record import WatchedKind
-from bellhop.records.trash import Trash, blob_name
+from bellhop.registration.registration import Registration, register
+from bellhop.state.blob_garbage import Trash, blob_name
+from bellhop.state.messages import INBOXES, Keep, Renew, Sweep
+from bellhop.state.record import WatchedKind
 from infra.lab.cluster import Cluster
 from infra.lab.google_access import Access, Asked
 from infra.lab.google_storage import Storage

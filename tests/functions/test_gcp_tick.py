@@ -7,8 +7,8 @@ import pytest
 from bellhop import __version__
 from bellhop.adapters.gcp.blobs import CloudBlobs
 from bellhop.errors import MissingError
-from bellhop.gcp.guard import REGISTERED
-from bellhop.gcp.tick import Tick
+from bellhop.runtime.gcp.destroy_guard import REGISTERED
+from bellhop.runtime.gcp.tick import Tick
 from infra.lab.google_storage import Storage
 from tests.functions.gcp_lab import Project
 

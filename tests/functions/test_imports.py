@@ -53,28 +53,63 @@ print(json.dumps({"effects": effects, "made": made, "threads": threads, "loaded"
 HEAVY = {
     "ingest": [
         *("lupa", "jinja2", "pydantic", "yaml", "bellhop.adapters.kube", "bellhop.luabox"),
-        *("bellhop.gotemplate", "bellhop.fleet", "bellhop.stages.declare", "bellhop.stages.deploy"),
+        *(
+            "bellhop.gotemplate",
+            "bellhop.diagnosis",
+            "bellhop.installation",
+            "bellhop.operations",
+            "bellhop.registration.registration",
+            "bellhop.declarations.apply",
+            "bellhop.deploy.handler",
+        ),
     ],
     "evaluate": [
-        *("bellhop.adapters.kube", "bellhop.fleet", "bellhop.stages.ingest"),
-        *("bellhop.stages.deploy", "bellhop.engine.hints", "jinja2"),
+        *(
+            "bellhop.adapters.kube",
+            "bellhop.diagnosis",
+            "bellhop.installation",
+            "bellhop.operations",
+            "bellhop.registration.registration",
+            "bellhop.ingest.handler",
+        ),
+        *("bellhop.deploy.handler", "bellhop.ingest.admission", "jinja2"),
     ],
     "deploy": [
-        *("bellhop.fleet", "bellhop.stages.ingest", "bellhop.stages.sweep"),
+        *(
+            "bellhop.diagnosis",
+            "bellhop.installation",
+            "bellhop.operations",
+            "bellhop.registration.registration",
+            "bellhop.ingest.handler",
+            "bellhop.resync.resync",
+        ),
         *("lupa", "bellhop.luabox", "bellhop.celbox", "yaml"),
     ],
     "charts": [
-        *("bellhop.fleet.registration", "bellhop.stages.ingest", "bellhop.stages.sweep"),
-        *("bellhop.stages.deploy", "bellhop.stages.instantiate", "bellhop.embedded"),
+        *("bellhop.registration.registration", "bellhop.ingest.handler", "bellhop.resync.resync"),
+        *("bellhop.deploy.handler", "bellhop.profiles.event_profiles", "bellhop.runtime.embedded"),
         *("lupa", "bellhop.luabox", "bellhop.celbox"),
     ],
     "sweep": [
-        *("bellhop.stages.ingest", "bellhop.stages.deploy", "bellhop.embedded", "bellhop.cli"),
-        *("bellhop.fleet.registration", "bellhop.adapters.local.certificates", "yaml"),
+        *(
+            "bellhop.ingest.handler",
+            "bellhop.deploy.handler",
+            "bellhop.runtime.embedded",
+            "bellhop.cli",
+        ),
+        *("bellhop.registration.registration", "bellhop.adapters.local.certificates", "yaml"),
     ],
     "schedule": [
-        *("bellhop.adapters.kube", "bellhop.fleet", "bellhop.stages.ingest", "lupa"),
-        *("pydantic", "bellhop.stages.declare"),
+        *(
+            "bellhop.adapters.kube",
+            "bellhop.diagnosis",
+            "bellhop.installation",
+            "bellhop.operations",
+            "bellhop.registration.registration",
+            "bellhop.ingest.handler",
+            "lupa",
+        ),
+        *("pydantic", "bellhop.declarations.apply"),
     ],
 }
 """What each function must not load, as its package is not to hold it."""
@@ -94,10 +129,10 @@ CLOUDS = {
         "google.api_core",
         "google.auth",
         "grpc",
-        "bellhop.gcp",
+        "bellhop.runtime.gcp",
         "bellhop.adapters.gcp",
     ],
-    "gcp": ["boto3", "botocore", "bellhop.aws", "bellhop.adapters.aws"],
+    "gcp": ["boto3", "botocore", "bellhop.runtime.aws", "bellhop.adapters.aws"],
 }
 """What the functions of a cloud must not load."""
 

@@ -13,8 +13,8 @@ import pytest
 
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.eks import NAME, Eks

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.embedded.serve import running
+from bellhop.core.gvk import ObjectKey
 from bellhop.logs import Log
-from bellhop.model.gvk import ObjectKey
+from bellhop.runtime.embedded.serve import running
 from bellhop.settings import Settings
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster

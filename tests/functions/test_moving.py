@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.aws.installation import installation
-from bellhop.embedded.state import open_state
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
 from bellhop.errors import BusyError
-from bellhop.fleet import moving
-from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.installation.installation import Installation
+from bellhop.operations import backup as moving
+from bellhop.runtime.aws.installation import installation
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from bellhop import __version__
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
-from bellhop.model.record import Pulse
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.state.record import Pulse
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from tests.fakes.fleet import service

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import pytest
 
-from bellhop import messages
-from bellhop.messages import INBOXES, Envelope
+from bellhop.state import messages
+from bellhop.state.messages import INBOXES, Envelope
 from tests.functions.lab import SHARED
 from tests.functions.roles import rights
 
-ROOT = Path(messages.__file__).parents[1]
+ROOT = Path(messages.__file__).parents[2]
 MESSAGES = {
     name: each
     for name, each in vars(messages).items()
@@ -57,7 +57,7 @@ def read(path: Path) -> Module:
             assert node.module
             for each in node.names:
                 imports.update(_paths(node.module), _paths(f"{node.module}.{each.name}"))
-                if node.module == "bellhop.messages" and each.name in MESSAGES:
+                if node.module == "bellhop.state.messages" and each.name in MESSAGES:
                     names[each.asname or each.name] = each.name
     timed = {
         id(node.value.func.value)

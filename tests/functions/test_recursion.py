@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
 from bellhop.ports.queue import Message
 from infra.lab.cluster import Cluster
 from infra.lab.lineages import ALLOW, MOST, TERMINATE, counted

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bellhop.messages import INBOXES
+from bellhop.state.messages import INBOXES
 from infra.lab.cluster import Cluster
 from infra.lab.google_storage import Storage
 from infra.lab.moto import Moto

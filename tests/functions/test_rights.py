@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from bellhop.errors import BellhopError
-from bellhop.messages import CHARTS
+from bellhop.state.messages import CHARTS
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto
 from tests.functions.roles import Post, Right, Site, rights, with_parameters

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.aws.tick import Tick
-from bellhop.cloud.due import Due
 from bellhop.errors import PermanentError
 from bellhop.ports.store import Item
+from bellhop.runtime.aws.tick import Tick
+from bellhop.runtime.cloud.due import Due
 from tests.functions.lab import Account, Context, User, event
 
 

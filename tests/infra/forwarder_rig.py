@@ -22,11 +22,11 @@ import urllib3
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.adapters.local.server import Server
-from bellhop.engine import wiring
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, Resource
 from bellhop.errors import BellhopError
-from bellhop.model.gvk import GVK, Resource
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.registration import forwarder_manifests as wiring
 from infra.lab.binaries import find
 from infra.lab.cluster import Cluster
 from infra.lab.port import free_port

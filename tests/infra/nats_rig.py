@@ -15,14 +15,14 @@ import nats
 from nats.js.api import StreamConfig
 
 from bellhop.adapters.local.server import Server as HttpServer
-from bellhop.engine.wiring import MESSAGING_NAME, MESSAGING_NAMESPACE
+from bellhop.core.gvk import GVK
 from bellhop.forwarder.account import Account
 from bellhop.forwarder.counts import Counts
+from bellhop.forwarder.ingest_client import Uplink
 from bellhop.forwarder.instructions import Instructions
-from bellhop.forwarder.messaging.messaging import Messaging
-from bellhop.forwarder.uplink import Uplink
+from bellhop.forwarder.nats.nats import Messaging
 from bellhop.logs import Log
-from bellhop.model.gvk import GVK
+from bellhop.registration.forwarder_manifests import MESSAGING_NAME, MESSAGING_NAMESPACE
 from infra.lab.nats import PROGRAM, Nats, beside
 from infra.lab.processes import Nursery
 from tests.fakes.kube import FakeKube

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from bellhop.adapters.local.server import Server
-from bellhop.engine.hints import Hint
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.desk import Desk
 from bellhop.forwarder.instructions import Instructions
+from bellhop.forwarder.journal import Spool
 from bellhop.forwarder.outbox import Item, Outbox
-from bellhop.forwarder.sending import Sender
-from bellhop.forwarder.spool import Spool
+from bellhop.forwarder.sender import Sender
+from bellhop.forwarder.workqueue import Desk
+from bellhop.ingest.admission import Hint
 from bellhop.logs import Log
-from bellhop.model.gvk import GVK, ObjectKey
 from tests.infra.forwarder_rig import failures
 
 CONFIG = GVK("", "v1", "ConfigMap")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.hints import Hint
-from bellhop.forwarder.debt import Debt, Known, Sight
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.forwarder.pending import Debt, Known, Sight
+from bellhop.ingest.admission import Hint
 
 EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
 

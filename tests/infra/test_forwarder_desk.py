@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.engine.hints import Hint
-from bellhop.forwarder.debt import Debt, Known
-from bellhop.forwarder.desk import BURST, Desk
-from bellhop.forwarder.spool import Spool
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.forwarder.journal import Spool
+from bellhop.forwarder.pending import Debt, Known
+from bellhop.forwarder.workqueue import BURST, Desk
+from bellhop.ingest.admission import Hint
 from bellhop.logs import Log
-from bellhop.model.gvk import GVK, ObjectKey
 from tests.waiting import eventually
 
 EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from bellhop import __version__
 from bellhop.adapters.local.http_app import Admission, Answer
-from bellhop.engine.hints import KNOCKER, Hint, changes_nothing
-from bellhop.engine.wiring import NAME
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.door import BODY_BYTES, Door
+from bellhop.forwarder.webhook import BODY_BYTES, Door
+from bellhop.ingest.admission import KNOCKER, Hint, changes_nothing
 from bellhop.logs import Log
+from bellhop.registration.forwarder_manifests import NAME
 
 PATH = "/ring/abc"
 CREATE = {

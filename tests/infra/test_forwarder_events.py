@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from infra.lab.cluster import Cluster
 from tests.infra.forwarder_rig import MAPS, SCALER_VERSIONS, SERVICES, Rig, config_map, rigged
 from tests.waiting import eventually

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nats
 
-from bellhop.engine.wiring import messaging_rights
+from bellhop.registration.forwarder_manifests import messaging_rights
 from infra.lab.cluster import Cluster
 from infra.lab.nats import Nats
 from infra.lab.processes import Nursery

@@ -16,8 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.engine.pods import forwarder_manifests
-from bellhop.engine.wiring import NAME, NAMESPACE, forwarder_role, webhook_configuration
+from bellhop.registration.forwarder_manifests import (
+    NAME,
+    NAMESPACE,
+    forwarder_role,
+    webhook_configuration,
+)
+from bellhop.registration.forwarder_pods import forwarder_manifests
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
 from tests.fakes.pod import Pod

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.local.server import Server
-from bellhop.embedded.front import Front
 from bellhop.errors import StaleError, UnreachableError
 from bellhop.forwarder import backoff
-from bellhop.model.record import Observation
+from bellhop.runtime.embedded.http import Front
+from bellhop.state.record import Observation
 from tests.fakes.fleet import Fleet, service
 from tests.infra.sender_rig import Office
 from tests.waiting import eventually

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bellhop.errors import InvalidError
-from bellhop.forwarder.messaging.events import covers, event
-from bellhop.forwarder.messaging.secret import MOST, Server, Stream
-from bellhop.forwarder.messaging.secret import parse as parse_secret
+from bellhop.forwarder.nats.events import covers, event
+from bellhop.forwarder.nats.secret import MOST, Server, Stream
+from bellhop.forwarder.nats.secret import parse as parse_secret
 from tests.infra.nats_rig import configuration, happened, secret
 
 URL = "nats://nats.nats.svc.cluster.local:4222"

@@ -385,7 +385,7 @@ def test_takes_a_password_or_a_token_and_shows_neither(bridge: Bridge) -> None:
 
 def test_a_flood_is_bounded(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the room on disk core messages are dropped, counted and said; the first are sent."""
-    monkeypatch.setattr("bellhop.forwarder.messaging.shelf.ROOM_EVENTS", 300)
+    monkeypatch.setattr("bellhop.forwarder.nats.message_store.ROOM_EVENTS", 300)
     bridge.ingest.status = 503
     bridge.subscribe(bridge.core())
     bridge.publish(*map(happened, range(2000)))

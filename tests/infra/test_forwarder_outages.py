@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient, Right
-from bellhop.engine import wiring
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.registration import forwarder_manifests as wiring
 from infra.lab.cluster import Cluster
 from tests.infra.forwarder_rig import (
     CONFIG_MAP,

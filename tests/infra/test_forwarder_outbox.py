@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.forwarder.outbox import BATCH_BYTES, BATCH_ITEMS, ROOM_BYTES, ROOM_ITEMS, Item, Outbox
-from bellhop.model.gvk import GVK, ObjectKey
 
 EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
 

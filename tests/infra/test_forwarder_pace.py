@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.engine.hints import Hint
-from bellhop.forwarder.debt import Known
-from bellhop.forwarder.desk import Desk
-from bellhop.forwarder.pace import BEGIN, LONGEST, SHORTEST, Pace
-from bellhop.forwarder.spool import Spool
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.forwarder.journal import Spool
+from bellhop.forwarder.pending import Known
+from bellhop.forwarder.read_delay import BEGIN, LONGEST, SHORTEST, Pace
+from bellhop.forwarder.workqueue import Desk
+from bellhop.ingest.admission import Hint
 from bellhop.logs import Log
-from bellhop.model.gvk import GVK, ObjectKey
 
 
 @pytest.mark.parametrize("typical", [0.002, 0.004, 0.012])

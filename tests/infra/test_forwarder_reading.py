@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.hints import Hint
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import BellhopError, DeniedError, InvalidError
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.desk import Desk
+from bellhop.forwarder.journal import Spool
 from bellhop.forwarder.outbox import Outbox
-from bellhop.forwarder.reading import REFUSED_AT_MOST, Readers
-from bellhop.forwarder.spool import Spool
+from bellhop.forwarder.reader import REFUSED_AT_MOST, Readers
+from bellhop.forwarder.workqueue import Desk
+from bellhop.ingest.admission import Hint
 from bellhop.logs import Log
-from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.kube import FakeKube
 from tests.waiting import eventually
 

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from bellhop import __version__
-from bellhop.engine.hints import Hint
+from bellhop.core.gvk import ObjectKey
 from bellhop.errors import TemporaryError
 from bellhop.forwarder import backoff, outbox
-from bellhop.forwarder.debt import Debt
-from bellhop.forwarder.desk import Desk
-from bellhop.forwarder.spool import Spool
+from bellhop.forwarder.journal import Spool
+from bellhop.forwarder.pending import Debt
+from bellhop.forwarder.workqueue import Desk
+from bellhop.ingest.admission import Hint
 from bellhop.logs import Log
-from bellhop.model.gvk import ObjectKey
 from tests.infra.sender_rig import CONFIG, Office, name_of
 from tests.waiting import eventually
 

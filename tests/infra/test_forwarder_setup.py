@@ -11,13 +11,14 @@ import pytest
 import urllib3
 
 from bellhop.adapters.local.status_server import StatusServer
-from bellhop.engine.wiring import forwarder_secret
+from bellhop.core.gvk import GVK
 from bellhop.errors import DeniedError, InvalidError, MissingError
-from bellhop.forwarder import backoff, home
+from bellhop.forwarder import backoff
+from bellhop.forwarder import cluster as home
 from bellhop.forwarder.__main__ import main
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.instructions import parse
-from bellhop.model.gvk import GVK
+from bellhop.registration.forwarder_manifests import forwarder_secret
 from infra.lab.cluster import Cluster
 
 NAMESPACE = GVK("", "v1", "Namespace")

@@ -13,11 +13,12 @@ import yaml
 
 from bellhop import __version__
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine import accounts, wiring
-from bellhop.engine.pods import MOUNTED, forwarder_manifests
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
 from bellhop.errors import InvalidError
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.ingest import account_tokens as accounts
+from bellhop.registration import forwarder_manifests as wiring
+from bellhop.registration.forwarder_pods import MOUNTED, forwarder_manifests
 from infra.lab.binaries import KUBECTL, release
 from infra.lab.cluster import Cluster
 from tests.infra.forwarder_rig import EXAMPLE

@@ -22,8 +22,8 @@ import pytest
 
 from bellhop import __version__
 from bellhop.cli.main import cli
-from bellhop.engine.pods import IMAGE as DEFAULT_IMAGE
 from bellhop.errors import InvalidError, MissingError, PermanentError
+from bellhop.registration.forwarder_pods import IMAGE as DEFAULT_IMAGE
 from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery, Process

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bellhop.programs.layer import download
-from bellhop.programs.program import HELM
+from bellhop.adapters.programs.layer import download
+from bellhop.adapters.programs.program import HELM
 from infra.demo.stand import Stand
 from infra.lab.processes import Nursery
 

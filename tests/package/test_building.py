@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.adapters.programs.layer import download
+from bellhop.adapters.programs.program import cache as programs
 from bellhop.errors import InvalidError, MissingError, PermanentError
-from bellhop.programs.layer import download
-from bellhop.programs.program import cache as programs
 from infra.package.build import build
 from infra.package.distributions import LOCK, install, pinned, requirements
 from infra.package.files import SOURCES, build_id

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.programs.layer import VERSIONS
+from bellhop.adapters.programs.layer import VERSIONS
 from infra.package.build import build
 from infra.package.distributions import SERVICES
 from infra.package.interpreter import machine_architecture
@@ -79,8 +79,21 @@ def test_a_package_is_small(package: Path, unpacked: Path) -> None:
 
 def test_what_runs_in_no_function_is_left_out(unpacked: Path) -> None:
     """Commands, the embedded mode, the forwarder, another cloud, and libraries that build."""
-    absent = ["bin", "cffi", "pycparser", "bellhop/cli", "bellhop/embedded", "bellhop/forwarder"]
-    absent += ["bellhop/gcp", "bellhop/adapters/gcp", "functions/ingest/gcp.py", "click", "helm"]
+    absent = [
+        "bin",
+        "cffi",
+        "pycparser",
+        "bellhop/cli",
+        "bellhop/runtime/embedded",
+        "bellhop/forwarder",
+    ]
+    absent += [
+        "bellhop/runtime/gcp",
+        "bellhop/adapters/gcp",
+        "functions/ingest/gcp.py",
+        "click",
+        "helm",
+    ]
 
     assert [each for each in absent if (unpacked / each).exists()] == []
 

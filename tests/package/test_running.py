@@ -10,11 +10,11 @@ import pytest
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.celbox import Rule
-from bellhop.engine.observe import observe
-from bellhop.messages import Evaluate
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.rendering.observation import observe
+from bellhop.state.messages import Evaluate
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.lambdas import Function, Lambdas

@@ -22,14 +22,14 @@ from msgspec.structs import replace
 from bellhop.adapters.aws.queue import DEAD
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.aws.resources import Resources, open_resources
-from bellhop.engine.pacing import sweep_timer
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import DeniedError
 from bellhop.logs import Log
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
 from bellhop.ports.store import ANY
+from bellhop.runtime.aws.resources import Resources, open_resources
+from bellhop.state.delays import sweep_timer
 from infra.lab.cluster import Cluster
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.fakes.fleet import service

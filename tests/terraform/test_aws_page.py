@@ -13,9 +13,9 @@ from typing import Self
 
 import pytest
 
-from bellhop.engine.wiring import NAME
-from bellhop.fleet import ringing
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
+from bellhop.registration import instructions as ringing
+from bellhop.registration.forwarder_manifests import NAME
 from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
 from infra.lab.moto import ACCESS_KEY, SECRET_KEY, Moto

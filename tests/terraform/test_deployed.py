@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from infra.lab.cluster import Cluster
 from infra.lab.lineages import ALLOW
 from infra.lab.moto import Moto

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bellhop import __version__
-from bellhop.messages import INBOXES
+from bellhop.state.messages import INBOXES
 from infra.lab.google_schema import ADDRESS, OLDEST, PLACE
 from infra.lab.google_schema_provider import SchemaProvider
 from infra.lab.terraform import ROOT

@@ -14,9 +14,9 @@ from msgspec.structs import fields
 
 from bellhop import __version__
 from bellhop.errors import InvalidError
-from bellhop.messages import CHARTS, INBOXES
 from bellhop.settings import Settings
 from bellhop.settings import read as read_settings
+from bellhop.state.messages import CHARTS, INBOXES
 from infra.lab import aws_schema
 from infra.lab.google_schema_provider import SchemaProvider
 from infra.lab.moto import REGION, Moto

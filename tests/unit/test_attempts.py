@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bellhop.attempts import PASSING, TRIES, Attempts
+from bellhop.core.attempts import PASSING, TRIES, Attempts
 from bellhop.errors import (
     BellhopError,
     BusyError,

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from bellhop.adapters.local.certificates import issue, make_authority
-from bellhop.key_pair import load_key_pair
+from bellhop.core.key_pair import load_key_pair
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LIFE = timedelta(days=2)
@@ -26,7 +26,7 @@ LIFE = timedelta(days=2)
 _WATCHED = """
 import ssl, sys
 from pathlib import Path
-from bellhop.key_pair import load_key_pair
+from bellhop.core.key_pair import load_key_pair
 
 certificate, key = (Path(each).read_bytes() for each in sys.argv[1:])
 written = []

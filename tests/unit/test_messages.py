@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from bellhop import messages
-from bellhop.engine.cloud_events import CloudEvent
+from bellhop.core.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.errors import InvalidError
-from bellhop.messages import (
+from bellhop.ports.queue import GROUP_LIMIT, Message
+from bellhop.rendering.cloud_events import CloudEvent
+from bellhop.state import messages
+from bellhop.state.messages import (
     Aggregate,
     Apply,
     AskRights,
@@ -23,8 +25,6 @@ from bellhop.messages import (
     Tidy,
     Weigh,
 )
-from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
-from bellhop.ports.queue import GROUP_LIMIT, Message
 
 EVENT = str(CloudEvent({"source": "ci", "subject": "web"}).key("builds"))
 

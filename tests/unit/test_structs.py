@@ -8,11 +8,11 @@ import sys
 import pytest
 from msgspec import Struct, ValidationError
 
-from bellhop.structs import read_struct
+from bellhop.core.structs import read_struct
 
 _AT_ONCE = '''
 import sys, threading, types
-from bellhop.structs import read_struct
+from bellhop.core.structs import read_struct
 
 sys.setswitchinterval(1e-6)
 SOURCE = """

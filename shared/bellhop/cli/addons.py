@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bellhop.cli.output import Row
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.releases import origin
-from bellhop.fleet.titled import Titled
-from bellhop.model.file_ref import ref_parts
-from bellhop.model.gvk import Identity
-from bellhop.model.record import Held
+from bellhop.core.gvk import Identity
+from bellhop.diagnosis.names import Titled
+from bellhop.diagnosis.releases import origin
+from bellhop.installation.installation import Installation
+from bellhop.state.file_ref import ref_parts
+from bellhop.state.record import Held
 
 CHART = "helm chart"
 """The resource type of a release, as sveltosctl has it."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bellhop.cli.output import compose, fold, styled
-from bellhop.fleet.explain.chain import Explanation, Link
-from bellhop.model.visible import visible
+from bellhop.core.printable import visible
+from bellhop.diagnosis.explain.chain import Explanation, Link
 
 _TITLES = {
     "cluster": "Cluster",

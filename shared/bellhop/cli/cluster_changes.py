@@ -13,7 +13,7 @@ from bellhop.cli.clusters import cluster_argument, known
 from bellhop.cli.selection import Selection, select_clusters, selection_options
 
 if TYPE_CHECKING:
-    from bellhop.fleet.installation import Installation
+    from bellhop.installation.installation import Installation
 
 F = TypeVar("F", bound=Callable[..., Any])
 

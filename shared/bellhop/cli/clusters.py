@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from bellhop.cli.completing import complete_cluster
+from bellhop.cli.completion import complete_cluster
 from bellhop.cli.kinds import singular, split_kind
 
 if TYPE_CHECKING:
-    from bellhop.fleet.installation import Installation
+    from bellhop.installation.installation import Installation
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -92,7 +92,7 @@ def known(here: Installation, text: str | None, namespace: str = "") -> str:
         MissingError: there is none of that name, or none in the namespace.
         InvalidError: several have it.
     """
-    from bellhop.fleet.naming import cluster_named, require_clusters
+    from bellhop.diagnosis.object_names import cluster_named, require_clusters
 
     if text:
         return cluster_named(here, _without_kind(text), namespace)

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from bellhop.adapters.local.files import bounded, read_at_most, read_regular, write_whole
 from bellhop.cli.files import explained
+from bellhop.clusters.kubeconfig import LARGEST, Kubeconfig, parse, refuse_passing, sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.documents.document import dump
 from bellhop.errors import BellhopError, InvalidError
-from bellhop.model.document import dump
-from bellhop.model.kubeconfig import LARGEST, Kubeconfig, parse, refuse_passing, sanitise
-from bellhop.model.reach import HERE
 
 _STANDARD_INPUT = Path("-")
 _FILES = {

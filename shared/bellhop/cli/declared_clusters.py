@@ -12,17 +12,26 @@ import click
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from bellhop.api.kinds import Secret, parse
+from bellhop.api.manifest import without_server_fields
+from bellhop.api.problems import mistakes
+from bellhop.api.sveltos_cluster import KIND, VERSIONS, WITHOUT_EFFECT, SveltosCluster
 from bellhop.cli import session
-from bellhop.cli.holding import say_held, say_plan
+from bellhop.cli.manifest_files import documents, files
 from bellhop.cli.options import DRY
 from bellhop.cli.output import count, say
-from bellhop.cli.reading import documents, files
 from bellhop.cli.registrations import specified, warn_of_silence
+from bellhop.cli.removal_warnings import say_held, say_plan
 from bellhop.cli.selection import for_each
+from bellhop.core.sveltos_annotations import APPLYSET
+from bellhop.declarations.apply import Declare
+from bellhop.declarations.deletion_guard import RemovalPlan
+from bellhop.documents.document import Document, InvalidDocuments
 from bellhop.errors import BellhopError, ConflictError, InvalidError
-from bellhop.fleet.applysets import refuse_name
-from bellhop.fleet.cluster_applysets import ClusterApplySet
-from bellhop.fleet.declared_clusters import (
+from bellhop.installation.installation import Installation
+from bellhop.operations.applysets import refuse_name
+from bellhop.operations.cluster_applysets import ClusterApplySet
+from bellhop.registration.declared_clusters import (
     DeclaredCluster,
     Settled,
     Specify,
@@ -30,25 +39,16 @@ from bellhop.fleet.declared_clusters import (
     relabelled,
     settle,
 )
-from bellhop.fleet.installation import Installation
-from bellhop.model.core import without_server_fields
-from bellhop.model.document import Document, InvalidDocuments
-from bellhop.model.kinds import Secret, parse
-from bellhop.model.marks import APPLYSET
-from bellhop.model.problems import mistakes
-from bellhop.model.removal import HeldRemoval
-from bellhop.model.sveltos_cluster import KIND, VERSIONS, WITHOUT_EFFECT, SveltosCluster
-from bellhop.stages.declare import Declare
-from bellhop.stages.removals import RemovalPlan
+from bellhop.state.held_removal import HeldRemoval
 
 _AT_ONCE = 8
 """Clusters that are registered at once: a registration mostly waits for its API server."""
 
 if TYPE_CHECKING:
     from bellhop.cli.registration_options import RegistrationOptions
-    from bellhop.fleet.installation import Inbound
-    from bellhop.fleet.registration import Registration
-    from bellhop.model.kubeconfig import Kubeconfig
+    from bellhop.clusters.kubeconfig import Kubeconfig
+    from bellhop.installation.installation import Inbound
+    from bellhop.registration.registration import Registration
 
 Place = tuple[str, str]
 """Namespace and name."""

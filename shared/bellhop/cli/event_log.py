@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from bellhop.cli import lines, output, telling
+from bellhop.cli import events as telling
+from bellhop.cli import lines, output
 from bellhop.cli.clusters import known
 from bellhop.cli.duration import read_duration
 from bellhop.cli.options import TABLE, YAML
 from bellhop.cli.output import say
+from bellhop.diagnosis import timeline
 from bellhop.errors import MissingError
-from bellhop.fleet import timeline
-from bellhop.fleet.installation import Installation
-from bellhop.model.record import Entry
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Entry
 
 
 def show(  # noqa: PLR0913 - one parameter an option of the command

@@ -24,8 +24,8 @@ from kubernetes.config import ConfigException
 from kubernetes.config.exec_provider import ExecProvider
 from kubernetes.config.kube_config import ConfigNode
 
+from bellhop.core.printable import visible
 from bellhop.errors import DeniedError, InvalidError, MissingError, UnreachableError
-from bellhop.model.visible import visible
 
 _CONFIG = "client.authentication.k8s.io/exec"
 _AGAIN = "run `kubectl get namespaces` with this kubeconfig until it answers, and register again"

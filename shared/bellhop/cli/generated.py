@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bellhop.cli.output import compose, document, say
-from bellhop.model.visible import visible
+from bellhop.core.printable import visible
 
 if TYPE_CHECKING:
-    from bellhop.fleet.rehearsal import Rehearsal
-    from bellhop.fleet.rehearsed import Generated
-    from bellhop.fleet.trial import Tried
+    from bellhop.diagnosis.offline_render import Rehearsal
+    from bellhop.diagnosis.offline_result import Generated
+    from bellhop.diagnosis.source_evaluation import Tried
 
 ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifests"
 
@@ -25,8 +25,8 @@ def print_yaml(
     _rehearsal: Rehearsal, _judged: Sequence[Tried], generated: Iterable[Generated], show: str
 ) -> None:
     """Print profiles, ConfigMaps and manifests as documents, with a comment above each."""
-    from bellhop.fleet.overview import object_name
-    from bellhop.model.document import dump
+    from bellhop.diagnosis.overview import object_name
+    from bellhop.documents.document import dump
 
     nothing = True
     for made in generated:
@@ -65,7 +65,7 @@ def print_json(
     rehearsal: Rehearsal, judged: Sequence[Tried], generated: Iterable[Generated], show: str
 ) -> None:
     """Print one object: what the source said of each object, and all that was generated."""
-    from bellhop.fleet.overview import object_name
+    from bellhop.diagnosis.overview import object_name
 
     told = {
         "trigger": rehearsal.trigger.name,

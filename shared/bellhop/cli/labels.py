@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bellhop.core.names import label_key_problem, label_value_problem
 from bellhop.errors import InvalidError
-from bellhop.model.names import label_key_problem, label_value_problem
 
 
 def read_labels(text: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from bellhop.cli.options import JSON, output_option, state_option
 from bellhop.cli.output import say
 
 if TYPE_CHECKING:
-    from bellhop.model.record import Entry
+    from bellhop.state.record import Entry
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,7 +57,7 @@ def line_options(command: F) -> F:
 
 def tell_lines(entries: Iterable[Entry], form: str) -> None:
     """Print a line for each entry as it comes."""
-    from bellhop.cli import telling
+    from bellhop.cli import events as telling
 
     tell = telling.tell_json if form == JSON else telling.tell_line
     for entry in entries:

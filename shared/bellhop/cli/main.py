@@ -24,7 +24,7 @@ from typing import Any
 import click
 
 from bellhop import __version__
-from bellhop.cli.completing import complete_context
+from bellhop.cli.completion import complete_context
 from bellhop.cli.examples import Group
 from bellhop.cli.options import Choice
 from bellhop.errors import BellhopError, CloudDeniedError, InvalidError, TemporaryError

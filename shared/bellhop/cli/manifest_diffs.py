@@ -9,14 +9,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from bellhop.api.kinds import Declaration, DeclarationKey
 from bellhop.cli.output import Column, Row
 from bellhop.cli.redaction import HIDDEN, hidden
-from bellhop.engine.digest import same
+from bellhop.core.digest import same
+from bellhop.documents.document import dump
 from bellhop.errors import MissingError
-from bellhop.fleet.applysets import ApplySet
-from bellhop.fleet.installation import Installation
-from bellhop.model.document import dump
-from bellhop.model.kinds import Declaration, DeclarationKey
+from bellhop.installation.installation import Installation
+from bellhop.operations.applysets import ApplySet
 
 COLUMNS = (
     Column("KIND", "kind"),

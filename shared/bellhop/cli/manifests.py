@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellhop.cli import output
-from bellhop.cli.asking import Asked, absent, nothing
-from bellhop.fleet.installation import Installation
+from bellhop.cli.queries import Asked, absent, nothing
+from bellhop.installation.installation import Installation
 
 
 def print_manifests(here: Installation, several: Sequence[Asked], form: str) -> None:

@@ -22,10 +22,10 @@ from oauthlib.oauth2 import OAuth2Error
 from requests import RequestException
 from urllib3.exceptions import HTTPError
 
-from bellhop.egress.failures import cause, happened
+from bellhop.adapters.egress.failures import cause, happened
+from bellhop.clusters.kubeconfig import Kubeconfig
+from bellhop.core.printable import visible
 from bellhop.errors import DeniedError, InvalidError, UnreachableError
-from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.visible import visible
 
 _AGAIN = "log in to it as you did before, and register again"
 _AUTHORITY = "idp-certificate-authority"

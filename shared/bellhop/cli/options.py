@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from bellhop.cli.completing import complete_context, complete_file
+from bellhop.cli.completion import complete_context, complete_file
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from bellhop.cli.layout import GAP, fit
 from bellhop.cli.options import JSON, WIDE, YAML
-from bellhop.model.visible import escaped_json, visible, visible_lines
+from bellhop.core.printable import escaped_json, visible, visible_lines
 
 Row = Mapping[str, Any]
 
@@ -333,7 +333,7 @@ def _json(value: Any) -> str:
 
 
 def _yaml(value: Any) -> str:
-    from bellhop.model.document import dump
+    from bellhop.documents.document import dump
 
     return dump(json.loads(json.dumps(value, default=_plain_value)))
 

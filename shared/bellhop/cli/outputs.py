@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from bellhop.cli.contexts import AWS, GCP
 from bellhop.errors import InvalidError
-from bellhop.messages import INBOXES
+from bellhop.state.messages import INBOXES
 
 OUTPUT = "bellhop"
 """The output that describes an installation."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from bellhop.cli.output import Column, Row
-from bellhop.fleet.previewing import Previewed
-from bellhop.fleet.titled import Titled
-from bellhop.model.chart import RELEASE_KEY
-from bellhop.model.gvk import Identity
-from bellhop.model.record import Change, Profile
-from bellhop.stages import comparing
+from bellhop.core.gvk import Identity
+from bellhop.deploy import object_diff as comparing
+from bellhop.diagnosis.names import Titled
+from bellhop.operations.previews import Previewed
+from bellhop.state.chart import RELEASE_KEY
+from bellhop.state.record import Change, Profile
 
 COLUMNS = (
     Column("CLUSTER", "cluster"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bellhop.model.marks import WITHHELD
+from bellhop.core.sveltos_annotations import WITHHELD
 
 HIDDEN = "<hidden>"
 """No base64, so that a manifest shown with hidden values cannot be applied by mistake."""

@@ -61,7 +61,7 @@ class RegistrationOptions(Struct, frozen=True):
             return self
         if self.install or self.print_manifests:
             return self
-        from bellhop.engine.wiring import is_audited, is_direct
+        from bellhop.registration.forwarder_manifests import is_audited, is_direct
 
         if is_audited(sender):
             raise InvalidError(

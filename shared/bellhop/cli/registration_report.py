@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bellhop.cli.output import pairs, raw, say
 
 if TYPE_CHECKING:
-    from bellhop.fleet.registration import Registered, Registration
+    from bellhop.registration.registration import Registered, Registration
 
 _HEAD = """\
 # The forwarder of a cluster, as `bellhop register cluster --print-manifests` writes it.
@@ -21,15 +21,15 @@ _HEAD = """\
 
 def show_manifests(manifests: Sequence[Mapping[str, Any]]) -> None:
     """Print manifests as one file, as a repository keeps it."""
-    from bellhop.model.document import dump
+    from bellhop.documents.document import dump
 
     raw(_HEAD + "---\n".join(map(dump, manifests)))
 
 
 def report(done: Registered, spec: Registration, *, err: bool) -> None:
     """Print what a registration has done, on standard error if `err`, and its warnings."""
-    from bellhop.engine.auditing import KUBECONFIG, POLICY
-    from bellhop.engine.pausing import standing
+    from bellhop.clusters.pause import standing
+    from bellhop.registration.audit_config import KUBECONFIG, POLICY
 
     found = done.cluster
     renewed = "credentials, token and certificate"

@@ -14,9 +14,9 @@ from bellhop.cli.registration_options import RegistrationOptions
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
-    from bellhop.fleet.installation import Inbound, Installation
-    from bellhop.fleet.registration import Registration
-    from bellhop.model.kubeconfig import Kubeconfig
+    from bellhop.clusters.kubeconfig import Kubeconfig
+    from bellhop.installation.installation import Inbound, Installation
+    from bellhop.registration.registration import Registration
 
 _LARGEST_AUTHORITY = 64 * 1024
 """Bytes of the authority for --ingest-url: it is kept with the cluster, in one item."""
@@ -32,8 +32,8 @@ def specified(
         InvalidError: the image is none, or the API server sends its audit log and no option says
             where its files are; nothing is changed yet.
     """
-    from bellhop.fleet.installation import Inbound
-    from bellhop.fleet.registration import Registration
+    from bellhop.installation.installation import Inbound
+    from bellhop.registration.registration import Registration
 
     stored = here.records.clusters.get("/".join(place))
     sender = stored.value.forwarder if stored else {}
@@ -78,7 +78,7 @@ def warn_of_silence(here: Installation, inbound: Inbound) -> None:
 
 def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
     from bellhop.adapters.local.files import read_at_most
-    from bellhop.fleet.installation import Inbound
+    from bellhop.installation.installation import Inbound
 
     if ca is not None and url is None:
         raise click.UsageError("--ingest-ca belongs to --ingest-url")

@@ -9,13 +9,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from bellhop.api.source_names import asker, health_check_of
 from bellhop.cli.output import Row
 from bellhop.cli.redaction import hidden
-from bellhop.engine.liveness import MESSAGE, STATE, counting
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.reports import aggregates, object_of, report, selection
-from bellhop.model.asking import asker, health_check_of
-from bellhop.model.record import Match, Selection
+from bellhop.diagnosis.reports import aggregates, object_of, report, selection
+from bellhop.extras.health.state import MESSAGE, STATE, counting
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Match, Selection
 
 
 class Wanted(Struct, frozen=True):

@@ -12,7 +12,7 @@ from bellhop.cli.options import JSON, NAME, TABLE, YAML
 from bellhop.cli.output import records, say
 
 if TYPE_CHECKING:
-    from bellhop.model.kinds import DeclarationKey
+    from bellhop.api.kinds import DeclarationKey
 
 F = TypeVar("F", bound=Callable[..., Any])
 

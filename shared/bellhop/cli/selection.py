@@ -10,13 +10,13 @@ import click
 from msgspec import Struct
 
 from bellhop.cli.clusters import cluster_names, cluster_option, known, one_cluster
-from bellhop.cli.completing import complete_cluster
+from bellhop.cli.completion import complete_cluster
 from bellhop.cli.kinds import singular
 from bellhop.errors import BellhopError, MissingError
 
 if TYPE_CHECKING:
     from bellhop.cli.output import Row
-    from bellhop.fleet.installation import Installation
+    from bellhop.installation.installation import Installation
 
 FindKeys: TypeAlias = Callable[["Installation"], list[str]]
 """Find the keys of the clusters that a command line names; none if it names no cluster."""
@@ -111,7 +111,7 @@ def select_objects(
         InvalidError: there is no such kind, or the selector cannot be read.
         MissingError: there is no such object.
     """
-    from bellhop.cli.asking import asked
+    from bellhop.cli.queries import asked
 
     what = asked(kind, "", namespace, selection.selector)
     rows = list(what.kind.view.rows(here, what.query))

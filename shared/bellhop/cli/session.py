@@ -13,8 +13,8 @@ from bellhop.cli.options import Choice
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.cli.places import Opened
-    from bellhop.fleet.installation import Inbound, Installation
+    from bellhop.cli.providers import Opened
+    from bellhop.installation.installation import Inbound, Installation
 
 _PROBE_SECONDS = 2.0
 
@@ -54,7 +54,7 @@ def open_chosen(ctx: click.Context, *, create: bool = False) -> Opened:
     Raises:
         MissingError: there is none, and none may be created.
     """
-    from bellhop.cli.places import place_of
+    from bellhop.cli.providers import place_of
 
     context = chosen(ctx)
     return place_of(context).opened(context, os.environ, create=create)
@@ -67,7 +67,7 @@ def looking() -> Installation:
         MissingError: there is none.
         InvalidError: it is of another version or key.
     """
-    from bellhop.cli.places import place_of
+    from bellhop.cli.providers import place_of
 
     context = chosen()
     return _kept(place_of(context).looked_into(context, os.environ))
@@ -100,8 +100,8 @@ def serves(here: Installation) -> bool:
     On one machine who does it holds the state folder, in a cloud its schedule ticks, whatever
     clusters can reach.
     """
-    from bellhop.cli.places import place_of
-    from bellhop.fleet.overview import lateness
+    from bellhop.cli.providers import place_of
+    from bellhop.diagnosis.overview import lateness
 
     context = chosen()
     running = place_of(context).running(context)
@@ -112,10 +112,10 @@ def answers(inbound: Inbound) -> bool:
     """Ask whether something listens where clusters are told to send their events."""
     import ssl
 
-    from bellhop.egress.answer import LimitError
-    from bellhop.egress.client import HttpClient, HttpError
-    from bellhop.egress.dialer import Dialer
-    from bellhop.model.reach import HERE
+    from bellhop.adapters.egress.answer import LimitError
+    from bellhop.adapters.egress.client import HttpClient, HttpError
+    from bellhop.adapters.egress.dialer import Dialer
+    from bellhop.core.address_policy import HERE
 
     if not inbound.url.lower().startswith("https://"):
         return False

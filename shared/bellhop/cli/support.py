@@ -18,9 +18,9 @@ import msgspec
 from bellhop.cli import output
 from bellhop.cli.kinds import NAMES, KindName
 from bellhop.cli.views.view import Query
+from bellhop.diagnosis import timeline
 from bellhop.errors import BellhopError
-from bellhop.fleet import timeline
-from bellhop.fleet.installation import Installation
+from bellhop.installation.installation import Installation
 
 _MOST_EVENTS = 10_000
 """Lines of the event log: the last ones."""
@@ -79,14 +79,14 @@ def _versions(here: Installation) -> Mapping[str, Any]:
 
 def _status(here: Installation) -> Mapping[str, Any]:
     from bellhop.cli.commands.status import whole
-    from bellhop.fleet.status import status
+    from bellhop.diagnosis.status import status
 
     return whole(status(here))
 
 
 def _signs(here: Installation, *, answers: bool) -> Iterator[Mapping[str, Any]]:
     from bellhop.cli.commands.doctor import rows
-    from bellhop.fleet.doctor import examine, house
+    from bellhop.diagnosis.doctor import examine, house
 
     yield from rows([("", list(house(here, answers=answers)))])
     yield from rows(list(examine(here, list(here.catalogs.known().clusters))))

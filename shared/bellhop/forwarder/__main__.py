@@ -8,11 +8,11 @@ import signal
 import sys
 from pathlib import Path
 
-from bellhop.engine.pods import MOUNTED
 from bellhop.errors import BellhopError
+from bellhop.forwarder.cluster import connect
 from bellhop.forwarder.forwarder import Forwarder, Options
-from bellhop.forwarder.home import connect
 from bellhop.logs import Log, configure
+from bellhop.registration.forwarder_pods import MOUNTED
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bellhop.engine.accounts import audience_of
+from bellhop.ingest.account_tokens import audience_of
 
 _LARGEST = 8192
 

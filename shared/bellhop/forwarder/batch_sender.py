@@ -19,8 +19,8 @@ from http import HTTPStatus
 
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.counts import Counts
+from bellhop.forwarder.ingest_client import SKEW, Answer, Uplink
 from bellhop.forwarder.outbox import Item, Outbox
-from bellhop.forwarder.uplink import SKEW, Answer, Uplink
 from bellhop.logs import Log
 
 _UNREADABLE = {

@@ -16,15 +16,15 @@ from bellhop.errors import BellhopError
 from bellhop.forwarder import instructions as secret
 from bellhop.forwarder.account import Account
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.desk import Desk
-from bellhop.forwarder.door import Door
+from bellhop.forwarder.ingest_client import Uplink
 from bellhop.forwarder.instructions import Instructions
-from bellhop.forwarder.messaging.messaging import Messaging
+from bellhop.forwarder.journal import Spool
+from bellhop.forwarder.nats.nats import Messaging
 from bellhop.forwarder.outbox import Outbox
-from bellhop.forwarder.reading import Readers
-from bellhop.forwarder.sending import Sender
-from bellhop.forwarder.spool import Spool
-from bellhop.forwarder.uplink import Uplink
+from bellhop.forwarder.reader import Readers
+from bellhop.forwarder.sender import Sender
+from bellhop.forwarder.webhook import Door
+from bellhop.forwarder.workqueue import Desk
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube
 

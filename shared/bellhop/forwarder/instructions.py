@@ -10,11 +10,11 @@ from collections.abc import Collection
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from bellhop.engine.wiring import NAME, NAMESPACE
+from bellhop.core.gvk import GVK
+from bellhop.core.redaction import Redacted
 from bellhop.errors import InvalidError
-from bellhop.model.gvk import GVK
 from bellhop.ports.kube import Kube
-from bellhop.redacted import Redacted
+from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
 
 PLACE = f"{NAMESPACE}/{NAME}"
 """The Secret, as messages name it."""

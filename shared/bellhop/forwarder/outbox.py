@@ -12,8 +12,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from bellhop.core.gvk import ObjectKey
 from bellhop.forwarder.backoff import Attempts
-from bellhop.model.gvk import ObjectKey
 
 BATCH_ITEMS = 100
 BATCH_BYTES = 1024 * 1024

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from bellhop.model.allow import ReleaseAllow
-from bellhop.model.chart import AS_USUAL, Options, Place, Removal
-from bellhop.model.record import PatchText
+from bellhop.core.allow import ReleaseAllow
+from bellhop.state.chart import AS_USUAL, Options, Place, Removal
+from bellhop.state.record import PatchText
 
 if TYPE_CHECKING:
-    from bellhop.engine.tarball import Folder
+    from bellhop.documents.tarball import Folder
 
 DEPLOYED = "deployed"
 """The status of a release whose last operation succeeded; others are Helm's words."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from bellhop.model.remote import Remote
 from bellhop.ports.kube import Kube
+from bellhop.state.remote_url import Remote
 
 if TYPE_CHECKING:
-    from bellhop.engine.tarball import Folder
+    from bellhop.documents.tarball import Folder
 
 
 class Downloaded(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
-from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.core.gvk import GVK, ObjectKey, Resource
 
 Manifest = dict[str, Any]
 """A Kubernetes object as JSON; integers are int, as in Go's unstructured int64."""

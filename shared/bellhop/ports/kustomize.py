@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from bellhop.engine.tarball import Folder
+    from bellhop.documents.tarball import Folder
 
 
 class Kustomizations(Protocol):
@@ -23,7 +23,7 @@ class Kustomizations(Protocol):
         """Return all objects of the kustomization at a path of a folder, as YAML.
 
         Args:
-            folder: the files, as `bellhop.engine.tarball.unpack` returns them.
+            folder: the files, as `bellhop.documents.tarball.unpack` returns them.
             path: the folder of the kustomization; the topmost one if it is empty.
             components: more components, by paths from there, after its own.
             namespace: the namespace of its objects, instead of its own.

@@ -6,7 +6,7 @@ locals {
 
   package_sources = {
     functions = ["functions/**/*.py", "infra/package/*.py", "shared/bellhop/**/*.lua", "shared/bellhop/**/*.py", "pyproject.toml", "requirements.lock"]
-    layer     = ["infra/package/*.py", "shared/bellhop/programs/*.py", "requirements.lock"]
+    layer     = ["infra/package/*.py", "shared/bellhop/adapters/programs/*.py", "requirements.lock"]
   }
 
   build_ids = {

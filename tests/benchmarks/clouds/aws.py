@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bellhop.aws.metrics import UNITS
+from bellhop.runtime.aws.metrics import UNITS
 from tests.benchmarks.clouds.bill import (
     HOURS,
     MILLION,

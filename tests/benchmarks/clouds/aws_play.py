@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bellhop.adapters.aws.services import RefusedError, Services
-from bellhop.messages import INBOXES
+from bellhop.state.messages import INBOXES
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.benchmarks.clouds.play import SOURCE, Play
 from tests.functions.lab import Account, Context, Lambda, User, event

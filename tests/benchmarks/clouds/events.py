@@ -20,18 +20,18 @@ from typing import Any
 
 from bellhop.adapters.kube import access as kube_access
 from bellhop.adapters.metrics import Prometheus
-from bellhop.cloud import resources as cloud
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.record import Cluster
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.catalog.cache import Catalogs
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.declarations.apply import Declare
+from bellhop.deploy.handler import Deploy
+from bellhop.deploy.reconciler import Execute
 from bellhop.ports.kube import Kube
 from bellhop.ports.secrets import Secrets
-from bellhop.records.catalogs import Catalogs
+from bellhop.resync.resync import Sweep
+from bellhop.runtime.cloud import resources as cloud
 from bellhop.settings import Settings
-from bellhop.stages.declare import Declare
-from bellhop.stages.deploy import Deploy
-from bellhop.stages.execute import Execute
-from bellhop.stages.sweep import Sweep
+from bellhop.state.record import Cluster
 from tests.benchmarks.clouds.bill import CALL, CALLS
 from tests.benchmarks.figures import percentile
 from tests.benchmarks.growth import rules

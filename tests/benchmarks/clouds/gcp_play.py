@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bellhop.adapters.gcp.services import Services
-from bellhop.messages import INBOXES
+from bellhop.state.messages import INBOXES
 from infra.lab.google import FIRESTORE, PUBSUB, Emulator
 from infra.lab.google_secrets import SecretManager
 from infra.lab.google_storage import Storage

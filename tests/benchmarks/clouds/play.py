@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from bellhop.messages import Keep, Sweep
-from bellhop.model.gvk import ObjectKey
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
-from bellhop.model.record import Cluster
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import ObjectKey
+from bellhop.state.messages import Keep, Sweep
+from bellhop.state.record import Cluster
 from infra.demo.user import User as Someone
 from tests.benchmarks.clouds.bill import Count
 from tests.fakes.fleet import service

@@ -28,9 +28,9 @@ from msgspec.structs import replace
 
 import bellhop.cli
 from bellhop.cli.main import cli
-from bellhop.cli.places import embedded
-from bellhop.embedded.state import Embedded, only_one, open_state
-from bellhop.fleet.vitals import Room, Vitals
+from bellhop.cli.providers import embedded
+from bellhop.installation.process import Room, Vitals
+from bellhop.runtime.embedded.state import Embedded, only_one, open_state
 from bellhop.settings import Settings
 from tests.fakes.clock import FakeClock, TickingClock
 from tests.fakes.fleet import Fleet

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.patching.patch import Manifest, Patch, patched, read_patches
 from bellhop.errors import InvalidError
-from bellhop.model.record import Target
+from bellhop.rendering.patches.patch import Manifest, Patch, patched, read_patches
+from bellhop.state.record import Target
 from tests.golden.patches.make import EXPECTED, Case, cases
 
 CASES = {case["name"]: case for case in cases()}

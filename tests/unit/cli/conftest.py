@@ -10,10 +10,10 @@ from click.testing import CliRunner, Result
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.cli.main import cli
-from bellhop.embedded.state import make_folder, only_one, open_state
-from bellhop.fleet.installation import Installation
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.installation.installation import Installation
+from bellhop.runtime.embedded.state import make_folder, only_one, open_state
 from bellhop.settings import Settings
 from infra.lab.cluster import Cluster
 

@@ -7,11 +7,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.chart import HeldRelease, release_key
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.record import (
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.installation.installation import Installation
+from bellhop.profiles.records.profiles import place
+from bellhop.state.chart import HeldRelease, release_key
+from bellhop.state.miss_rate import Tally
+from bellhop.state.record import (
     Cluster,
     Content,
     Entry,
@@ -23,9 +25,7 @@ from bellhop.model.record import (
     Outcome,
     Profile,
 )
-from bellhop.model.rendering import Rendering
-from bellhop.model.tally import Tally
-from bellhop.records.profiles import place
+from bellhop.state.revision import Rendering
 
 SERVICE = ObjectKey(GVK("", "v1", "Service"), "default", "my-service")
 POLICY = ObjectKey(

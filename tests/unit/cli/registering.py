@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.wiring import NAME, NAMESPACE
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
+from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
 from infra.lab.cluster import Cluster
 
 KEY = "prod/eu-1"

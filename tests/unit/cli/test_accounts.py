@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.rights import missing_for_acting
-from bellhop.model import marks
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Cluster, Observation, Permit
+from bellhop.core import sveltos_annotations as marks
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.installation.installation import Installation
+from bellhop.registration.permissions import missing_for_acting
+from bellhop.state.record import Cluster, Observation, Permit
 from tests.fakes.clock import START
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import holder, join, source, trigger

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from bellhop.core.sveltos_annotations import APPLYSET
 from bellhop.errors import StaleError
-from bellhop.fleet.applysets import ApplySet
-from bellhop.fleet.installation import Installation
-from bellhop.model.marks import APPLYSET
+from bellhop.installation.installation import Installation
+from bellhop.operations.applysets import ApplySet
 from tests.fakes.manifests import profile
 from tests.unit.cli import fleet
 

@@ -11,9 +11,9 @@ import yaml
 from click.testing import Result
 from msgspec.structs import replace
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Cluster, Selected, Selection
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Cluster, Selected, Selection
 from tests.fakes.clock import START
 from tests.fakes.health import cluster_check, health_check
 from tests.unit.cli import fleet

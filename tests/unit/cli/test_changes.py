@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.chart import HeldRelease, release_key
-from bellhop.model.gvk import Identity
-from bellhop.model.record import Cluster, Held, Inventory, Owner, Profile
+from bellhop.core.gvk import Identity
+from bellhop.installation.installation import Installation
+from bellhop.state.chart import HeldRelease, release_key
+from bellhop.state.record import Cluster, Held, Inventory, Owner, Profile
 from tests.fakes.manifests import profile, trigger
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop

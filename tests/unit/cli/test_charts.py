@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from bellhop.programs.layer import VERSIONS
+from bellhop.adapters.programs.layer import VERSIONS
 
 Bellhop = Callable[..., Result]
 

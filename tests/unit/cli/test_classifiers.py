@@ -9,10 +9,10 @@ import pytest
 import yaml
 from click.testing import Result
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.classified import Classified
-from bellhop.model.record import Cluster
+from bellhop.installation.installation import Installation
 from bellhop.ports.store import ABSENT
+from bellhop.state.classification import Classified
+from bellhop.state.record import Cluster
 from tests.fakes.clock import START
 
 Bellhop = Callable[..., Result]

@@ -11,10 +11,10 @@ import pytest
 import yaml
 from click.testing import Result
 
-from bellhop.engine.cloud_events import CloudEvent
-from bellhop.fleet.installation import Installation
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.record import Cluster, Match, Observation
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.installation.installation import Installation
+from bellhop.rendering.cloud_events import CloudEvent
+from bellhop.state.record import Cluster, Match, Observation
 from tests.fakes.fleet import cloud_event
 
 Bellhop = Callable[..., Result]

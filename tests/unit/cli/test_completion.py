@@ -17,10 +17,10 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import Result
 
-from bellhop.cli import completing
+from bellhop.cli import completion as completing
 from bellhop.cli.main import cli
-from bellhop.fleet.installation import Installation
-from bellhop.model.record import Sender, WatchedKind
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Sender, WatchedKind
 from tests.missing import find_program
 from tests.unit.cli import fleet
 from tests.waiting import eventually

@@ -7,10 +7,10 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
-from bellhop.stages.features.resources.planning import desired
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.deploy.features.resources.planning import desired
+from bellhop.installation.installation import Installation
 from infra.lab.cluster import Cluster
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.embedded.state import Embedded, open_state
-from bellhop.fleet.calling import unanswered
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.vitals import Ticking
-from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.record import Health, Heard, Refusals, Sender
+from bellhop.clusters.kubeconfig import Kubeconfig
+from bellhop.diagnosis.cluster_calls import unanswered
+from bellhop.installation.installation import Installation
+from bellhop.installation.process import Ticking
+from bellhop.runtime.embedded.state import Embedded, open_state
 from bellhop.settings import Settings
+from bellhop.state.record import Health, Heard, Refusals, Sender
 from infra.lab.http_server import HttpServer, Request, Response
 from tests.fakes.kept import value_of
 from tests.fakes.silent import Silent, enrol

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from click.testing import Result
 
-from bellhop.engine.naming import profile_name
-from bellhop.fleet.installation import Installation
+from bellhop.core.generated_names import profile_name
+from bellhop.installation.installation import Installation
 from tests.unit.cli import fleet
 
 Bellhop = Callable[..., Result]

@@ -14,11 +14,12 @@ import yaml
 from click.testing import Result
 from msgspec.structs import replace
 
+from bellhop.api.kinds import EventSource, event_report, of
 from bellhop.cli.views.sources import _conditions
-from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kinds import EventSource, event_report, of
-from bellhop.model.record import (
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.installation.installation import Installation
+from bellhop.profiles.records.profiles import place
+from bellhop.state.record import (
     NO_OBJECT,
     Ended,
     Health,
@@ -28,7 +29,6 @@ from bellhop.model.record import (
     Selected,
     Selection,
 )
-from bellhop.records.profiles import place
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
 

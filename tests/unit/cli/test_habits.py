@@ -15,8 +15,8 @@ import pytest
 import yaml
 from click.testing import Result
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.kinds import parse_all, read_documents
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.installation.installation import Installation
 from tests.unit.cli import fleet
 
 Bellhop = Callable[..., Result]

@@ -10,10 +10,10 @@ import pytest
 import yaml
 from click.testing import Result
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.condition import Condition, Notice
-from bellhop.model.record import Cluster
+from bellhop.installation.installation import Installation
 from bellhop.ports.store import ABSENT
+from bellhop.state.condition import Condition, Notice
+from bellhop.state.record import Cluster
 from tests.fakes.clock import START
 from tests.unit.fleet.test_noticing import CHECK
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.chart import Chart, HeldRelease, release_key
-from bellhop.model.held_text import HeldText
-from bellhop.model.record import Content, Held, Inventory
+from bellhop.installation.installation import Installation
+from bellhop.state.chart import Chart, HeldRelease, release_key
+from bellhop.state.cluster_text import HeldText
+from bellhop.state.record import Content, Held, Inventory
 from infra.lab.port import free_port
 from tests.fakes.site import Site
 from tests.unit.cli import fleet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bellhop.fleet.installation import Installation
+from bellhop.installation.installation import Installation
 from tests.fakes.manifests import config, holder, join, source, trigger
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop

@@ -14,7 +14,7 @@ from click.testing import Result
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.cli.sveltos.references import Reference
-from bellhop.model.document import dump, read_documents
+from bellhop.documents.document import dump, read_documents
 from tests.fakes.sveltos import definition, wait_until_served
 
 pytest_plugins = ["tests.kube_fixtures"]

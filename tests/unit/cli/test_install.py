@@ -14,11 +14,11 @@ from kubernetes.config import new_client_from_config
 from kubernetes.dynamic import DynamicClient
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.pods import IMAGE as DEFAULT_IMAGE
-from bellhop.engine.pods import applied_by
-from bellhop.engine.wiring import NAME, NAMESPACE
-from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
+from bellhop.installation.installation import Installation
+from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
+from bellhop.registration.forwarder_pods import IMAGE as DEFAULT_IMAGE
+from bellhop.registration.forwarder_pods import applied_by
 from infra.lab.cluster import Cluster
 from tests.unit.cli.registering import INGEST, KEY, SECRET, entries, limited, rules_of_the_how_to
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from bellhop.fleet.installation import Installation
+from bellhop.installation.installation import Installation
 from tests.unit.cli import fleet, logins
 
 HEAVY = {
     "bellhop.adapters.kube.client": "the Kubernetes client",
-    "bellhop.engine.render": "templates",
+    "bellhop.rendering.templates": "templates",
     "bellhop.gotemplate": "templates",
-    "bellhop.model.kinds": "kinds",
-    "bellhop.records.catalogs": "the catalog",
-    "bellhop.stages.declare": "declaring",
+    "bellhop.api.kinds": "kinds",
+    "bellhop.catalog.cache": "the catalog",
+    "bellhop.declarations.apply": "declaring",
     "cryptography": "sealing",
     "functions_framework": "the server",
     "jinja2": "Jinja",

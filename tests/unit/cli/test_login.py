@@ -12,10 +12,10 @@ import pytest
 from click.testing import Result
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.installation.installation import Installation
 from infra.lab.cluster import Cluster
 from tests.fakes.kept import value_of
 from tests.unit.cli.logins import answer, plugin, write

@@ -21,6 +21,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bellhop.cli.main import COMMANDS, GROUPS, cli
+from bellhop.documents.document import InvalidDocuments
 from bellhop.errors import (
     CloudDeniedError,
     ConflictError,
@@ -30,7 +31,6 @@ from bellhop.errors import (
     ThrottledError,
     UnreachableError,
 )
-from bellhop.model.document import InvalidDocuments
 from infra.cli_page import commands as every_command
 from tests.waiting import eventually
 

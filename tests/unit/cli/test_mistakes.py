@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from bellhop.fleet.installation import Installation
+from bellhop.installation.installation import Installation
 from tests.unit.cli import fleet
 
 Bellhop = Callable[..., Result]

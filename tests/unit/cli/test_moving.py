@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.embedded.state import BACKUP
-from bellhop.fleet.installation import Installation
+from bellhop.installation.installation import Installation
+from bellhop.runtime.embedded.state import BACKUP
 from tests.fakes.manifests import source
 from tests.unit.cli.conftest import Bellhop
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.fleet.installation import Installation
-from bellhop.model import marks
-from bellhop.model.kinds import DeclarationKey
+from bellhop.api.kinds import DeclarationKey
+from bellhop.core import sveltos_annotations as marks
+from bellhop.installation.installation import Installation
 from tests.fakes.manifests import config, holder, join, profile, trigger
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from bellhop.diagnosis.orphans import remove
 from bellhop.errors import ConflictError
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.strays import remove
-from bellhop.model.record import Health, Outcome
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Health, Outcome
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 

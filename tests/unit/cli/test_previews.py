@@ -7,9 +7,9 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import Identity
-from bellhop.model.record import Change, Phase, Preview
+from bellhop.core.gvk import Identity
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Change, Phase, Preview
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 

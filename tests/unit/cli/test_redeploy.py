@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.record import Finding
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Finding
 from infra.lab.cluster import Cluster
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop

@@ -18,12 +18,12 @@ from cryptography import x509
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.certificates import make_authority
-from bellhop.engine.wiring import NAME, NAMESPACE
-from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.marks import INSTALLATION
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.core.sveltos_annotations import INSTALLATION
+from bellhop.installation.installation import Installation
+from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
 from infra.lab.cluster import Cluster
 from tests.fakes.kept import value_of
 from tests.fakes.manifests import profile

@@ -11,10 +11,10 @@ import yaml
 from click.testing import Result
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.wiring import is_direct
-from bellhop.fleet.installation import Installation
-from bellhop.model.marks import APPLYSET
-from bellhop.model.record import Cluster
+from bellhop.core.sveltos_annotations import APPLYSET
+from bellhop.installation.installation import Installation
+from bellhop.registration.forwarder_manifests import is_direct
+from bellhop.state.record import Cluster
 from tests.fakes.gate import gate
 from tests.fakes.kept import value_of
 from tests.fakes.manifests import profile

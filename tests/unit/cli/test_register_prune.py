@@ -9,12 +9,12 @@ import pytest
 from click.testing import Result
 from msgspec.structs import replace
 
+from bellhop.core.sveltos_annotations import APPLYSET
 from bellhop.errors import ConflictError, TemporaryError
-from bellhop.fleet.cluster_applysets import ClusterApplySet
-from bellhop.fleet.installation import Installation
-from bellhop.model.marks import APPLYSET
-from bellhop.model.record import Cluster
+from bellhop.installation.installation import Installation
+from bellhop.operations.cluster_applysets import ClusterApplySet
 from bellhop.ports.kube import Kube
+from bellhop.state.record import Cluster
 from tests.fakes.kept import value_of
 from tests.unit.cli.conftest import Bellhop
 

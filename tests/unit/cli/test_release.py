@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.record import Hold, Match
-from bellhop.records import Kept
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Hold, Match
+from bellhop.state.table import Kept
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 

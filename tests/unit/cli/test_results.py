@@ -6,7 +6,7 @@ import json
 
 import yaml
 
-from bellhop.fleet.installation import Installation
+from bellhop.installation.installation import Installation
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 

@@ -10,9 +10,9 @@ import yaml
 from click.testing import Result
 from msgspec.structs import replace
 
-from bellhop.engine.granting import with_account
-from bellhop.fleet.installation import Installation
-from bellhop.model.record import Cluster, Inventory
+from bellhop.extras.roles.manifests import with_account
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Cluster, Inventory
 from tests.fakes.clock import START
 from tests.fakes.manifests import holder
 from tests.unit.cli.fleet import outcome, profile

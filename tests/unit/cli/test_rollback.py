@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.fleet.installation import Installation
-from bellhop.records.profiles import place
+from bellhop.installation.installation import Installation
+from bellhop.profiles.records.profiles import place
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from bellhop.fleet.installation import Installation
-from bellhop.model import marks
-from bellhop.model.names import LARGEST_ANNOTATIONS
+from bellhop.core import sveltos_annotations as marks
+from bellhop.core.names import LARGEST_ANNOTATIONS
+from bellhop.installation.installation import Installation
 from bellhop.ports.queue import Done
 from tests.fakes.manifests import config, holder, join, profile, trigger
 from tests.unit.cli import fleet

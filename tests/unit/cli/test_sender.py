@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.engine import signing
-from bellhop.fleet.installation import Installation
+from bellhop.ingest import signatures as signing
+from bellhop.ingest.handler import Ingest
+from bellhop.ingest.http import Caller, Reply
+from bellhop.installation.installation import Installation
 from bellhop.logs import Log
-from bellhop.model.record import Cluster
-from bellhop.stages.entrance import Caller, Reply
-from bellhop.stages.ingest import Ingest
+from bellhop.state.record import Cluster
 from tests.fakes.kept import value_of
 from tests.unit.cli.conftest import Bellhop
 

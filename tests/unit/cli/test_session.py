@@ -14,7 +14,7 @@ import pytest
 from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.adapters.local.tls import make_context
 from bellhop.cli.session import answers
-from bellhop.fleet.installation import Inbound
+from bellhop.installation.installation import Inbound
 
 NOW = datetime.now(UTC)
 LIFE = timedelta(hours=1)

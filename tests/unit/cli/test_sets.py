@@ -9,8 +9,8 @@ import pytest
 import yaml
 from click.testing import Result
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.record import Cluster
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Cluster
 from tests.fakes.clock import START
 from tests.fakes.manifests import holder, join, profile, source, trigger
 

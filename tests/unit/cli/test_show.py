@@ -19,9 +19,9 @@ from click.testing import Result
 from msgspec.structs import replace
 
 from bellhop.cli.commands.status import NOT_COMPARED
-from bellhop.fleet.installation import Installation
-from bellhop.model.record import Circuit, Entry, Health, Match, Phase, Refusals
+from bellhop.installation.installation import Installation
 from bellhop.ports.queue import Again, Done, Message
+from bellhop.state.record import Circuit, Entry, Health, Match, Phase, Refusals
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
 

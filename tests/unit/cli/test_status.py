@@ -13,14 +13,16 @@ from msgspec.structs import replace
 
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.cli.commands.status import NOT_COMPARED
-from bellhop.engine.pacing import sweep_timer
-from bellhop.fleet.doctor import house
-from bellhop.fleet.failures import failures as list_failures
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.vitals import Room, Vitals
-from bellhop.messages import Apply, Sweep
-from bellhop.model.gvk import ObjectKey
-from bellhop.model.record import (
+from bellhop.core.gvk import ObjectKey
+from bellhop.diagnosis.doctor import house
+from bellhop.diagnosis.failures import failures as list_failures
+from bellhop.installation.installation import Installation
+from bellhop.installation.process import Room, Vitals
+from bellhop.ports.queue import Again
+from bellhop.ports.store import Item
+from bellhop.state.delays import sweep_timer
+from bellhop.state.messages import Apply, Sweep
+from bellhop.state.record import (
     Circuit,
     Cluster,
     Health,
@@ -30,8 +32,6 @@ from bellhop.model.record import (
     Refusals,
     Selection,
 )
-from bellhop.ports.queue import Again
-from bellhop.ports.store import Item
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop

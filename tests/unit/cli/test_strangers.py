@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 import bellhop.cli
 from bellhop.adapters.local.queue import SqliteQueue
-from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Content, Health, Held, Inventory, Match
-from bellhop.model.visible import steers
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.core.printable import steers
+from bellhop.installation.installation import Installation
 from bellhop.ports.queue import GivenUp, Message
+from bellhop.state.record import Content, Health, Held, Inventory, Match
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 from tests.unit.cli.test_terminals import ESCAPE, Terminal, terminal

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.fleet.installation import Installation
+from bellhop.installation.installation import Installation
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 

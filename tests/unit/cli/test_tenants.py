@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import Identity
-from bellhop.model.record import Cluster, Held, Inventory, Outcome, Profile
+from bellhop.core.gvk import Identity
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Cluster, Held, Inventory, Outcome, Profile
 from tests.fakes.clock import START
 from tests.unit.cli.conftest import Bellhop
 from tests.unit.cli.test_completion import candidates

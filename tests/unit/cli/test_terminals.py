@@ -14,8 +14,8 @@ import pytest
 from click.testing import Result
 
 from bellhop.cli.output import span
-from bellhop.fleet.installation import Installation
-from bellhop.model.record import Health
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Health
 from tests.unit.cli import fleet
 
 PROGRAM = Path(sys.executable).parent / "bellhop"

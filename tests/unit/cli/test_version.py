@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from bellhop import __version__
-from bellhop.fleet.installation import Installation
-from bellhop.model.record import Heard, Pulse
+from bellhop.installation.installation import Installation
+from bellhop.state.record import Heard, Pulse
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 

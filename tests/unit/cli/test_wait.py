@@ -11,11 +11,11 @@ import pytest
 from click.testing import Result
 from msgspec.structs import replace
 
-from bellhop.engine.recipe import Recipe
-from bellhop.fleet.installation import Installation
-from bellhop.model.kinds import Declaration, parse_all, read_documents
-from bellhop.model.record import Health
+from bellhop.api.kinds import Declaration, parse_all, read_documents
+from bellhop.installation.installation import Installation
 from bellhop.ports.queue import Done
+from bellhop.rendering.inputs import Recipe
+from bellhop.state.record import Health
 from tests.fakes.manifests import profile as declared
 from tests.unit.cli import fleet
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from bellhop.cloud.due import Due
-from bellhop.cloud.ready import Ready
-from bellhop.cloud.tick import Ticker
 from bellhop.errors import UnreachableError
 from bellhop.logs import Log
-from bellhop.messages import Resolve
+from bellhop.runtime.cloud.due import Due
+from bellhop.runtime.cloud.ready import Ready
+from bellhop.runtime.cloud.tick import Ticker
+from bellhop.state.messages import Resolve
 from tests.fakes.fleet import Fleet
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)

@@ -8,11 +8,11 @@ import json
 
 import pytest
 
-from bellhop.cloud.environment import by_inbox, decoded, given, ranges, reach_where, sealer
+from bellhop.core.address_policy import ABROAD, HERE, Reach
 from bellhop.errors import InvalidError
-from bellhop.messages import INBOXES
-from bellhop.model.reach import ABROAD, HERE, Reach
-from bellhop.records.sealing import Sealer
+from bellhop.runtime.cloud.environment import by_inbox, decoded, given, ranges, reach_where, sealer
+from bellhop.state.messages import INBOXES
+from bellhop.state.sealer import Sealer
 
 KEY = bytes(range(32))
 INGEST_KEY = bytes(range(32, 64))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bellhop.cloud.loading import undisturbed
+from bellhop.runtime.cloud.loading import undisturbed
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from bellhop.aws.metrics import Metrics
 from bellhop.logs import Log
-from bellhop.model.record import Entry
+from bellhop.runtime.aws.metrics import Metrics
+from bellhop.state.record import Entry
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from bellhop.aws.metrics import Metrics
-from bellhop.cloud import retries
-from bellhop.cloud.due import Due
 from bellhop.errors import UnreachableError
 from bellhop.logs import Log
-from bellhop.messages import Resolve
 from bellhop.ports.queue import Again, Delivery, Done, GivenUp, Result
-from bellhop.records.retries import Retries
-from bellhop.stages.inbox import WAITS
+from bellhop.runtime.aws.metrics import Metrics
+from bellhop.runtime.cloud import retries
+from bellhop.runtime.cloud.due import Due
+from bellhop.state.consumer import WAITS
+from bellhop.state.messages import Resolve
+from bellhop.state.retries import Retries
 from tests.fakes.fleet import Fleet
 
 SECOND = timedelta(seconds=1)

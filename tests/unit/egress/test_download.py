@@ -7,9 +7,9 @@ from http import HTTPStatus
 
 import pytest
 
-from bellhop.egress.download import MOST_REDIRECTS, Terms, download
+from bellhop.adapters.egress.download import MOST_REDIRECTS, Terms, download
+from bellhop.core.address_policy import ABROAD, HERE
 from bellhop.errors import InvalidError, TooLargeError, UnreachableError
-from bellhop.model.reach import ABROAD, HERE
 from infra.lab.http_server import HttpServer, Request, Response
 from infra.lab.port import free_port
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bellhop.egress.lookups import CrowdedError, Lookups
+from bellhop.adapters.egress.lookups import CrowdedError, Lookups
 from tests.waiting import eventually
 
 

@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from bellhop.egress.answer import Deadline, LimitError
-from bellhop.egress.dialer import Dialer
+from bellhop.adapters.egress.answer import Deadline, LimitError
+from bellhop.adapters.egress.dialer import Dialer
+from bellhop.core.address_policy import ABROAD, HERE, Reach
 from bellhop.errors import UnreachableError
-from bellhop.model.reach import ABROAD, HERE, Reach
 
 OK = b"HTTP/1.1 200 OK\r\n\r\n"
 

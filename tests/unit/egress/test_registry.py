@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.adapters.charts.client import ChartClient
-from bellhop.adapters.files.client import RemoteClient
-from bellhop.egress.registry import MANIFEST, OciRepository
-from bellhop.egress.source_client import SourceClient
+from bellhop.adapters.egress.registry import MANIFEST, OciRepository
+from bellhop.adapters.egress.source_client import SourceClient
+from bellhop.adapters.sources.charts.client import ChartClient
+from bellhop.adapters.sources.files.client import RemoteClient
+from bellhop.core.address_policy import HERE
 from bellhop.errors import UnauthorizedError
-from bellhop.model.chart import Login
-from bellhop.model.reach import HERE
+from bellhop.state.chart import Login
 from infra.lab.http_server import Request, Response
 from tests.fakes.site import Site
 

@@ -9,7 +9,7 @@ from typing import Self
 
 import pytest
 
-from bellhop.egress.ttl_cache import SingleFlight, TtlCache
+from bellhop.state.ttl_cache import SingleFlight, TtlCache
 from tests.fakes.clock import FakeClock
 
 

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bellhop.egress.dialer import Dialer
-from bellhop.egress.lookups import Lookups
-from bellhop.egress.tunnel import Tunnel, _refusal
-from bellhop.model.reach import ABROAD, HERE, Reach
+from bellhop.adapters.egress.dialer import Dialer
+from bellhop.adapters.egress.lookups import Lookups
+from bellhop.adapters.egress.tunnel import Tunnel, _refusal
+from bellhop.core.address_policy import ABROAD, HERE, Reach
 from infra.lab.port import free_port
 from tests.fakes.site import Site
 

@@ -14,11 +14,11 @@ from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.database import Database
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.queue_schema import SCHEMA
-from bellhop.embedded.consumer import Consumer, Source
 from bellhop.logs import Log
-from bellhop.messages import Resolve
+from bellhop.runtime.embedded.consumer import Consumer, Source
 from bellhop.settings import Settings
-from bellhop.stages.inbox import Inbox
+from bellhop.state.consumer import Inbox
+from bellhop.state.messages import Resolve
 
 PATIENCE = 30.0
 

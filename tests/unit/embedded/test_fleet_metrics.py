@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from bellhop.embedded import fleet_metrics
-from bellhop.embedded.fleet_metrics import clusters_by_name, profiles_by_name
-from bellhop.embedded.gauges import Gauges
-from bellhop.embedded.state import Embedded, open_state
 from bellhop.errors import DeniedError
-from bellhop.fleet.installation import Installation
+from bellhop.installation.installation import Installation
 from bellhop.logs import Log
-from bellhop.model.record import Cluster, Health
+from bellhop.runtime.embedded import fleet_metrics
+from bellhop.runtime.embedded.fleet_metrics import clusters_by_name, profiles_by_name
+from bellhop.runtime.embedded.gauges import Gauges
+from bellhop.runtime.embedded.state import Embedded, open_state
 from bellhop.settings import Settings
+from bellhop.state.record import Cluster, Health
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config, holder, join, profile
 

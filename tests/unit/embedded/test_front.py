@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.local.http_app import Admission, Answer, run
-from bellhop.embedded.front import Front
-from bellhop.engine.cloud_events import STRUCTURED
+from bellhop.rendering.cloud_events import STRUCTURED
+from bellhop.runtime.embedded.http import Front
 from tests.fakes.fleet import Fleet, cloud_event
 from tests.fakes.outsider import KEY, PATH, TOKEN, Outsider, known
 

@@ -15,16 +15,16 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from bellhop.embedded import gauges
-from bellhop.embedded.gauges import Gauges
-from bellhop.embedded.state import BACKUP, Embedded, open_state
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.logs import Log
-from bellhop.messages import Resolve
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Circuit, Cluster, Health, Hold, Match, Pulse
-from bellhop.model.removal import HeldRemoval
 from bellhop.ports.queue import GivenUp
+from bellhop.runtime.embedded import gauges
+from bellhop.runtime.embedded.gauges import Gauges
+from bellhop.runtime.embedded.state import BACKUP, Embedded, open_state
 from bellhop.settings import Settings
+from bellhop.state.held_removal import HeldRemoval
+from bellhop.state.messages import Resolve
+from bellhop.state.record import Circuit, Cluster, Health, Hold, Match, Pulse
 from tests.fakes.clock import FakeClock
 
 PATIENCE = 30.0

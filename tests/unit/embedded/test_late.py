@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 
-from bellhop.embedded.late import at_once, late
+from bellhop.runtime.embedded.lazy import at_once, late
 
 
 def test_is_made_once_by_whoever_asks_first() -> None:

@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 
 from bellhop.adapters.local.queue import SqliteQueue
-from bellhop.embedded.state import Embedded, look_into, only_one, open_state, vitals
 from bellhop.errors import DeniedError, InvalidError, MissingError
-from bellhop.messages import Sweep
-from bellhop.model.record import Cluster
 from bellhop.ports.queue import Again, Backlog, Message
+from bellhop.runtime.embedded.state import Embedded, look_into, only_one, open_state, vitals
 from bellhop.settings import Settings
+from bellhop.state.messages import Sweep
+from bellhop.state.record import Cluster
 from tests.fakes.clock import START, FakeClock
 
 EAST = Cluster("prod", "east", {}, "v1.20.2", "d", START)
@@ -31,7 +31,7 @@ EAST = Cluster("prod", "east", {}, "v1.20.2", "d", START)
 HELD = """
 import os, sys
 from pathlib import Path
-from bellhop.embedded.state import only_one, open_state
+from bellhop.runtime.embedded.state import only_one, open_state
 from bellhop.settings import Settings
 state = Path(sys.argv[1])
 with only_one(state):

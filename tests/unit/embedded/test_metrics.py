@@ -15,20 +15,20 @@ import urllib3
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from bellhop.cloud.told import COUNTED
-from bellhop.embedded.front import Front
-from bellhop.embedded.metrics import HELP, NAMES, Exporter, Metrics
-from bellhop.embedded.observer import Scraping
-from bellhop.embedded.old_names import WithOldNames
-from bellhop.embedded.state import Embedded, open_state
-from bellhop.embedded.workers import Workers
+from bellhop.core.gvk import GVK, Resource
 from bellhop.errors import DeniedError, InvalidError
 from bellhop.logs import Log
-from bellhop.messages import Resolve
-from bellhop.model.gvk import GVK, Resource
 from bellhop.ports.queue import Again, Done, GivenUp
+from bellhop.runtime.cloud.event_log import COUNTED
+from bellhop.runtime.embedded.http import Front
+from bellhop.runtime.embedded.metrics import HELP, NAMES, Exporter, Metrics
+from bellhop.runtime.embedded.observer import Scraping
+from bellhop.runtime.embedded.old_names import WithOldNames
+from bellhop.runtime.embedded.state import Embedded, open_state
+from bellhop.runtime.embedded.workers import Workers
 from bellhop.settings import Settings
-from bellhop.stages.inbox import WAITS
+from bellhop.state.consumer import WAITS
+from bellhop.state.messages import Resolve
 from tests.fakes.fleet import Fleet, service, with_address
 from tests.fakes.manifests import config, holder, join, profile, source, trigger
 from tests.waiting import eventually
@@ -60,7 +60,9 @@ def embedded(tmp_path: Path) -> Iterator[Embedded]:
 
 def test_is_loaded_only_where_it_is_asked_for() -> None:
     """`serve` without the option starts as fast, and takes as little memory, as before."""
-    program = "import sys, bellhop.embedded.serve; sys.exit('prometheus_client' in sys.modules)"
+    program = (
+        "import sys, bellhop.runtime.embedded.serve; sys.exit('prometheus_client' in sys.modules)"
+    )
 
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 

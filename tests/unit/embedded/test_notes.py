@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.local.store import SqliteStore
-from bellhop.embedded.notes import Notes
 from bellhop.errors import UnreachableError
 from bellhop.logs import Log
-from bellhop.model.record import Entry
 from bellhop.ports.store import Item
-from bellhop.records.ledger import Ledger
+from bellhop.runtime.embedded.notes import Notes
+from bellhop.state.event_log import Ledger
+from bellhop.state.record import Entry
 from tests.fakes.clock import START, FakeClock
 from tests.waiting import eventually
 

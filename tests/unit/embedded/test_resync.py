@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.embedded.resync import LONGEST, resync_unbuffered
-from bellhop.embedded.serve import running
-from bellhop.embedded.state import open_state
-from bellhop.engine.pacing import sweep_timer
+from bellhop.core.gvk import GVK
 from bellhop.logs import Log
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Cluster
+from bellhop.runtime.embedded.resync import LONGEST, resync_unbuffered
+from bellhop.runtime.embedded.serve import running
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
+from bellhop.state.delays import sweep_timer
+from bellhop.state.messages import Sweep
+from bellhop.state.record import Cluster
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kept import value_of
 from tests.waiting import eventually

@@ -8,7 +8,7 @@ import sys
 # The main thread's wait is not interrupted here, as where a signal comes just before it begins.
 TOLD_ELSEWHERE = """
 import signal, threading, time
-from bellhop.embedded.signals import stop_on_signals, wait_for
+from bellhop.runtime.embedded.signals import stop_on_signals, wait_for
 
 def tell():
     time.sleep(0.2)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.embedded.serve import serve
-from bellhop.embedded.state import KEY_BYTES, only_one, open_state
 from bellhop.errors import BellhopError, BusyError, InvalidError, TemporaryError
-from bellhop.model.record import Cluster
+from bellhop.runtime.embedded.serve import serve
+from bellhop.runtime.embedded.state import KEY_BYTES, only_one, open_state
 from bellhop.settings import Settings
+from bellhop.state.record import Cluster
 
 SIZE = 2 * 1024 * 1024
 BLOCK = 4096

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.embedded.signals import wait_for
-from bellhop.embedded.state_files import StateFiles
 from bellhop.errors import MissingError
+from bellhop.runtime.embedded.signals import wait_for
+from bellhop.runtime.embedded.state_files import StateFiles
 
 NAMES = ("lock", "store.db", "queue.db")
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from bellhop import __version__
-from bellhop.embedded.state import Embedded, open_state
-from bellhop.embedded.timekeeper import AT_MOST, PULSE, Timekeeper
 from bellhop.logs import Log
-from bellhop.messages import Resolve
-from bellhop.model.record import Pulse
+from bellhop.runtime.embedded.state import Embedded, open_state
+from bellhop.runtime.embedded.timekeeper import AT_MOST, PULSE, Timekeeper
 from bellhop.settings import Settings
+from bellhop.state.messages import Resolve
+from bellhop.state.record import Pulse
 from tests.fakes.clock import FakeClock
 
 SECOND = timedelta(seconds=1)

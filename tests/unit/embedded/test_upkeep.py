@@ -17,14 +17,14 @@ from msgspec.structs import replace
 
 from bellhop.adapters.local.certificates import make_authority
 from bellhop.adapters.local.server import Server
-from bellhop.embedded.identity import ListenerIdentity
-from bellhop.embedded.state import open_state
-from bellhop.embedded.upkeep import Upkeep
+from bellhop.diagnosis.failures import failures
 from bellhop.errors import InvalidError
-from bellhop.fleet.failures import failures
-from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.vitals import Room
+from bellhop.installation.installation import Inbound, Installation
+from bellhop.installation.process import Room
 from bellhop.logs import Log
+from bellhop.runtime.embedded.identity import ListenerIdentity
+from bellhop.runtime.embedded.state import open_state
+from bellhop.runtime.embedded.upkeep import Upkeep
 from bellhop.settings import Settings
 from tests.fakes.clock import FakeClock
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.embedded.state import open_state
-from bellhop.embedded.workers import Workers, make_stages
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.deploy.lease import UNKNOWN
 from bellhop.errors import TemporaryError
-from bellhop.fleet.installation import Installation
+from bellhop.installation.installation import Installation
 from bellhop.logs import Log
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.record import Cluster, Outcome
 from bellhop.ports.charts import Helm, Release, Wanted
 from bellhop.ports.tools import Tools
+from bellhop.runtime.embedded.state import open_state
+from bellhop.runtime.embedded.workers import Workers, make_stages
 from bellhop.settings import Settings
-from bellhop.stages.lease import UNKNOWN
+from bellhop.state.record import Cluster, Outcome
 from tests.fakes.charts import FakeCharts, FakeRepositories
 from tests.fakes.clock import START
 from tests.fakes.fleet import FakeAccess

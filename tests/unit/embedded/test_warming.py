@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.embedded.state import open_state
-from bellhop.embedded.warming import MOST, WarmUp
+from bellhop.core.gvk import Resource
 from bellhop.errors import UnreachableError
-from bellhop.fleet.installation import Installation
+from bellhop.installation.installation import Installation
 from bellhop.logs import Log
-from bellhop.model.gvk import Resource
-from bellhop.model.record import Cluster
+from bellhop.runtime.embedded.state import open_state
+from bellhop.runtime.embedded.warmup import MOST, WarmUp
 from bellhop.settings import Settings
+from bellhop.state.record import Cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube import FakeKube
 from tests.waiting import eventually

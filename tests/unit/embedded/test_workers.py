@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.embedded.state import open_state
-from bellhop.embedded.workers import Workers
 from bellhop.errors import PermanentError
 from bellhop.logs import Log
-from bellhop.messages import Evaluate, Resolve, Sweep
+from bellhop.runtime.embedded.state import open_state
+from bellhop.runtime.embedded.workers import Workers
 from bellhop.settings import Settings
+from bellhop.state.messages import Evaluate, Resolve, Sweep
 from tests.waiting import eventually
 
 PATIENCE = 30.0

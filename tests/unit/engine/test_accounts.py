@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.accounts import (
+from bellhop.errors import DeniedError, InvalidError
+from bellhop.ingest.account_tokens import (
     LEEWAY,
     MOST_KEYS,
     UnknownKeyError,
@@ -20,8 +21,7 @@ from bellhop.engine.accounts import (
     may_be_one,
     read_keys,
 )
-from bellhop.errors import DeniedError, InvalidError
-from bellhop.model.record import Issuer
+from bellhop.state.record import Issuer
 from tests.fakes.clock import START as NOW
 from tests.fakes.tokens import AUDIENCE, ISSUER, Signer
 

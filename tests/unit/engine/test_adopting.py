@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.gvk import ObjectKey
-from bellhop.model.record import Handling, Held
-from bellhop.stages.features.resources.adopting import (
+from bellhop.core.gvk import ObjectKey
+from bellhop.deploy.features.resources.adoption import (
     NotOursError,
     SveltosDeploysError,
     adopted_from,
     left,
     meet,
 )
-from bellhop.stages.features.resources.planning import (
+from bellhop.deploy.features.resources.planning import (
     Adopt,
     Apply,
     Desired,
@@ -25,6 +24,7 @@ from bellhop.stages.features.resources.planning import (
     plan,
     undecorate,
 )
+from bellhop.state.record import Handling, Held
 
 HELM = {
     "labels": {"app.kubernetes.io/managed-by": "Helm"},

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.advice import of_contents, of_profile, of_trigger
-from bellhop.engine.instantiate import Ref
-from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
-from bellhop.model.record import Content
+from bellhop.api.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
+from bellhop.diagnosis.template_hints import of_contents, of_profile, of_trigger
+from bellhop.rendering.event_contents import Ref
+from bellhop.state.record import Content
 
 LIB = "lib.projectsveltos.io"
 INSTANTIATE = "projectsveltos.io/instantiate"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.assessing import MOST, assess
+from bellhop.api.kinds import EventSource, HealthCheck, parse_all, read_documents
+from bellhop.core.gvk import ObjectKey
 from bellhop.errors import ScriptError
+from bellhop.extras.health.assessment import MOST, assess
 from bellhop.luabox import Limits
-from bellhop.model.gvk import ObjectKey
-from bellhop.model.kinds import EventSource, HealthCheck, parse_all, read_documents
 from tests.fakes.fleet import service
 from tests.fakes.health import SAYS, health_check
 

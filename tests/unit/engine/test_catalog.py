@@ -7,11 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.engine.catalog import Catalog, cluster_object
-from bellhop.engine.difference import difference
-from bellhop.fleet.rights import watched
-from bellhop.model.gvk import GVK, Resource
-from bellhop.model.kinds import (
+from bellhop.api.kinds import (
     ClusterProfile,
     ClusterSet,
     DeclarationKey,
@@ -19,7 +15,11 @@ from bellhop.model.kinds import (
     EventTrigger,
     of,
 )
-from bellhop.model.record import Choice, Cluster
+from bellhop.catalog.catalog import Catalog, cluster_object
+from bellhop.core.gvk import GVK, Resource
+from bellhop.declarations.diff import difference
+from bellhop.registration.permissions import watched
+from bellhop.state.record import Choice, Cluster
 from tests.fakes.clock import START
 
 SERVICE, POD = GVK("", "v1", "Service"), GVK("", "v1", "Pod")

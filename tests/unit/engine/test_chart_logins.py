@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from bellhop.engine.charts.logins import login_for
 from bellhop.errors import InvalidError
-from bellhop.model.chart import ANONYMOUS
-from bellhop.model.held_text import HeldText
+from bellhop.rendering.charts.credentials import login_for
+from bellhop.state.chart import ANONYMOUS
+from bellhop.state.cluster_text import HeldText
 
 ANN = {"username": "ann", "password": "hush"}
 

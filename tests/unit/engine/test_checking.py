@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.checking import objection, unserved
+from bellhop.core.gvk import GVK
+from bellhop.deploy.gates.check_results import objection, unserved
 from bellhop.luabox import Limits
-from bellhop.model.check import Check, CheckRule, MetricQuery, MetricSource, When
-from bellhop.model.gvk import GVK
+from bellhop.state.check import Check, CheckRule, MetricQuery, MetricSource, When
 
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
 LIMITS = Limits(seconds=0.2)

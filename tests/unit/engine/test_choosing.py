@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.engine.choosing import choose
-from bellhop.model.record import Choice
+from bellhop.catalog.set_choice import choose
+from bellhop.state.record import Choice
 
 POOL = ("a", "b", "c", "d")
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from bellhop.engine.classifying import MOST_GIVEN, carry, give
-from bellhop.model.classifier import Classifier
-from bellhop.model.kinds import of
-from bellhop.model.record import MOST_LABELS, Cluster
+from bellhop.api.classifier import Classifier
+from bellhop.api.kinds import of
+from bellhop.extras.classifiers.labels import MOST_GIVEN, carry, give
+from bellhop.state.record import MOST_LABELS, Cluster
 from tests.fakes.clock import START
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.criteria import Traits, passes, selects
-from bellhop.model.gvk import GVK
-from bellhop.model.selector import Selector
-from bellhop.model.source import FilterOperation, LabelFilter, ResourceSelector
+from bellhop.api.source import FilterOperation, LabelFilter, ResourceSelector
+from bellhop.core.gvk import GVK
+from bellhop.core.selector import Selector
+from bellhop.events.criteria import Traits, passes, selects
 
 SERVICE = GVK("", "v1", "Service")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.drifting import is_ignored, own_fields
+from bellhop.rendering.drift import is_ignored, own_fields
 
 SPEC = {"f:spec": {"f:replicas": {}, "f:paused": {}}}
 

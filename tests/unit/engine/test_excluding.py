@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.excluding import kept, own_fields_but, paths, withheld
-from bellhop.model.record import Exclusion, Target
+from bellhop.rendering.drift_exclusions import kept, own_fields_but, paths, withheld
+from bellhop.state.record import Exclusion, Target
 
 WEB = {
     "apiVersion": "apps/v1",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.field_owners import is_overwritten
+from bellhop.deploy.features.charts.field_owners import is_overwritten
 
 RENDERED = {
     "metadata": {"name": "web", "labels": {"app": "web"}, "annotations": {"a/b": "1"}},

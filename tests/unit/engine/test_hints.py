@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.hints import AnyKind, Hint, Watched, admission, audit
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.identity import MANAGER, version_of
-from bellhop.model.record import WatchedKind
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.core.identity import MANAGER, version_of
+from bellhop.ingest.admission import AnyKind, Hint, Watched, admission, audit
+from bellhop.state.record import WatchedKind
 
 PAYLOADS = Path(__file__).parents[2] / "payloads" / "kube"
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import pytest
 
-from bellhop.engine.render import Dialect, render
 from bellhop.errors import TemplateError
 from bellhop.gotemplate import Limits
+from bellhop.rendering.templates import Dialect, render
 from bellhop.settings import Settings
 
 ROOT = Path(__file__).parents[3]
@@ -274,8 +274,8 @@ def test_all_attacks_stay_small() -> None:
         """
         import resource
         import cryptography, re2, yaml
-        from bellhop.engine import jinja
-        from bellhop.engine.render import render
+        from bellhop import jinjabox as jinja
+        from bellhop.rendering.templates import render
         from bellhop.errors import TemplateError
         from tests.unit.engine.test_hostile import DEAREST, GO, JINJA, limits
 

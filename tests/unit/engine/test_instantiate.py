@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.instantiate import (
+from bellhop.api.kinds import ConfigMap, EventTrigger, PolicyRef, Secret, of
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.errors import InvalidError, MissingError, TemplateError
+from bellhop.gotemplate import Limits
+from bellhop.rendering.event_contents import (
     SECRET_TYPE,
     Fields,
     Ref,
@@ -16,10 +20,6 @@ from bellhop.engine.instantiate import (
     resolve,
     variables,
 )
-from bellhop.errors import InvalidError, MissingError, TemplateError
-from bellhop.gotemplate import Limits
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kinds import ConfigMap, EventTrigger, PolicyRef, Secret, of
 
 LIMITS = Limits()
 KEY = ObjectKey(GVK("apps", "v1", "Deployment"), "shop", "web")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.jinja import JinjaError, origins, render
 from bellhop.gotemplate import Limits, Struct
+from bellhop.jinjabox import JinjaError, origins, render
 
 LIMITS = Limits(output=8 * 1024 * 1024, steps=250_000, seconds=5.0)
 SERVICE = {
@@ -466,8 +466,8 @@ def test_a_render_leaves_nothing_for_the_next() -> None:
 
 def test_stages_that_render_nothing_do_not_load_jinja2() -> None:
     """Ingest and evaluate start without Jinja2, and so does deploy until a template asks."""
-    modules: list[Any] = ["ingest", "evaluate", "deploy"]
-    script = ";".join(f"import bellhop.stages.{each}" for each in modules)
+    modules: list[Any] = ["ingest.handler", "events.evaluator", "deploy.handler"]
+    script = ";".join(f"import bellhop.{each}" for each in modules)
     script += ";import sys;print([m for m in sys.modules if m.startswith('jinja2')])"
 
     found = subprocess.run(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.engine.json import read_json
-from bellhop.engine.nesting import DEEPEST as DEPTH
+from bellhop.core.nesting import DEEPEST as DEPTH
+from bellhop.documents.json import read_json
 from bellhop.errors import InvalidError
 
 

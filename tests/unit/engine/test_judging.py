@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.engine.judging import Candidate, Ruling, SlowScriptError, judge, why, why_not
+from bellhop.api.kinds import EventSource, of
 from bellhop.errors import ScriptError
+from bellhop.events.rules_match import Candidate, Ruling, SlowScriptError, judge, why, why_not
 from bellhop.luabox import Limits
-from bellhop.model.kinds import EventSource, of
 
 LIMITS = Limits()
 

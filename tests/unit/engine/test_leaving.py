@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bellhop.engine.catalog import Catalog
-from bellhop.engine.leaving import is_leaving
-from bellhop.model.kinds import ClusterProfile, EventSource, EventTrigger, parse_all, read_documents
-from bellhop.model.record import Cluster, Profile
+from bellhop.api.kinds import ClusterProfile, EventSource, EventTrigger, parse_all, read_documents
+from bellhop.catalog.catalog import Catalog
+from bellhop.rendering.leave_policy import is_leaving
+from bellhop.state.record import Cluster, Profile
 from tests.fakes.manifests import profile, source, trigger
 
 ENG = "destinationClusterSelector: {matchLabels: {dep: eng}}"

@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from bellhop.engine.liveness import (
+from bellhop.api.health_check import NotificationPolicy
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.extras.health.state import (
     PAUSE,
     State,
     addons,
@@ -20,10 +22,8 @@ from bellhop.engine.liveness import (
     together,
     with_notice,
 )
-from bellhop.model.condition import Condition, Notice
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.health_check import NotificationPolicy
-from bellhop.model.record import Outcome, Phase, Selected, Selection
+from bellhop.state.condition import Condition, Notice
+from bellhop.state.record import Outcome, Phase, Selected, Selection
 from tests.fakes.clock import START
 
 NO_TIME = timedelta(0)

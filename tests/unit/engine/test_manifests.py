@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from bellhop.engine.manifests import BOUNDS, read_manifests, render_manifests
-from bellhop.engine.render import TemplateText
 from bellhop.errors import InvalidError
 from bellhop.gotemplate import Limits
+from bellhop.rendering.manifests import BOUNDS, read_manifests, render_manifests
+from bellhop.rendering.templates import TemplateText
 
 
 def names(text: str) -> list[str]:

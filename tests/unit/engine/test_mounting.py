@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.mounting import RELOADED, is_changed, marked, mounted, state
-from bellhop.model.gvk import Identity
+from bellhop.core.gvk import Identity
+from bellhop.deploy.pod_references import RELOADED, is_changed, marked, mounted, state
 
 MAP, SECRET = Identity("", "ConfigMap", "shop", "x"), Identity("", "Secret", "shop", "x")
 

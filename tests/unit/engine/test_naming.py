@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellhop.engine.naming import profile_kind, profile_name, profile_shown
+from bellhop.core.generated_names import profile_kind, profile_name, profile_shown
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?\Z")
 _part = st.text("abc-./:", min_size=0, max_size=80)

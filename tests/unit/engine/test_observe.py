@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.observe import bury, observe
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.rendering.observation import bury, observe
 from tests.fakes.clock import START
 
 WEB = ObjectKey(GVK("apps", "v1", "Deployment"), "default", "web")

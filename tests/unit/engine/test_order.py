@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.engine.catalog import Catalog
-from bellhop.engine.difference import difference
-from bellhop.engine.order import line, reached, refuse_cycle, turned
+from bellhop.api.kinds import ClusterProfile, EventTrigger, parse_all
+from bellhop.catalog.catalog import Catalog
+from bellhop.catalog.dependencies import line, reached, refuse_cycle, turned
+from bellhop.declarations.diff import difference
+from bellhop.documents.document import read_documents
 from bellhop.errors import InvalidError
-from bellhop.model.document import read_documents
-from bellhop.model.kinds import ClusterProfile, EventTrigger, parse_all
-from bellhop.model.record import Cluster
+from bellhop.state.record import Cluster
 from tests.fakes.clock import START
 from tests.fakes.manifests import join, profile, trigger
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.engine.ordering import rank
-from bellhop.model.gvk import Identity
+from bellhop.core.apply_order import rank
+from bellhop.core.gvk import Identity
 
 
 def of(kind: str) -> int:

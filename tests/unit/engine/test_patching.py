@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.patching.patch import Manifest, patched, read_patches
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.model.record import Target
+from bellhop.rendering.patches.patch import Manifest, patched, read_patches
+from bellhop.state.record import Target
 
 ALL = Target()
 

@@ -8,9 +8,9 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from bellhop.engine.pausing import Pause, pause_of, standing, times, window_in, window_of
+from bellhop.clusters.pause import Pause, pause_of, standing, times, window_in, window_of
 from bellhop.errors import InvalidError
-from bellhop.model.record import Cluster
+from bellhop.state.record import Cluster
 
 MONDAY = datetime(2026, 11, 23, 10, 50, tzinfo=UTC)
 FRIDAY = datetime(2026, 11, 27, 20, tzinfo=UTC)

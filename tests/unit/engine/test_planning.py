@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.gvk import Identity, ObjectKey
-from bellhop.model.record import Content, Handling, Held
-from bellhop.stages.features.resources.planning import (
+from bellhop.core.gvk import Identity, ObjectKey
+from bellhop.deploy.features.resources.planning import (
     Desired,
     Plan,
     Release,
@@ -19,6 +18,7 @@ from bellhop.stages.features.resources.planning import (
     plan,
     undecorate,
 )
+from bellhop.state.record import Content, Handling, Held
 
 
 def manifest(kind: str, name: str, **more: Any) -> dict[str, Any]:

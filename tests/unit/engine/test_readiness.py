@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.charts.hooks import UNKNOWN, hooks_of
-from bellhop.engine.charts.readiness import is_waited_for, shortfall
-from bellhop.model.gvk import Identity
+from bellhop.core.gvk import Identity
+from bellhop.deploy.features.charts.hooks import UNKNOWN, hooks_of
+from bellhop.deploy.features.charts.object_status import is_waited_for, shortfall
 
 AVAILABLE = {"type": "Available", "status": "True"}
 ALL = {"replicas": 2, "readyReplicas": 2, "updatedReplicas": 2, "availableReplicas": 2}

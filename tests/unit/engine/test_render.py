@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.instantiate import Fields, Ref, contents, deploy_time, resolve, variables
-from bellhop.engine.manifests import read_manifests
-from bellhop.engine.render import dialect_of
+from bellhop.api.kinds import ConfigMap, EventTrigger, Secret, of
+from bellhop.core.gvk import ObjectKey
 from bellhop.errors import BellhopError, InvalidError, TemplateError
 from bellhop.gotemplate import Limits
-from bellhop.model.gvk import ObjectKey
-from bellhop.model.kinds import ConfigMap, EventTrigger, Secret, of
+from bellhop.rendering.event_contents import Fields, Ref, contents, deploy_time, resolve, variables
+from bellhop.rendering.manifests import read_manifests
+from bellhop.rendering.templates import dialect_of
 
 LIMITS = Limits()
 CLUSTER = {"metadata": {"namespace": "prod", "name": "eu-1", "labels": {"env": "production"}}}

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellhop.engine.secrecy import Withheld, in_reach, kept, names, otherwise, unforeseen
 from bellhop.errors import InvalidError, TemporaryError
+from bellhop.rendering.secrecy import Withheld, in_reach, kept, names, otherwise, unforeseen
 
 VALUE = "Correct-Horse battery"
 

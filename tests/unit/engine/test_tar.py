@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bellhop.engine.tar import FILE, FOLDER, Member, TarError, members
+from bellhop.documents.tar import FILE, FOLDER, Member, TarError, members
 from tests.fakes.tars import raw
 
 LONG = "demo/" + "folder/" * 20 + "b" * 120 + "/värde.yaml"

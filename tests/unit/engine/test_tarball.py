@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from bellhop.engine.tarball import Bounds, unpack
+from bellhop.documents.tarball import Bounds, unpack
 from bellhop.errors import InvalidError, TooLargeError
 
 

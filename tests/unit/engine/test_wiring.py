@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from bellhop.engine import wiring
-from bellhop.model.gvk import GVK, Resource
+from bellhop.core.gvk import GVK, Resource
+from bellhop.registration import forwarder_manifests as wiring
 
 SERVICE = Resource(
     GVK("", "v1", "Service"), "services", namespaced=True, subresources=("proxy", "status")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.embedded.state import open_state
-from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.registration import Registration
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
+from bellhop.installation.installation import Inbound, Installation
+from bellhop.registration.registration import Registration
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock

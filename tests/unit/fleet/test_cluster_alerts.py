@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.aws.metrics import Metrics
-from bellhop.aws.resources import Resources as AwsResources
-from bellhop.cloud import alerts
-from bellhop.cloud.resources import Resources
+from bellhop.clusters.alert import Alert
+from bellhop.diagnosis.cluster_alerts import ClusterAlerts
 from bellhop.errors import UnauthorizedError, UnreachableError
-from bellhop.fleet.cluster_alerts import ClusterAlerts
 from bellhop.logs import Log
-from bellhop.messages import INBOXES
-from bellhop.model.alert import Alert
-from bellhop.model.record import Hold, Refusals
-from bellhop.stages.inbox import Inbox
+from bellhop.runtime.aws.metrics import Metrics
+from bellhop.runtime.aws.resources import Resources as AwsResources
+from bellhop.runtime.cloud import alerts
+from bellhop.runtime.cloud.resources import Resources
+from bellhop.state.consumer import Inbox
+from bellhop.state.messages import INBOXES
+from bellhop.state.record import Hold, Refusals
 from tests.fakes.fleet import Fleet
 
 MINUTE = timedelta(minutes=1)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.fleet.dependencies import warn_of_dependencies
-from bellhop.model.kinds import parse_all, read_documents
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.diagnosis.dependencies import warn_of_dependencies
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import join, profile
 

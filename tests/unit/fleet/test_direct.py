@@ -15,30 +15,31 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from bellhop import messages
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.adapters.local.server import Server
-from bellhop.embedded.front import Front
-from bellhop.engine.auditing import KUBECONFIG, POLICY, policy
-from bellhop.engine.wiring import NAME, NAMESPACE
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.core.gvk import GVK, ObjectKey, Resource
+from bellhop.diagnosis import overview
+from bellhop.diagnosis.doctor import examine
+from bellhop.diagnosis.failures import failures
 from bellhop.errors import BusyError, InvalidError
-from bellhop.fleet import overview, ringing
-from bellhop.fleet.deregistration import deregister
-from bellhop.fleet.doctor import examine
-from bellhop.fleet.failures import failures
-from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.registration import PATIENCE, Registration, register
-from bellhop.fleet.renewal import next_at, renew, rotate
+from bellhop.ingest.handler import Ingest
+from bellhop.ingest.http import Request
+from bellhop.installation.installation import Inbound, Installation
 from bellhop.logs import Log
-from bellhop.messages import Confirm
-from bellhop.messages import Sweep as Swept
-from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.record import Cluster as Record
-from bellhop.stages.entrance import Request
-from bellhop.stages.ingest import Ingest
-from bellhop.stages.sweep import Sweep
+from bellhop.registration import instructions as ringing
+from bellhop.registration.audit_config import KUBECONFIG, POLICY, policy
+from bellhop.registration.deregistration import deregister
+from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
+from bellhop.registration.registration import PATIENCE, Registration, register
+from bellhop.registration.renewal import next_at, renew, rotate
+from bellhop.resync.resync import Sweep
+from bellhop.runtime.embedded.http import Front
+from bellhop.state import messages
+from bellhop.state.messages import Confirm
+from bellhop.state.messages import Sweep as Swept
+from bellhop.state.record import Cluster as Record
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.kept import value_of

@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
+from bellhop.core.gvk import GVK, ObjectKey, Resource
+from bellhop.diagnosis import object_view as sight
+from bellhop.diagnosis import overview
+from bellhop.diagnosis.explain.chain import MOST, Explanation
+from bellhop.diagnosis.explain.object import explain_object
+from bellhop.diagnosis.explain.trigger import explain_trigger
 from bellhop.errors import InvalidError, MissingError, UnreachableError
-from bellhop.fleet import overview, sight
-from bellhop.fleet.explain.chain import MOST, Explanation
-from bellhop.fleet.explain.object import explain_object
-from bellhop.fleet.explain.trigger import explain_trigger
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.record import NO_OBJECT
 from bellhop.ports.queue import GivenUp, Message
+from bellhop.state.messages import Sweep
+from bellhop.state.record import NO_OBJECT
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from bellhop.engine.origin import instance_labels
-from bellhop.fleet.generated import manifest
-from bellhop.model.check import Check, JobSource, MetricQuery, MetricSource
-from bellhop.model.file_ref import FileRef
-from bellhop.model.gvk import GVK
-from bellhop.model.names import label_value_problem
-from bellhop.model.record import Content, Handling, Profile, Reading
+from bellhop.core.gvk import GVK
+from bellhop.core.names import label_value_problem
+from bellhop.diagnosis.profile_manifests import manifest
+from bellhop.rendering.origin_labels import instance_labels
+from bellhop.state.check import Check, JobSource, MetricQuery, MetricSource
+from bellhop.state.file_ref import FileRef
+from bellhop.state.record import Content, Handling, Profile, Reading
 
 PREFIX = "eventtrigger.lib.projectsveltos.io/"
 ROLE = "rbac.authorization.k8s.io/v1/ClusterRole//"

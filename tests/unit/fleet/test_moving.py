@@ -13,13 +13,14 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.adapters.local.secrets import FileSecrets
+from bellhop.clusters.kubeconfig import Kubeconfig
+from bellhop.core.address_policy import ABROAD
+from bellhop.diagnosis import orphans as strays
 from bellhop.errors import BusyError, ConflictError, InvalidError
-from bellhop.fleet import moving, strays
-from bellhop.fleet.installation import Inbound, Installation
-from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.reach import ABROAD
-from bellhop.model.record import Cluster
+from bellhop.installation.installation import Inbound, Installation
+from bellhop.operations import backup as moving
 from bellhop.ports.store import Item
+from bellhop.state.record import Cluster
 from tests.fakes import rig
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger

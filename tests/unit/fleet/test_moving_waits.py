@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import InvalidError
-from bellhop.fleet.pausing import open_in, pause
-from bellhop.fleet.rollback import rollback, undo
-from bellhop.model.record import Outcome
+from bellhop.operations.pause import open_in, pause
+from bellhop.operations.rollback import rollback, undo
+from bellhop.state.record import Outcome
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube

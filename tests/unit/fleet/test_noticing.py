@@ -13,22 +13,22 @@ from msgspec.structs import replace
 
 from bellhop.adapters.notices import Sender
 from bellhop.adapters.notices.sender import ENDPOINTS
-from bellhop.engine.liveness import PAUSE
-from bellhop.engine.pacing import notice_timer
-from bellhop.engine.wording import words
+from bellhop.api.health_check import ClusterHealthCheck
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.diagnosis.failures import failures
 from bellhop.errors import DeniedError
-from bellhop.fleet.failures import failures
-from bellhop.fleet.noticing import Noticing
+from bellhop.extras.health.notifier import Noticing
+from bellhop.extras.health.state import PAUSE
+from bellhop.extras.health.texts import words
 from bellhop.gotemplate import Limits
 from bellhop.logs import Log
-from bellhop.messages import Examine, Sweep
-from bellhop.model.condition import Condition
-from bellhop.model.gvk import GVK
-from bellhop.model.health_check import ClusterHealthCheck
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.reach import HERE
-from bellhop.model.record import Cluster
-from bellhop.stages.inbox import Inbox
+from bellhop.state.condition import Condition
+from bellhop.state.consumer import Inbox
+from bellhop.state.delays import notice_timer
+from bellhop.state.messages import Examine, Sweep
+from bellhop.state.record import Cluster
 from tests.fakes.chat import Chat, chat
 from tests.fakes.clock import START
 from tests.fakes.fleet import Fleet

@@ -10,19 +10,19 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.embedded.state import open_state
-from bellhop.engine.wiring import NAME, NAMESPACE
+from bellhop.core.gvk import GVK, Resource
+from bellhop.core.sveltos_annotations import INSTALLATION, INSTALLATION_ADDRESS
+from bellhop.diagnosis.orphans import remove, strays
 from bellhop.errors import ConflictError
-from bellhop.fleet import ringing
-from bellhop.fleet.deregistration import deregister
-from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.registration import register
-from bellhop.fleet.renewal import rotate
-from bellhop.fleet.strays import remove, strays
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK, Resource
-from bellhop.model.marks import INSTALLATION, INSTALLATION_ADDRESS
+from bellhop.installation.installation import Inbound, Installation
+from bellhop.registration import instructions as ringing
+from bellhop.registration.deregistration import deregister
+from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
+from bellhop.registration.registration import register
+from bellhop.registration.renewal import rotate
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
+from bellhop.state.messages import Sweep
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.fleet import Fleet

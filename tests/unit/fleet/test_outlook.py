@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.engine.nearest import nearest
-from bellhop.fleet.outlook import MOST, outlook
-from bellhop.model.kinds import Selector, parse_all, read_documents
+from bellhop.api.kinds import Selector, parse_all, read_documents
+from bellhop.catalog.nearest_cluster import nearest
+from bellhop.diagnosis.warnings import MOST, outlook
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config, holder, join, profile, source, trigger
 

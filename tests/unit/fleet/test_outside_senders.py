@@ -12,17 +12,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.embedded.state import open_state
-from bellhop.engine import signing
+from bellhop.diagnosis.failures import failures
 from bellhop.errors import BusyError, ConflictError, InvalidError, MissingError
-from bellhop.fleet import moving, senders
-from bellhop.fleet.failures import failures
-from bellhop.fleet.installation import Inbound, Installation
+from bellhop.ingest import signatures as signing
+from bellhop.ingest.handler import Ingest
+from bellhop.ingest.http import Caller, Reply
+from bellhop.installation.installation import Inbound, Installation
 from bellhop.logs import Log
-from bellhop.model.record import Cluster
+from bellhop.operations import backup as moving
+from bellhop.registration import senders
+from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.stages.entrance import Caller, Reply
-from bellhop.stages.ingest import Ingest
+from bellhop.state.record import Cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.interrupted import interrupted
 from tests.fakes.kept import value_of

@@ -13,18 +13,18 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.wiring import NAME, NAMESPACE, webhook_configuration
+from bellhop.core.gvk import GVK
 from bellhop.errors import BusyError, ConflictError, MissingError
-from bellhop.fleet import ringing
-from bellhop.fleet.deregistration import deregister
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.registration import PATIENCE, Registered, register
-from bellhop.fleet.renewal import renew
-from bellhop.fleet.unwiring import leave_behind
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Cluster as Record
-from bellhop.model.record import Health
+from bellhop.installation.installation import Installation
 from bellhop.ports.store import Item
+from bellhop.registration import instructions as ringing
+from bellhop.registration.deregistration import deregister
+from bellhop.registration.forwarder_manifests import NAME, NAMESPACE, webhook_configuration
+from bellhop.registration.registration import PATIENCE, Registered, register
+from bellhop.registration.removal import leave_behind
+from bellhop.registration.renewal import renew
+from bellhop.state.record import Cluster as Record
+from bellhop.state.record import Health
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.kept import value_of

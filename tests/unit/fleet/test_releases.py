@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
+from bellhop.api.kinds import ClusterProfile, parse_all, read_documents
 from bellhop.cli.addons import Wanted, addons
-from bellhop.fleet import generated, rights
-from bellhop.fleet.explain.object import explain_object
-from bellhop.fleet.releases import origin, public
-from bellhop.model.chart import Chart
-from bellhop.model.held_text import HeldText
-from bellhop.model.kinds import ClusterProfile, parse_all, read_documents
+from bellhop.diagnosis import profile_manifests as generated
+from bellhop.diagnosis.explain.object import explain_object
+from bellhop.diagnosis.releases import origin, public
+from bellhop.registration import permissions as rights
+from bellhop.state.chart import Chart
+from bellhop.state.cluster_text import HeldText
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.manifests import join, source, trigger
 

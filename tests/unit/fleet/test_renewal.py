@@ -11,20 +11,20 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.pacing import renewal_timer
-from bellhop.engine.wiring import NAME
+from bellhop.core.gvk import GVK
+from bellhop.diagnosis.failures import failures
 from bellhop.errors import BusyError, MissingError, UnreachableError
-from bellhop.fleet import ringing
-from bellhop.fleet.deregistration import deregister
-from bellhop.fleet.failures import failures
-from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.registration import register
-from bellhop.fleet.renewal import ends_at, next_at, renew, rotate
+from bellhop.installation.installation import Inbound, Installation
 from bellhop.logs import Log
-from bellhop.messages import Sweep as Swept
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Cluster as Record
-from bellhop.stages.sweep import Sweep
+from bellhop.registration import instructions as ringing
+from bellhop.registration.deregistration import deregister
+from bellhop.registration.forwarder_manifests import NAME
+from bellhop.registration.registration import register
+from bellhop.registration.renewal import ends_at, next_at, renew, rotate
+from bellhop.resync.resync import Sweep
+from bellhop.state.delays import renewal_timer
+from bellhop.state.messages import Sweep as Swept
+from bellhop.state.record import Cluster as Record
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.kept import value_of

@@ -14,22 +14,23 @@ from msgspec.structs import replace
 
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.certificates import make_authority
-from bellhop.embedded.state import Embedded, open_state
-from bellhop.engine.pacing import renewal_timer
-from bellhop.engine.wiring import NAMESPACE, forwarder_secret
-from bellhop.fleet import ringing
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.renewals import Renewals
+from bellhop.catalog.cache import Catalogs
+from bellhop.declarations.apply import Declare
+from bellhop.installation.installation import Installation
 from bellhop.logs import Log
-from bellhop.messages import Keep, Renew
-from bellhop.model.record import Cluster
 from bellhop.ports.queue import Done
 from bellhop.ports.store import ANY, Item
-from bellhop.records import Records, Sealer
-from bellhop.records.catalogs import Catalogs
+from bellhop.registration import instructions as ringing
+from bellhop.registration.due_renewals import Renewals
+from bellhop.registration.forwarder_manifests import NAMESPACE, forwarder_secret
+from bellhop.resync.resync import Sweep
+from bellhop.runtime.embedded.state import Embedded, open_state
 from bellhop.settings import Settings
-from bellhop.stages.declare import Declare
-from bellhop.stages.sweep import Sweep
+from bellhop.state.delays import renewal_timer
+from bellhop.state.messages import Keep, Renew
+from bellhop.state.record import Cluster
+from bellhop.state.records import Records
+from bellhop.state.sealer import Sealer
 from tests.fakes.clock import FakeClock
 from tests.fakes.fleet import CountingStore, FakeAccess
 from tests.fakes.kube import FakeKube

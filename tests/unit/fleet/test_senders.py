@@ -10,16 +10,16 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.wiring import NAME, NAMESPACE
-from bellhop.fleet import ringing
-from bellhop.fleet.deregistration import deregister
-from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.registration import register
+from bellhop.core.gvk import GVK
+from bellhop.ingest.handler import Ingest
+from bellhop.ingest.http import Caller
+from bellhop.installation.installation import Inbound, Installation
 from bellhop.logs import Log
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Gate
-from bellhop.stages.entrance import Caller
-from bellhop.stages.ingest import Ingest
+from bellhop.registration import instructions as ringing
+from bellhop.registration.deregistration import deregister
+from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
+from bellhop.registration.registration import register
+from bellhop.state.record import Gate
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.kept import value_of

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
+from bellhop.core.address_policy import HERE
 from bellhop.errors import UnreachableError
-from bellhop.fleet import service_account
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.service_account import create_account
-from bellhop.model.kubeconfig import Kubeconfig, sanitise
-from bellhop.model.reach import HERE
+from bellhop.installation.installation import Installation
+from bellhop.registration import service_account
+from bellhop.registration.service_account import create_account
 from infra.lab.cluster import Cluster
 
 KEY = "prod/eu-1"

@@ -11,13 +11,13 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.wiring import concealed
+from bellhop.clusters.records.installations import InstallationId
 from bellhop.errors import InvalidError
-from bellhop.fleet import ringing
-from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.registration import register
-from bellhop.fleet.renewal import renew
-from bellhop.records.installations import InstallationId
+from bellhop.installation.installation import Inbound, Installation
+from bellhop.registration import instructions as ringing
+from bellhop.registration.forwarder_manifests import concealed
+from bellhop.registration.registration import register
+from bellhop.registration.renewal import renew
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.fleet import Fleet

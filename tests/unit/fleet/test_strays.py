@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
+from bellhop.diagnosis.failures import failures
+from bellhop.diagnosis.orphans import remove, strays
 from bellhop.errors import MissingError
-from bellhop.fleet.failures import failures
-from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.redeploying import redeploy
-from bellhop.fleet.strays import remove, strays
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK
-from bellhop.model.reach import HERE
-from bellhop.model.record import Inventory
+from bellhop.installation.installation import Inbound, Installation
+from bellhop.operations.redeployment import redeploy
+from bellhop.state.messages import Sweep
+from bellhop.state.record import Inventory
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile

@@ -8,14 +8,14 @@ import subprocess
 import sys
 import threading
 
-from bellhop.fleet.undisturbed import undisturbed
+from bellhop.core.critical_section import undisturbed
 
 
 def test_ctrl_c_waits_for_what_must_be_whole() -> None:
     """The token in the cluster and the record here change together, or not at all."""
     code = (
         "import os, signal\n"
-        "from bellhop.fleet.undisturbed import undisturbed\n"
+        "from bellhop.core.critical_section import undisturbed\n"
         "try:\n"
         "    with undisturbed():\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.fleet import generated
-from bellhop.fleet.explain.trigger import explain_trigger
-from bellhop.fleet.failures import failures
-from bellhop.fleet.overview import statuses
-from bellhop.model.document import Document
-from bellhop.model.kinds import EventTrigger, parse
+from bellhop.api.kinds import EventTrigger, parse
+from bellhop.diagnosis import profile_manifests as generated
+from bellhop.diagnosis.explain.trigger import explain_trigger
+from bellhop.diagnosis.failures import failures
+from bellhop.diagnosis.overview import statuses
+from bellhop.documents.document import Document
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.manifests import (
     FOR_EACH,

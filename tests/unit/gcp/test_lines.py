@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from bellhop.cloud.told import ToldLedger, read_line
-from bellhop.gcp.lines import LABELS, CloudFormatter
 from bellhop.logs import Log
-from bellhop.model.record import Entry
-from bellhop.records.ledger import Bounds
+from bellhop.runtime.cloud.event_log import ToldLedger, read_line
+from bellhop.runtime.gcp.lines import LABELS, CloudFormatter
+from bellhop.state.event_log import Bounds
+from bellhop.state.record import Entry
 from tests.unit.cli import fleet
 
 GOOGLES = {

@@ -7,10 +7,10 @@ from typing import Any
 
 from jsonschema import Draft7Validator
 
-from bellhop.model.base import Model
-from bellhop.model.json_schema import json_schema
-from bellhop.model.kinds import KINDS
-from bellhop.model.sveltos_cluster import KIND, VERSIONS, SveltosCluster
+from bellhop.api.json_schema import json_schema
+from bellhop.api.kinds import KINDS
+from bellhop.api.sveltos_cluster import KIND, VERSIONS, SveltosCluster
+from bellhop.core.base import Model
 
 MODELS: dict[str, tuple[type[Model], tuple[str, ...]]] = {
     **KINDS,

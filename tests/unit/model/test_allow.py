@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from bellhop.api.kinds import parse_all
+from bellhop.core.allow import read_allow
+from bellhop.documents.document import InvalidDocuments, read_documents
 from bellhop.errors import InvalidError
-from bellhop.model.allow import read_allow
-from bellhop.model.document import InvalidDocuments, read_documents
-from bellhop.model.kinds import parse_all
 
 ALLOW = read_allow(
     "ConfigMap in team-*, shop; NetworkPolicy.networking.k8s.io in *\n Namespace cluster-wide;"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.model.asking import classifier_of
-from bellhop.model.classifier import Classifier, read_version
-from bellhop.model.kinds import InvalidDocuments, parse_all, read_documents
+from bellhop.api.classifier import Classifier, read_version
+from bellhop.api.kinds import InvalidDocuments, parse_all, read_documents
+from bellhop.api.source_names import classifier_of
 
 TEXT = """\
 apiVersion: lib.projectsveltos.io/v1beta1

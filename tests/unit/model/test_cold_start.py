@@ -9,28 +9,28 @@ import pytest
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
-        pytest.param("bellhop.model.gvk", {"pydantic", "yaml"}, id="names of kinds"),
+        pytest.param("bellhop.core.gvk", {"pydantic", "yaml"}, id="names of kinds"),
         pytest.param(
-            "bellhop.stages.evaluate",
-            {"bellhop.gotemplate", "bellhop.engine.hints", "yaml"},
+            "bellhop.events.evaluator",
+            {"bellhop.gotemplate", "bellhop.ingest.admission", "yaml"},
             id="evaluate",
         ),
         pytest.param(
-            "bellhop.adapters.local.blobs, bellhop.stages.ingest",
+            "bellhop.adapters.local.blobs, bellhop.ingest.handler",
             {"pydantic", "yaml"},
             id="ingest on one machine",
         ),
         pytest.param(
-            "bellhop.model.kinds",
+            "bellhop.api.kinds",
             {
                 "yaml",
-                "bellhop.model.reading",
-                "bellhop.model.helm",
-                "bellhop.model.kustomize",
-                "bellhop.model.checks",
-                "bellhop.model.patches",
-                "bellhop.model.ref",
-                "bellhop.model.rules",
+                "bellhop.documents.yaml_reader",
+                "bellhop.api.helm",
+                "bellhop.api.kustomize",
+                "bellhop.api.checks",
+                "bellhop.api.patches",
+                "bellhop.api.ref",
+                "bellhop.api.rules",
             },
             id="kinds",
         ),
@@ -49,7 +49,7 @@ def test_importing_does_not_load(module: str, absent: set[str]) -> None:
 def test_building_a_model_looks_for_no_plugins() -> None:
     """What is installed beside us is neither searched nor run."""
     program = (
-        "import sys; from bellhop.model.kinds import of\n"
+        "import sys; from bellhop.api.kinds import of\n"
         "of({'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'a'}})\n"
         "print('importlib.metadata' in sys.modules)"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.model.file_ref import ref_name, ref_parts
+from bellhop.state.file_ref import ref_name, ref_parts
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bellhop.api.fields import fields_of
+from bellhop.api.kinds import KINDS, InvalidDocuments, of, read_documents
 from bellhop.errors import InvalidError
-from bellhop.model.kinds import KINDS, InvalidDocuments, of, read_documents
-from bellhop.model.shape import fields_of
 from tests.unit.model.schemas import mistakes_of
 
 WORDS = sorted({name for model, _ in KINDS.values() for name in fields_of(model)})

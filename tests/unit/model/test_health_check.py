@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from bellhop import luabox
-from bellhop.model.gvk import GVK
-from bellhop.model.health_check import ClusterHealthCheck, HealthCheck
-from bellhop.model.kinds import InvalidDocuments, parse_all, read_documents
+from bellhop.api.health_check import ClusterHealthCheck, HealthCheck
+from bellhop.api.kinds import InvalidDocuments, parse_all, read_documents
+from bellhop.core.gvk import GVK
 from tests.fakes.health import health_check
 
 TEXT = """\

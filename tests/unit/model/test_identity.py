@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.core.identity import LARGEST_VERSION, check_key, check_uid, check_version
 from bellhop.errors import InvalidError
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.identity import LARGEST_VERSION, check_key, check_uid, check_version
 
 
 def key(**changes: Any) -> ObjectKey:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from bellhop.api.kinds import of
+from bellhop.documents.document import read_documents
 from bellhop.errors import InvalidError
-from bellhop.model.document import read_documents
-from bellhop.model.kinds import of
 from tests.unit.model.schemas import MODELS, mistakes_of
 
 LIB = "lib.projectsveltos.io/v1beta1"

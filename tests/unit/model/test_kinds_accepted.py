@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.declared import DECLARED, RULES
-from bellhop.model.gvk import GVK
-from bellhop.model.kinds import (
+from bellhop.api.kind_names import DECLARED, RULES
+from bellhop.api.kinds import (
     KINDS,
     ClusterProfile,
     ClusterRef,
@@ -25,6 +24,7 @@ from bellhop.model.kinds import (
     parse_all,
     read_documents,
 )
+from bellhop.core.gvk import GVK
 
 MANIFESTS = Path(__file__).parent / "manifests"
 LIB = "lib.projectsveltos.io"

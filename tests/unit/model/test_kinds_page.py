@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.model.document import read_documents
-from bellhop.model.kinds import KINDS, parse
-from bellhop.model.marks import MARKS
-from bellhop.model.shape import paths_of
-from bellhop.model.unsupported import NOT_YET
+from bellhop.api.fields import paths_of
+from bellhop.api.kinds import KINDS, parse
+from bellhop.api.unsupported import NOT_YET
+from bellhop.core.sveltos_annotations import MARKS
+from bellhop.documents.document import read_documents
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/kinds.md").read_text()
 SECTIONS = dict(re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from bellhop.api.kinds import EventTrigger, InvalidDocuments, of, parse_all, read_documents
+from bellhop.api.unsupported import KNOWN
 from bellhop.errors import InvalidError
-from bellhop.model.kinds import EventTrigger, InvalidDocuments, of, parse_all, read_documents
-from bellhop.model.unsupported import KNOWN
 
 TRIGGER = """\
 apiVersion: lib.projectsveltos.io/v1beta1

@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from msgspec.structs import replace
 
+from bellhop.clusters.kubeconfig import Kubeconfig, refuse_passing, sanitise
+from bellhop.core.address_policy import ABROAD, HERE
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.model.kubeconfig import Kubeconfig, refuse_passing, sanitise
-from bellhop.model.reach import ABROAD, HERE
 
 TOKEN = "eyJhbGciOi.very-secret.token_123"
 Change = Callable[[dict[str, Any]], object]
@@ -629,7 +629,7 @@ def test_what_is_stored_is_read_without_yaml() -> None:
     """Credentials are stored as JSON, and a cold stage that reads them loads nothing for YAML."""
     program = (
         "import sys\n"
-        "from bellhop.model.kubeconfig import sanitise\n"
+        "from bellhop.clusters.kubeconfig import sanitise\n"
         f"print(sanitise({json.dumps(sanitise(_kubeconfig()).to_dict())!r}).server)\n"
         "assert 'yaml' not in sys.modules"
     )

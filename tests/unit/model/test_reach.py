@@ -6,8 +6,8 @@ import ipaddress
 
 import pytest
 
+from bellhop.core.address_policy import ABROAD, HERE
 from bellhop.errors import InvalidError
-from bellhop.model.reach import ABROAD, HERE
 
 LOOPBACK = [
     "127.0.0.1",

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bellhop.documents.document import Bounds, Document, dump, read_documents, spell
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.model.document import Bounds, Document, dump, read_documents, spell
 
 JSON = st.recursive(
     st.none()

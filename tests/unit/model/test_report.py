@@ -3,7 +3,7 @@
 import base64
 from typing import Any
 
-from bellhop.model.report import event_report
+from bellhop.api.report import event_report
 
 SERVICE: dict[str, Any] = {
     "kind": "Service",

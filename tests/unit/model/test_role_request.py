@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.model.kinds import InvalidDocuments, parse_all, read_documents
-from bellhop.model.role_request import RoleRequest
+from bellhop.api.kinds import InvalidDocuments, parse_all, read_documents
+from bellhop.api.role_request import RoleRequest
 
 TEXT = """\
 apiVersion: lib.projectsveltos.io/v1alpha1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bellhop.model.scalars import NotJsonError, resolve_plain
+from bellhop.core.scalars import NotJsonError, resolve_plain
 
 
 @pytest.mark.parametrize(

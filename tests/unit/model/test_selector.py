@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from bellhop.model.selector import Requirement, Selector
+from bellhop.core.selector import Requirement, Selector
 
 KEYS = st.from_regex(
     r"([a-z]{1,4}\.[a-z]{1,3}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,5}[A-Za-z0-9])?", fullmatch=True

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from bellhop.model.suggestion import closest
+from bellhop.core.suggestion import closest
 
 
 @pytest.mark.parametrize(

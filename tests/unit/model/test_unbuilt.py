@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from bellhop.model.kinds import KINDS
-from bellhop.model.shape import field_at, model_in, paths_of
-from bellhop.model.trigger import EventTrigger
+from bellhop.api.fields import field_at, model_in, paths_of
+from bellhop.api.kinds import KINDS
+from bellhop.api.trigger import EventTrigger
 
 CHART = {
     "repositoryURL": "https://x",

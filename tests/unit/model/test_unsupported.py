@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.document import Document
-from bellhop.model.kinds import KINDS, InvalidDocuments, parse
-from bellhop.model.problems import refusals
-from bellhop.model.shape import choices_of, field_at
-from bellhop.model.unsupported import NOT_YET
+from bellhop.api.fields import choices_of, field_at
+from bellhop.api.kinds import KINDS, InvalidDocuments, parse
+from bellhop.api.problems import refusals
+from bellhop.api.unsupported import NOT_YET
+from bellhop.documents.document import Document
 
 ENTRIES = [(kind, place) for kind, places in NOT_YET.items() for place in places]
 

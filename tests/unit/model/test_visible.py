@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellhop.model.document import dump, read_documents
-from bellhop.model.visible import escaped_json, steers, visible, visible_lines
+from bellhop.core.printable import escaped_json, steers, visible, visible_lines
+from bellhop.documents.document import dump, read_documents
 
 
 @pytest.mark.parametrize(

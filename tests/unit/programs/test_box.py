@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.adapters.programs import box
+from bellhop.adapters.programs.box import CancelledError, Limits, OvertimeError, cut_off, run
 from bellhop.errors import TooLargeError
-from bellhop.programs import box
-from bellhop.programs.box import CancelledError, Limits, OvertimeError, cut_off, run
 from tests.waiting import eventually
 
 SHELL = Path("/bin/sh")
@@ -164,8 +164,8 @@ def test_what_a_killed_process_started_ends_with_it(tmp_path: Path) -> None:
     program = f"trap '' TERM; sleep 300 & echo $! $$ > {place}.new; mv {place}.new {place}; wait"
     code = (
         "from pathlib import Path\n"
-        "from bellhop.programs.box import run\n"
-        "from bellhop.programs.home import private_home\n"
+        "from bellhop.adapters.programs.box import run\n"
+        "from bellhop.adapters.programs.home import private_home\n"
         "with private_home({'folder/secret': b'hunter2'}) as home:\n"
         f"    run(Path('/bin/sh'), ['-c', {program!r}], home=home)"
     )
@@ -213,7 +213,7 @@ def test_a_process_that_is_killed_while_it_ends_a_program_leaves_none(tmp_path: 
     program = f"trap '>{asked}' TERM; echo $$ >{place}; while :; do sleep 1; done"
     code = (
         "from pathlib import Path\n"
-        "from bellhop.programs.box import Limits, run\n"
+        "from bellhop.adapters.programs.box import Limits, run\n"
         f"run(Path('/bin/sh'), ['-c', {program!r}], limits=Limits(seconds=1))"
     )
     environment = {"PYTHONPATH": ":".join(sys.path), "TMPDIR": str(tmp_path)}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.programs.home import private_home, remove_abandoned_homes
+from bellhop.adapters.programs.home import private_home, remove_abandoned_homes
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.adapters.programs.layer import download, fill
+from bellhop.adapters.programs.program import HELM, KUBECTL, cache
 from bellhop.errors import MissingError
-from bellhop.programs.layer import download, fill
-from bellhop.programs.program import HELM, KUBECTL, cache
 
 
 def zipped(name: str, content: bytes, *more: tuple[str, bytes]) -> bytes:

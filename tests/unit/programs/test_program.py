@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.adapters.programs.program import HELM, KUBECTL, Program, cache
 from bellhop.errors import InvalidError, MissingError
-from bellhop.programs.program import HELM, KUBECTL, Program, cache
 
 OLD_KUBECTL = (
     'Client Version: version.Info{{Major:"1", Minor:"{0}", GitVersion:"v1.{0}.3", GoVersion:"go1"}}'

@@ -7,8 +7,10 @@ from typing import Any
 
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.store import SqliteStore
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import (
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.ports.store import Store
+from bellhop.state.payloads import INLINE
+from bellhop.state.record import (
     Cluster,
     Content,
     Gate,
@@ -16,9 +18,8 @@ from bellhop.model.record import (
     Profile,
     WatchedKind,
 )
-from bellhop.ports.store import Store
-from bellhop.records import Records, Sealer
-from bellhop.records.payloads import INLINE
+from bellhop.state.records import Records
+from bellhop.state.sealer import Sealer
 from tests.fakes.clock import START, FakeClock
 
 EAST = "fleet/east"

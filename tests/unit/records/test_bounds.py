@@ -12,12 +12,19 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from bellhop.engine import accounts
-from bellhop.engine.classifying import MOST_GIVEN
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.deploy import ownership as claim
 from bellhop.errors import InvalidError, StaleError
-from bellhop.model import record
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import (
+from bellhop.events.records.source_index import MOST_NAMED
+from bellhop.extras.classifiers.labels import MOST_GIVEN
+from bellhop.ingest import account_tokens as accounts
+from bellhop.ports.store import ABSENT
+from bellhop.profiles import names as titles
+from bellhop.profiles.records.pending_removals import Place
+from bellhop.resync.progress import MOST_PROBLEMS, MOST_UNSEEN, MOST_UNSERVED, problems
+from bellhop.state import record
+from bellhop.state.miss_rate import Tally
+from bellhop.state.record import (
     MOST_FOLLOWED,
     MOST_LABELS,
     MOST_WATCHED,
@@ -31,13 +38,7 @@ from bellhop.model.record import (
     Watch,
     WatchedKind,
 )
-from bellhop.model.tally import Tally
-from bellhop.ports.store import ABSENT
-from bellhop.records import Records
-from bellhop.records.departures import Place
-from bellhop.records.trails import MOST_NAMED
-from bellhop.stages import claim, titles
-from bellhop.stages.course import MOST_PROBLEMS, MOST_UNSEEN, MOST_UNSERVED, problems
+from bellhop.state.records import Records
 from tests.fakes.clock import START
 from tests.fakes.fleet import CountingStore
 from tests.fakes.kept import value_of

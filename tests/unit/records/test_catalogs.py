@@ -13,15 +13,16 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.adapters.local.blobs import FileBlobs
-from bellhop.engine.catalog import Catalog
+from bellhop.api.kinds import of
+from bellhop.catalog.cache import Catalogs
+from bellhop.catalog.catalog import Catalog
+from bellhop.catalog.records.manifests import SHARES, Revision
 from bellhop.errors import MissingError, StaleError, UnreachableError
-from bellhop.model.kinds import of
-from bellhop.model.record import Cluster
 from bellhop.ports.store import ANY, Item
-from bellhop.records import Records, Sealer
-from bellhop.records.catalogs import Catalogs
-from bellhop.records.declared import SHARES, Revision
-from bellhop.records.payloads import SHARDS
+from bellhop.state.payloads import SHARDS
+from bellhop.state.record import Cluster
+from bellhop.state.records import Records
+from bellhop.state.sealer import Sealer
 from tests.fakes.fleet import CountingStore
 from tests.unit.records.rig import LARGE, Rig, cluster
 

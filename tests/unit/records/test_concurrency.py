@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bellhop.errors import LostWriteError, StaleError
-from bellhop.records.concurrency import until_settled, until_written
+from bellhop.state.concurrency import until_settled, until_written
 
 
 class Counter:

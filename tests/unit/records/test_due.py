@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from bellhop.records.timers import SHARDS, Timers
+from bellhop.state.timers import SHARDS, Timers
 from tests.fakes.clock import START
 from tests.fakes.fleet import CountingStore
 from tests.unit.records.rig import Rig

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from bellhop.model.record import (
+from bellhop.ports.store import ABSENT
+from bellhop.state.payloads import SHARDS
+from bellhop.state.record import (
     Health,
     Heard,
     Held,
@@ -21,8 +23,6 @@ from bellhop.model.record import (
     Walk,
     Watch,
 )
-from bellhop.ports.store import ABSENT
-from bellhop.records.payloads import SHARDS
 from tests.fakes.clock import START
 from tests.unit.records.rig import (
     EAST,

@@ -14,9 +14,9 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.errors import UnreachableError
-from bellhop.model.record import Entry
 from bellhop.ports.store import Item
-from bellhop.records.ledger import Bounds, Ledger, hours_between
+from bellhop.state.event_log import Bounds, Ledger, hours_between
+from bellhop.state.record import Entry
 from tests.fakes.clock import START
 from tests.fakes.fleet import CountingStore
 from tests.unit.records.rig import EAST, WEB, Rig

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.record import (
+from bellhop.ingest.records.observations import TOMBSTONE
+from bellhop.state.record import (
     Observation,
 )
-from bellhop.records.observations import TOMBSTONE
 from tests.fakes.kept import value_of
 from tests.unit.records.rig import (
     EAST,

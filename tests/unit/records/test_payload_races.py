@@ -13,8 +13,9 @@ import pytest
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import StaleError
-from bellhop.records import Records, Sealer
-from bellhop.records.payloads import SHARDS, SHORT
+from bellhop.state.payloads import SHARDS, SHORT
+from bellhop.state.records import Records
+from bellhop.state.sealer import Sealer
 from tests.fakes.clock import FakeClock
 from tests.unit.records.rig import EAST, LARGE, Rig, profile
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.local.blobs import FileBlobs
+from bellhop.core.gvk import ObjectKey
 from bellhop.errors import MissingError, StaleError, TemporaryError
-from bellhop.model.gvk import ObjectKey
-from bellhop.model.record import Held, Inventory, Owner
 from bellhop.ports.store import ABSENT, Item
-from bellhop.records.payloads import SHARDS, SHORT
-from bellhop.records.trash import Trash
+from bellhop.state.blob_garbage import Trash
+from bellhop.state.payloads import SHARDS, SHORT
+from bellhop.state.record import Held, Inventory, Owner
 from tests.fakes.fleet import CountingStore
 from tests.fakes.kept import value_of
 from tests.fakes.mortal import Fate, Killed, Mortal

@@ -8,9 +8,11 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from bellhop.core.gvk import GVK
 from bellhop.errors import StaleError
-from bellhop.model.gvk import GVK
-from bellhop.model.record import (
+from bellhop.ports.store import ABSENT, Item
+from bellhop.state.payloads import SHARDS
+from bellhop.state.record import (
     Health,
     Held,
     Inventory,
@@ -20,9 +22,7 @@ from bellhop.model.record import (
     Selected,
     Selection,
 )
-from bellhop.ports.store import ABSENT, Item
-from bellhop.records import Kept
-from bellhop.records.payloads import SHARDS
+from bellhop.state.table import Kept
 from tests.fakes.clock import START
 from tests.fakes.kept import value_of
 from tests.unit.records.rig import (

@@ -10,8 +10,8 @@ import pytest
 
 from bellhop.errors import InvalidError
 from bellhop.ports.store import Item
-from bellhop.records import Sealer
-from bellhop.records.payloads import SHARDS
+from bellhop.state.payloads import SHARDS
+from bellhop.state.sealer import Sealer
 from tests.unit.records.rig import EAST, Rig, observation, profile
 
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import pytest
 from msgspec import Struct
 
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import TemporaryError
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.records.table import decode, encode
+from bellhop.state.table import decode, encode
 from tests.unit.records.rig import ROLE, SERVICE
 
 

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import pytest
 
-from bellhop import messages
 from bellhop.errors import InvalidError, TemporaryError
-from bellhop.messages import Resolve, Sweep
 from bellhop.ports.store import ABSENT, Item
-from bellhop.records.versions import SCHEMAS, Versioned
+from bellhop.state import messages
+from bellhop.state.messages import Resolve, Sweep
+from bellhop.state.versions import SCHEMAS, Versioned
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger

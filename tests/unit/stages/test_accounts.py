@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from bellhop.engine.accounts import read_keys
 from bellhop.errors import DeniedError, UnreachableError
-from bellhop.messages import ReadKeys
-from bellhop.model.record import Gate, Issuer
-from bellhop.stages.accounts import learn
-from bellhop.stages.entrance import Caller
-from bellhop.stages.ingest import Ingest
+from bellhop.ingest.account_tokens import read_keys
+from bellhop.ingest.handler import Ingest
+from bellhop.ingest.http import Caller
+from bellhop.ingest.service_accounts import learn
+from bellhop.state.messages import ReadKeys
+from bellhop.state.record import Gate, Issuer
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.fleet.previewing import noted
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Change
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.operations.previews import noted
 from bellhop.settings import Settings
+from bellhop.state.record import Change
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.diagnosis.failures import failures
 from bellhop.errors import MissingError
-from bellhop.fleet.failures import failures
+from bellhop.events import aggregator as stages
 from bellhop.luabox import Limits
-from bellhop.messages import Aggregate, Sweep
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Selection
-from bellhop.stages import aggregate as stages
+from bellhop.state.messages import Aggregate, Sweep
+from bellhop.state.record import Selection
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, trigger

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.messages import Sweep, Weigh
-from bellhop.model.record import Health
-from bellhop.stages.guard import released
+from bellhop.events.deletion_guard import released
+from bellhop.state.messages import Sweep, Weigh
+from bellhop.state.record import Health
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.kube import FakeKube
 from tests.unit.stages.test_guard import (

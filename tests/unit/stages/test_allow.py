@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.model.gvk import GVK, Resource
+from bellhop.core.gvk import GVK, Resource
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.gvk import GVK, Resource
+from bellhop.core.gvk import GVK, Resource
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 

@@ -12,15 +12,15 @@ import pytest
 
 from bellhop.adapters.notices import Sender
 from bellhop.adapters.notices.sender import ENDPOINTS
-from bellhop.fleet.failures import failures
-from bellhop.fleet.noticing import Noticing
+from bellhop.api.health_check import AGAIN
+from bellhop.core.address_policy import HERE
+from bellhop.diagnosis.failures import failures
+from bellhop.extras.health.notifier import Noticing
 from bellhop.logs import Log
-from bellhop.messages import Examine, Sweep
-from bellhop.model.condition import Condition
-from bellhop.model.health_check import AGAIN
-from bellhop.model.reach import HERE
-from bellhop.model.record import Selection
-from bellhop.stages.inbox import Inbox
+from bellhop.state.condition import Condition
+from bellhop.state.consumer import Inbox
+from bellhop.state.messages import Examine, Sweep
+from bellhop.state.record import Selection
 from tests.fakes.chat import Chat, chat
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.health import SAYS, cluster_check, health_check

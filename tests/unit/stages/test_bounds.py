@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from bellhop import messages
+from bellhop.core.gvk import GVK, Resource
 from bellhop.errors import DeniedError, InvalidError
-from bellhop.messages import Apply, Sweep
-from bellhop.model.gvk import GVK, Resource
-from bellhop.model.record import MOST_LABELS, Profile, Walk
-from bellhop.stages.course import MOST_UNSEEN
+from bellhop.resync.progress import MOST_UNSEEN
+from bellhop.state import messages
+from bellhop.state.messages import Apply, Sweep
+from bellhop.state.record import MOST_LABELS, Profile, Walk
 from tests.fakes.fleet import Fleet, service
 
 EAST = "fleet/east"

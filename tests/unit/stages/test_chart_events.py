@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from bellhop.deploy.lease import Peers
+from bellhop.deploy.watches import Watching
 from bellhop.errors import BellhopError, InvalidError, TemporaryError
-from bellhop.messages import Apply, Survey
-from bellhop.model.record import Watch
 from bellhop.ports.charts import DEPLOYED
-from bellhop.stages.lease import Peers
-from bellhop.stages.watch import Watching
+from bellhop.state.messages import Apply, Survey
+from bellhop.state.record import Watch
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile

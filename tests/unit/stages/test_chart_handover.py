@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import InvalidError
-from bellhop.messages import Sweep
+from bellhop.state.messages import Sweep
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import source, trigger

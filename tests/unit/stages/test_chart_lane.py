@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from bellhop.embedded.workers import _WORKERS
-from bellhop.engine.pacing import retry_timer
-from bellhop.messages import CHARTS
-from bellhop.stages.features.helm.lane import MOST
+from bellhop.deploy.features.charts.lane import MOST
+from bellhop.runtime.embedded.workers import _WORKERS
+from bellhop.state.delays import retry_timer
+from bellhop.state.messages import CHARTS
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.unit.stages.test_chart_readiness import waited

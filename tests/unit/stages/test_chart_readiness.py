@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK
 from bellhop.errors import TemporaryError, UnreachableError
-from bellhop.fleet import pausing
-from bellhop.messages import Apply
-from bellhop.model.gvk import GVK
+from bellhop.operations import pause as pausing
+from bellhop.state.messages import Apply
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube

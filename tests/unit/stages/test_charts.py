@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.core.gvk import GVK, Identity
 from bellhop.errors import (
     BellhopError,
     ConflictError,
@@ -19,9 +20,8 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bellhop.model.chart import release_key
-from bellhop.model.gvk import GVK, Identity
 from bellhop.ports.charts import DEPLOYED, Release
+from bellhop.state.chart import release_key
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK
 from bellhop.errors import UnreachableError
-from bellhop.messages import Apply
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Outcome
+from bellhop.state.messages import Apply
+from bellhop.state.record import Outcome
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, trigger

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from bellhop.model.record import Outcome
+from bellhop.state.record import Outcome
 from infra.lab.http_server import Response
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube

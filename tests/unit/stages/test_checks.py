@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bellhop.api.kinds import ClusterProfile, of
+from bellhop.core.gvk import GVK
+from bellhop.diagnosis.failures import failures
+from bellhop.diagnosis.profile_manifests import manifest
 from bellhop.errors import ConflictError, UnreachableError
-from bellhop.fleet.failures import failures
-from bellhop.fleet.generated import manifest
-from bellhop.fleet.redeploying import redeploy
-from bellhop.messages import Apply
-from bellhop.model.gvk import GVK
-from bellhop.model.kinds import ClusterProfile, of
-from bellhop.model.record import Outcome, Profile
+from bellhop.operations.redeployment import redeploy
+from bellhop.state.messages import Apply
+from bellhop.state.record import Outcome, Profile
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (

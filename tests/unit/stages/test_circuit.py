@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.pacing import probe_timer, retry_timer
+from bellhop.core.gvk import GVK
 from bellhop.errors import DeniedError, UnreachableError
-from bellhop.messages import Apply, Confirm, Probe, Sweep
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Outcome
 from bellhop.ports.queue import Done
+from bellhop.state.delays import probe_timer, retry_timer
+from bellhop.state.messages import Apply, Confirm, Probe, Sweep
+from bellhop.state.record import Outcome
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile, source, trigger

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK
+from bellhop.diagnosis.failures import failures
 from bellhop.errors import UnreachableError
-from bellhop.fleet.failures import failures
-from bellhop.messages import Classify, Sweep
-from bellhop.model.classified import Classified
-from bellhop.model.gvk import GVK
-from bellhop.stages.classifying import GRACE
+from bellhop.extras.classifiers.classifier import GRACE
+from bellhop.state.classification import Classified
+from bellhop.state.messages import Classify, Sweep
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.manifests import config, holder, join, profile
 from tests.fakes.mortal import Fate, Killed, Mortal

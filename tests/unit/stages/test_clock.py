@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.engine import liveness
-from bellhop.engine.pacing import probe_timer, sweep_timer
+from bellhop.core.gvk import CLOUD_EVENT, ObjectKey
+from bellhop.deploy.lease import UNKNOWN, Leases
 from bellhop.errors import MissingError, UnreachableError
-from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
-from bellhop.model.record import Inventory, Pulse, Selected, Selection
-from bellhop.records.timers import SKEW
-from bellhop.records.trash import blob_name
-from bellhop.stages.lease import UNKNOWN, Leases
+from bellhop.extras.health import state as liveness
+from bellhop.state.blob_garbage import blob_name
+from bellhop.state.delays import probe_timer, sweep_timer
+from bellhop.state.record import Inventory, Pulse, Selected, Selection
+from bellhop.state.timers import SKEW
 from tests.fakes.clock import FakeClock
 from tests.fakes.fleet import SERVICE, Fleet, cloud_event
 from tests.unit.stages.test_cloud_events import CONFIG, EACH, SOURCE

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bellhop.engine.cloud_events import BATCH, STRUCTURED, CloudEvent, attributes
-from bellhop.model.gvk import CLOUD_EVENT, GVK
-from bellhop.stages.entrance import Reply, Request
+from bellhop.core.gvk import CLOUD_EVENT, GVK
+from bellhop.ingest.http import Reply, Request
+from bellhop.rendering.cloud_events import BATCH, STRUCTURED, CloudEvent, attributes
 from tests.fakes.fleet import Fleet, cloud_event, service
 from tests.fakes.kept import value_of
 

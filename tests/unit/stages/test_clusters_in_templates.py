@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from bellhop.core.gvk import GVK
 from bellhop.errors import InvalidError
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK
-from bellhop.model.record import MOST_TOLD
+from bellhop.state.messages import Sweep
+from bellhop.state.record import MOST_TOLD
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger

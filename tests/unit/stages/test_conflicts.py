@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.model.gvk import GVK
-from bellhop.stages.hands import Hands
+from bellhop.core.gvk import GVK
+from bellhop.state.worker_pool import Hands
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile

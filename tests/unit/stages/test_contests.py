@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.contending import AT_ONCE, LONGEST
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
+from bellhop.deploy.contention import AT_ONCE, LONGEST
+from bellhop.state.messages import Sweep
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.diagnosis import overview
+from bellhop.diagnosis.failures import failures
 from bellhop.errors import DeniedError, UnauthorizedError
-from bellhop.fleet import overview
-from bellhop.fleet.failures import failures
-from bellhop.messages import Confirm
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.state.messages import Confirm
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.model.gvk import GVK
-from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.marks import ADOPT, MADE_BY, OWNER
+from bellhop.core.gvk import GVK
+from bellhop.core.sveltos_annotations import ADOPT, MADE_BY, OWNER
+from bellhop.state.management_cluster import MANAGEMENT
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube

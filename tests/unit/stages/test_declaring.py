@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.kinds import Declaration, of
-from bellhop.model.record import Cluster
+from bellhop.api.kinds import Declaration, of
 from bellhop.ports.store import Item
-from bellhop.records.payloads import SHARDS
+from bellhop.state.payloads import SHARDS
+from bellhop.state.record import Cluster
 from tests.fakes.fleet import Fleet
 
 LIB = "lib.projectsveltos.io/v1beta1"

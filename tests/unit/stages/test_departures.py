@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK
 from bellhop.errors import StaleError, UnreachableError
-from bellhop.messages import Apply, Resolve
-from bellhop.model.gvk import GVK
-from bellhop.records.departures import Place
+from bellhop.profiles.records.pending_removals import Place
+from bellhop.state.messages import Apply, Resolve
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
 from tests.fakes.manifests import config, holder, profile

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Profile
+from bellhop.core.gvk import GVK
+from bellhop.state.record import Profile
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger

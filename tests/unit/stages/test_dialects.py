@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
 from tests.fakes.fleet import Fleet, service
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

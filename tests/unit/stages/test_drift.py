@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from bellhop.api.kinds import InvalidDocuments
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.deploy.watches import Watching
 from bellhop.errors import BellhopError
-from bellhop.fleet.previewing import Previewed, now
-from bellhop.messages import Apply, Sweep
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.kinds import InvalidDocuments
-from bellhop.model.record import Watch, WatchedKind
-from bellhop.stages.watch import Watching
+from bellhop.operations.previews import Previewed, now
+from bellhop.state.messages import Apply, Sweep
+from bellhop.state.record import Watch, WatchedKind
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.interrupted import interrupted

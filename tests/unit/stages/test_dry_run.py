@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK
+from bellhop.deploy.object_diff import WITHHELD_DIFF
 from bellhop.errors import MissingError, TemporaryError
-from bellhop.fleet.previewing import noted, now
-from bellhop.messages import Apply
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Change
-from bellhop.stages.comparing import WITHHELD_DIFF
+from bellhop.operations.previews import noted, now
+from bellhop.state.messages import Apply
+from bellhop.state.record import Change
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube

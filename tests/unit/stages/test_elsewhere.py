@@ -13,14 +13,14 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from bellhop.core.gvk import GVK, Identity, ObjectKey, Resource
+from bellhop.deploy.dependencies import Elsewhere
 from bellhop.errors import BellhopError, StaleError
-from bellhop.messages import Apply, Confirm, Sweep
-from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
-from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.reader import Reader
-from bellhop.model.record import MOST_FOLLOWED, Gate
 from bellhop.ports.queue import Delivery, Done
-from bellhop.stages.elsewhere import Elsewhere
+from bellhop.state.dependency_index import Reader
+from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.messages import Apply, Confirm, Sweep
+from bellhop.state.record import MOST_FOLLOWED, Gate
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.hosted import hosted, local

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.core.gvk import GVK
+from bellhop.declarations.end_behavior import note_endings
 from bellhop.errors import MissingError
-from bellhop.model.gvk import GVK
-from bellhop.stages.endings import note_endings
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube

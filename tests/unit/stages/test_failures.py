@@ -10,11 +10,11 @@ import pytest
 
 from bellhop.adapters.kube.errors import refusal_error
 from bellhop.adapters.kube.refusal import Call, Refusal
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.diagnosis.failures import failures as list_failures
 from bellhop.errors import ConflictError, InvalidError, MissingError
-from bellhop.fleet.failures import failures as list_failures
-from bellhop.messages import Instantiate
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import NO_OBJECT, Match
+from bellhop.state.messages import Instantiate
+from bellhop.state.record import NO_OBJECT, Match
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.engine.digest import digest
+from bellhop.core.digest import digest
+from bellhop.core.gvk import ObjectKey, Resource
 from bellhop.errors import UnauthorizedError
-from bellhop.model.gvk import ObjectKey, Resource
-from bellhop.model.record import Profile, Reading
-from bellhop.stages.writer import sealed
+from bellhop.profiles.writer import sealed
+from bellhop.state.record import Profile, Reading
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, join, source

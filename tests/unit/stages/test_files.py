@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK, ObjectKey, Resource
+from bellhop.diagnosis.profile_manifests import manifest
 from bellhop.errors import UnreachableError
-from bellhop.fleet.generated import manifest
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.record import Outcome
-from bellhop.model.remote import Remote
+from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.messages import Sweep
+from bellhop.state.record import Outcome
+from bellhop.state.remote_url import Remote
 from tests.fakes.files import digest_of
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube

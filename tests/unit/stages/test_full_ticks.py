@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.pacing import retry_timer, sweep_timer
 from bellhop.errors import TemporaryError, ThrottledError
-from bellhop.messages import CHARTS, Apply, Envelope, Publisher, Sweep
-from bellhop.model.record import Cluster
 from bellhop.ports.store import Item
-from bellhop.stages.hands import ALONE, Hands
-from bellhop.stages.schedule import HOUSE, SPELL, Schedule
+from bellhop.state.delays import retry_timer, sweep_timer
+from bellhop.state.messages import CHARTS, Apply, Envelope, Publisher, Sweep
+from bellhop.state.record import Cluster
+from bellhop.state.schedule import HOUSE, SPELL, Schedule
+from bellhop.state.worker_pool import ALONE, Hands
 from tests.fakes.fleet import Fleet
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)

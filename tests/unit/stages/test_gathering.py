@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import TemporaryError
-from bellhop.messages import Instantiate, Sweep
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.records.observations import TOMBSTONE
-from bellhop.stages.objects import Objects
+from bellhop.events.object_cache import Objects
+from bellhop.ingest.records.observations import TOMBSTONE
+from bellhop.state.messages import Instantiate, Sweep
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, source, trigger

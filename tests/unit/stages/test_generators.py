@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
+from bellhop.cli.describe import Story
 from bellhop.cli.redaction import HIDDEN, hidden
-from bellhop.cli.story import Story
 from bellhop.cli.views import profiles
 from bellhop.cli.views.holders import VIEWS
 from bellhop.cli.views.triggers import describe
 from bellhop.cli.views.view import Query
+from bellhop.core.gvk import GVK
+from bellhop.core.sveltos_annotations import WITHHELD
 from bellhop.errors import StaleError
-from bellhop.messages import Instantiate
-from bellhop.model.gvk import GVK
-from bellhop.model.marks import WITHHELD
-from bellhop.model.record import Profile, Title
+from bellhop.state.messages import Instantiate
+from bellhop.state.record import Profile, Title
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, join, profile, source, trigger

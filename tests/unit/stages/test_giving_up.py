@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK
 from bellhop.errors import BellhopError, InvalidError, TemporaryError, UnreachableError
-from bellhop.fleet.redeploying import redeploy
-from bellhop.messages import Apply
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Outcome
+from bellhop.operations.redeployment import redeploy
+from bellhop.state.messages import Apply
+from bellhop.state.record import Outcome
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, profile

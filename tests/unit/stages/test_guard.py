@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.messages import Evaluate, Instantiate, Sweep, Weigh
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Hold
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.events.deletion_guard import released
 from bellhop.settings import Settings
-from bellhop.stages.guard import released
+from bellhop.state.messages import Evaluate, Instantiate, Sweep, Weigh
+from bellhop.state.record import Hold
 from tests.fakes.declared import DECLARED, HEARD, TOLD, TOLD_TEXT
 from tests.fakes.fleet import SERVICE, Fleet, cloud_event, service
 from tests.fakes.kube import FakeKube

@@ -9,10 +9,10 @@ import pytest
 
 from bellhop.cli.views.profiles import VIEWS
 from bellhop.cli.views.view import Query
+from bellhop.core.gvk import GVK
 from bellhop.errors import InvalidError
-from bellhop.messages import Apply
-from bellhop.model.gvk import GVK
-from bellhop.model.record import NO_OBJECT
+from bellhop.state.messages import Apply
+from bellhop.state.record import NO_OBJECT
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service, with_address
 from tests.fakes.kube import FakeKube

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from bellhop.errors import UnreachableError
-from bellhop.stages.hands import ALONE, Hands
+from bellhop.state.worker_pool import ALONE, Hands
 
 PATIENCE = 10.0
 

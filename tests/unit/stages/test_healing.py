@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from bellhop.engine.pacing import sweep_timer
+from bellhop.core.gvk import GVK, ObjectKey, Resource
+from bellhop.core.sveltos_annotations import OWNER
 from bellhop.errors import DeniedError, MissingError, UnreachableError
-from bellhop.messages import Sweep, Tidy
-from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.marks import OWNER
+from bellhop.state.delays import sweep_timer
+from bellhop.state.messages import Sweep, Tidy
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.record import Heard
+from bellhop.state.record import Heard
 from tests.fakes.fleet import Fleet, service
 
 EAST = "fleet/east"

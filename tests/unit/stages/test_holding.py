@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK, ObjectKey, Resource
+from bellhop.deploy.lease import Peers
 from bellhop.errors import BusyError, DeniedError
-from bellhop.messages import Apply, Resolve, Sweep
-from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.record import Held, Inventory
 from bellhop.settings import Settings
-from bellhop.stages.lease import Peers
+from bellhop.state.messages import Apply, Resolve, Sweep
+from bellhop.state.record import Held, Inventory
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube

@@ -9,11 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.cli.addons import Wanted, addons
+from bellhop.core.sveltos_annotations import OWNER
+from bellhop.diagnosis import profile_manifests as generated
 from bellhop.errors import UnreachableError
-from bellhop.fleet import generated, previewing
-from bellhop.fleet.rollback import rollback
-from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.marks import OWNER
+from bellhop.operations import previews as previewing
+from bellhop.operations.rollback import rollback
+from bellhop.state.management_cluster import MANAGEMENT
 from tests.fakes.fleet import Fleet
 from tests.fakes.hosted import (
     CONFIG,

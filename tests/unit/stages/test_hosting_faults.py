@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK, Resource
 from bellhop.errors import InvalidError, TemporaryError
-from bellhop.messages import Apply, Resolve
-from bellhop.model.gvk import GVK, Resource
-from bellhop.model.hosting import MANAGEMENT
 from bellhop.ports.kube import Manifest
 from bellhop.settings import Settings
+from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.messages import Apply, Resolve
 from tests.fakes import rig
 from tests.fakes.clock import FakeClock
 from tests.fakes.fleet import Fleet

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import StaleError, UnreachableError
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Observation
+from bellhop.ingest.http import Reply, Request, address, caller
 from bellhop.settings import Settings
-from bellhop.stages.entrance import Reply, Request, address, caller
+from bellhop.state.record import Observation
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 

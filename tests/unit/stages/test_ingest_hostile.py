@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.stages.entrance import Reply, Request
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.ingest.http import Reply, Request
+from bellhop.state.messages import Sweep
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 

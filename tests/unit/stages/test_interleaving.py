@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.fleet import held
+from bellhop.diagnosis import held_deletions as held
 from tests.fakes.declared import EACH, EACH_TEXT, WATCHED
 from tests.fakes.known import played
 from tests.fakes.overlaps import OVERLAPS, SORTS, Overlap, again, play, read_note

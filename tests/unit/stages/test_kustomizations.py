@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bellhop.core.gvk import GVK, Identity
+from bellhop.diagnosis.profile_manifests import manifest
 from bellhop.errors import TemporaryError
-from bellhop.fleet.generated import manifest
-from bellhop.fleet.previewing import now
-from bellhop.messages import CHARTS, Apply
-from bellhop.model.gvk import GVK, Identity
-from bellhop.model.record import Outcome
+from bellhop.operations.previews import now
+from bellhop.state.messages import CHARTS, Apply
+from bellhop.state.record import Outcome
 from tests.fakes.charts import FakeCharts
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube

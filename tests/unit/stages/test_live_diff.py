@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from bellhop.fleet.previewing import now
-from bellhop.model.gvk import GVK
-from bellhop.stages.comparing import NOT_COMPARED
+from bellhop.core.gvk import GVK
+from bellhop.deploy.object_diff import NOT_COMPARED
+from bellhop.operations.previews import now
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile

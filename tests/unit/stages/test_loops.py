@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.fleet.explain.trigger import explain_trigger
-from bellhop.fleet.failures import failures
-from bellhop.messages import Instantiate
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
+from bellhop.diagnosis.explain.trigger import explain_trigger
+from bellhop.diagnosis.failures import failures
+from bellhop.state.messages import Instantiate
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import MissingError
-from bellhop.messages import Apply, Instantiate, Resolve, Sweep
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.records.payloads import SHARDS
+from bellhop.state.messages import Apply, Instantiate, Resolve, Sweep
+from bellhop.state.payloads import SHARDS
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from bellhop.errors import UnreachableError
-from bellhop.messages import CHARTS
 from bellhop.settings import Settings
+from bellhop.state.messages import CHARTS
 from tests.fakes import rig
 from tests.fakes.clock import TickingClock
 from tests.fakes.fleet import Fleet

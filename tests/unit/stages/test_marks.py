@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from bellhop.messages import Sweep
-from bellhop.model import marks
-from bellhop.model.gvk import GVK
-from bellhop.model.kinds import KINDS, InvalidDocuments, of
+from bellhop.api.kinds import KINDS, InvalidDocuments, of
+from bellhop.core import sveltos_annotations as marks
+from bellhop.core.gvk import GVK
+from bellhop.state.messages import Sweep
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger

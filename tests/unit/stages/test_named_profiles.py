@@ -11,13 +11,13 @@ import pytest
 from bellhop.cli.addons import Wanted, addons
 from bellhop.cli.views.profiles import VIEWS
 from bellhop.cli.views.view import Query
-from bellhop.fleet.failures import failures
-from bellhop.fleet.redeploying import redeploy
-from bellhop.fleet.rollback import history
-from bellhop.fleet.titled import meant
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Profile
-from bellhop.records.profiles import place
+from bellhop.core.gvk import GVK
+from bellhop.diagnosis.failures import failures
+from bellhop.diagnosis.names import meant
+from bellhop.operations.redeployment import redeploy
+from bellhop.operations.rollback import history
+from bellhop.profiles.records.profiles import place
+from bellhop.state.record import Profile
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube

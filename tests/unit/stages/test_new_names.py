@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bellhop.errors import StaleError
-from bellhop.model.record import Cluster
 from bellhop.ports.store import ABSENT
+from bellhop.state.record import Cluster
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.interrupted import interrupted

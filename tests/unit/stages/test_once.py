@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.core.gvk import GVK
 from bellhop.errors import BellhopError, InvalidError
-from bellhop.fleet.previewing import now
-from bellhop.fleet.redeploying import redeploy
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK
+from bellhop.operations.previews import now
+from bellhop.operations.redeployment import redeploy
+from bellhop.state.messages import Sweep
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube

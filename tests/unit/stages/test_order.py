@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.catalog import Catalog
+from bellhop.api.kinds import DeclarationKey
+from bellhop.catalog.catalog import Catalog
+from bellhop.core.gvk import GVK, Identity
 from bellhop.errors import InvalidError
-from bellhop.messages import Apply, Resolve
-from bellhop.model.gvk import GVK, Identity
-from bellhop.model.kinds import DeclarationKey
-from bellhop.model.record import Outcome
+from bellhop.state.messages import Apply, Resolve
+from bellhop.state.record import Outcome
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (

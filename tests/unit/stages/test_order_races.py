@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.messages import Apply, Resolve
-from bellhop.model.record import Inventory, Outcome
+from bellhop.state.messages import Apply, Resolve
+from bellhop.state.record import Inventory, Outcome
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube

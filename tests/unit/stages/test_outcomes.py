@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.pacing import retry_timer
+from bellhop.core.gvk import GVK
+from bellhop.deploy.status import by_feature
+from bellhop.diagnosis import overview
+from bellhop.diagnosis.failures import failures as list_failures
 from bellhop.errors import DeniedError, TemporaryError
-from bellhop.fleet import overview
-from bellhop.fleet.failures import failures as list_failures
-from bellhop.messages import Apply, Resolve
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Ended, Outcome
 from bellhop.settings import Settings
-from bellhop.stages.ending import by_feature
+from bellhop.state.delays import retry_timer
+from bellhop.state.messages import Apply, Resolve
+from bellhop.state.record import Ended, Outcome
 from tests.fakes import rig
 from tests.fakes.clock import START
 from tests.fakes.fleet import Fleet

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.engine import signing
-from bellhop.engine.cloud_events import STRUCTURED
 from bellhop.errors import TemporaryError, ThrottledError
-from bellhop.stages.entrance import Reply, Request, caller, share_of
-from bellhop.stages.ingest import Ingest
-from bellhop.stages.outside import Visitor
+from bellhop.ingest import signatures as signing
+from bellhop.ingest.handler import Ingest
+from bellhop.ingest.http import Reply, Request, caller, share_of
+from bellhop.ingest.senders import Visitor
+from bellhop.rendering.cloud_events import STRUCTURED
 from tests.fakes.fleet import Fleet, cloud_event, service
 from tests.fakes.interrupted import interrupted
 from tests.fakes.kept import value_of

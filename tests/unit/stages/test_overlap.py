@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import TemporaryError, UnreachableError
 from bellhop.logs import Log
-from bellhop.messages import Apply, Evaluate, Instantiate
-from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.ports.queue import Again, Delivery
-from bellhop.stages.inbox import Inbox
+from bellhop.state.consumer import Inbox
+from bellhop.state.messages import Apply, Evaluate, Instantiate
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK
-from bellhop.model.kinds import InvalidDocuments
+from bellhop.api.kinds import InvalidDocuments
+from bellhop.core.gvk import GVK
+from bellhop.state.messages import Sweep
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube

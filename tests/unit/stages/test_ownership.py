@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bellhop.core.gvk import GVK, Identity, ObjectKey
+from bellhop.deploy.ownership import Claims
 from bellhop.errors import ConflictError, InvalidError, UnreachableError
-from bellhop.messages import Apply, Resolve
-from bellhop.model.gvk import GVK, Identity, ObjectKey
-from bellhop.model.record import Held, Inventory, Owner, Profile
 from bellhop.ports.store import ABSENT, ANY, Item
-from bellhop.stages.claim import Claims
+from bellhop.state.messages import Apply, Resolve
+from bellhop.state.record import Held, Inventory, Owner, Profile
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.messages import Evaluate
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.records.paces import FORGOTTEN
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.events.records.slow_scripts import FORGOTTEN
 from bellhop.settings import Settings
+from bellhop.state.messages import Evaluate
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.pacing import opening_timer, retry_timer
-from bellhop.fleet import overview
-from bellhop.fleet.pausing import open_always, open_in, pause
-from bellhop.fleet.redeploying import redeploy
-from bellhop.messages import Apply, Instantiate, Sweep
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Outcome
-from bellhop.records.departures import Place
+from bellhop.core.gvk import GVK
+from bellhop.diagnosis import overview
+from bellhop.operations.pause import open_always, open_in, pause
+from bellhop.operations.redeployment import redeploy
+from bellhop.profiles.records.pending_removals import Place
+from bellhop.state.delays import opening_timer, retry_timer
+from bellhop.state.messages import Apply, Instantiate, Sweep
+from bellhop.state.record import Outcome
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube

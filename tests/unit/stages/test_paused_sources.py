@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.fleet.pausing import open_always, open_in, pause
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
+from bellhop.operations.pause import open_always, open_in, pause
 from bellhop.settings import Settings
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from bellhop.api.kinds import DeclarationKey
+from bellhop.core.gvk import GVK
+from bellhop.core.sveltos_annotations import PROFILE_PAUSED
 from bellhop.errors import MissingError
-from bellhop.fleet.pausing import mark, pausable
-from bellhop.model.gvk import GVK
-from bellhop.model.kinds import DeclarationKey
-from bellhop.model.marks import PROFILE_PAUSED
+from bellhop.operations.pause import mark, pausable
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config, holder, join, profile
 

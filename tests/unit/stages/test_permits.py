@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from bellhop.api.kinds import InvalidDocuments
+from bellhop.core.gvk import GVK
 from bellhop.errors import DeniedError, UnreachableError
-from bellhop.messages import AskRights, Evaluate, Sweep
-from bellhop.model.gvk import GVK
-from bellhop.model.kinds import InvalidDocuments
+from bellhop.events.access_reviews import FRESH
 from bellhop.settings import Settings
-from bellhop.stages.permitting import FRESH
+from bellhop.state.messages import AskRights, Evaluate, Sweep
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, source, trigger

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.ordering import rank
+from bellhop.core.apply_order import rank
+from bellhop.core.gvk import GVK, Identity
 from bellhop.errors import InvalidError, UnreachableError
-from bellhop.messages import Apply, Resolve
-from bellhop.model.gvk import GVK, Identity
-from bellhop.model.record import Held
-from bellhop.stages.hands import Hands
+from bellhop.state.messages import Apply, Resolve
+from bellhop.state.record import Held
+from bellhop.state.worker_pool import Hands
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, profile

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bellhop import messages
-from bellhop.engine.observe import observe
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import UnreachableError
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Match
+from bellhop.rendering.observation import observe
+from bellhop.state import messages
+from bellhop.state.record import Match
 from tests.fakes.fleet import SERVICE, Fleet, service, with_address
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, source, trigger
 from tests.fakes.mortal import Killed
@@ -29,7 +29,7 @@ def names(fleet: Fleet, cluster: str, gvk: GVK) -> list[str]:
 
 
 def discovery(fleet: Fleet) -> None:
-    from bellhop.model.gvk import Resource  # noqa: PLC0415 - one test's kind
+    from bellhop.core.gvk import Resource  # noqa: PLC0415 - one test's kind
 
     fleet.register("east", env="production")
     west = fleet.register("west", dep="eng")
@@ -150,7 +150,7 @@ def test_creates_a_missing_namespace(fleet: Fleet) -> None:
 
 def test_one_destination_that_is_down_does_not_keep_another_waiting(fleet: Fleet) -> None:
     """The healthy one is served at once, the other when it is back."""
-    from bellhop.model.gvk import Resource  # noqa: PLC0415 - one test's kind
+    from bellhop.core.gvk import Resource  # noqa: PLC0415 - one test's kind
 
     discovery(fleet)
     north = fleet.register("north", dep="eng")

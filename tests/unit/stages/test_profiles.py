@@ -6,10 +6,10 @@ import base64
 
 import pytest
 
+from bellhop.core.gvk import GVK
 from bellhop.errors import UnreachableError
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Profile
+from bellhop.state.messages import Sweep
+from bellhop.state.record import Profile
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, profile

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import TemporaryError
-from bellhop.messages import Apply, Resolve
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Held, Inventory
+from bellhop.state.messages import Apply, Resolve
+from bellhop.state.record import Held, Inventory
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile

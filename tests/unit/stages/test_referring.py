@@ -11,12 +11,12 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from bellhop.api.kinds import InvalidDocuments
+from bellhop.core.gvk import GVK, Resource
+from bellhop.diagnosis.selection_gaps import Holders, lacking
 from bellhop.errors import UnreachableError
-from bellhop.fleet.reach import Holders, lacking
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK, Resource
-from bellhop.model.kinds import InvalidDocuments
-from bellhop.model.record import Cluster, Profile
+from bellhop.state.messages import Sweep
+from bellhop.state.record import Cluster, Profile
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile, source, trigger

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from bellhop.diagnosis.overview import object_name
 from bellhop.errors import TemporaryError
-from bellhop.fleet.overview import object_name
-from bellhop.model.record import Refusals
+from bellhop.state.record import Refusals
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kept import value_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bellhop.deploy.features.charts.release_objects import documents, objects_in
 from bellhop.errors import InvalidError
-from bellhop.stages.features.helm.inside import documents, objects_in
 
 ENUM = """
 apiVersion: apiextensions.k8s.io/v1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
 from bellhop.ports.charts import DEPLOYED, Release
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube

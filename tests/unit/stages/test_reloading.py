@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.mounting import RELOADED
+from bellhop.core.gvk import GVK, Identity, Resource
+from bellhop.deploy.pod_references import RELOADED
 from bellhop.errors import DeniedError
-from bellhop.fleet.previewing import Previewed, now
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK, Identity, Resource
+from bellhop.operations.previews import Previewed, now
+from bellhop.state.messages import Sweep
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.interrupted import interrupted

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.engine.guarding import Guard
+from bellhop.core.gvk import GVK
+from bellhop.declarations.removal_limits import RemovalCount, RemovalLimits, Step
 from bellhop.errors import StaleError
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Outcome
+from bellhop.rendering.deletion_limit import Guard
 from bellhop.settings import Settings
-from bellhop.stages.removal_limits import RemovalCount, RemovalLimits, Step
+from bellhop.state.messages import Sweep
+from bellhop.state.record import Outcome
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (

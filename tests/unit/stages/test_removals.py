@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from bellhop.api.kinds import parse_all, read_documents
+from bellhop.core.gvk import GVK
 from bellhop.errors import MissingError
-from bellhop.messages import Instantiate, Resolve, Sweep
-from bellhop.model.gvk import GVK
-from bellhop.model.kinds import parse_all, read_documents
-from bellhop.model.removal import HeldRemoval
 from bellhop.settings import Settings
+from bellhop.state.held_removal import HeldRemoval
+from bellhop.state.messages import Instantiate, Resolve, Sweep
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.interrupted import interrupted

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.settings import Settings
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kube import FakeKube

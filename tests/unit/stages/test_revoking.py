@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
+from bellhop.core.sveltos_annotations import ACCOUNT_NAME, ACCOUNT_NAMESPACE
+from bellhop.diagnosis.failures import failures
 from bellhop.errors import UnreachableError
-from bellhop.fleet.failures import failures
-from bellhop.fleet.redeploying import redeploy
-from bellhop.messages import Apply, Resolve
-from bellhop.model.marks import ACCOUNT_NAME, ACCOUNT_NAMESPACE
+from bellhop.operations.redeployment import redeploy
 from bellhop.ports.queue import Done
+from bellhop.state.messages import Apply, Resolve
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bellhop.errors import TemporaryError
-from bellhop.messages import Apply, Resolve
+from bellhop.state.messages import Apply, Resolve
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.interrupted import interrupted

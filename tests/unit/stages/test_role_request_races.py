@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.messages import Apply, Resolve
-from bellhop.model.marks import ACCOUNT_NAME, ACCOUNT_NAMESPACE
+from bellhop.core.sveltos_annotations import ACCOUNT_NAME, ACCOUNT_NAMESPACE
+from bellhop.state.messages import Apply, Resolve
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.interrupted import interrupted

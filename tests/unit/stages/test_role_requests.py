@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from bellhop.engine.pacing import granted_timer
+from bellhop.core.gvk import GVK
+from bellhop.core.sveltos_annotations import ACCOUNT_NAME, ACCOUNT_NAMESPACE, OWNER
 from bellhop.errors import MissingError
-from bellhop.fleet.pausing import mark, pausable
-from bellhop.fleet.previewing import now
-from bellhop.model.gvk import GVK
-from bellhop.model.marks import ACCOUNT_NAME, ACCOUNT_NAMESPACE, OWNER
-from bellhop.model.record import Outcome
+from bellhop.operations.pause import mark, pausable
+from bellhop.operations.previews import now
+from bellhop.state.delays import granted_timer
+from bellhop.state.record import Outcome
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube

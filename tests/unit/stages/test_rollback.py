@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK
 from bellhop.errors import MissingError
-from bellhop.fleet import rollback as fleet_rollback
-from bellhop.fleet.rollback import history, rollback, undo
-from bellhop.messages import Instantiate, Resolve
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Profile
-from bellhop.records.profiles import place
+from bellhop.operations import rollback as fleet_rollback
+from bellhop.operations.rollback import history, rollback, undo
+from bellhop.profiles.records.profiles import place
 from bellhop.settings import Settings
+from bellhop.state.messages import Instantiate, Resolve
+from bellhop.state.record import Profile
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.interrupted import interrupted

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from bellhop import messages
+from bellhop.core.gvk import GVK, Resource
 from bellhop.errors import DeniedError, StaleError, TemporaryError, UnreachableError
-from bellhop.messages import Resolve, Sweep
-from bellhop.model.gvk import GVK, Resource
-from bellhop.model.record import Outcome
 from bellhop.ports.queue import Done
+from bellhop.state import messages
+from bellhop.state.messages import Resolve, Sweep
+from bellhop.state.record import Outcome
 from tests.fakes.fleet import Fleet
 from tests.fakes.interrupted import interrupted
 from tests.fakes.kube import FakeKube

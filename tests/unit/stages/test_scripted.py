@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.model.gvk import GVK
-from bellhop.model.record import NO_OBJECT, Outcome, Profile
+from bellhop.core.gvk import GVK
 from bellhop.settings import Settings
+from bellhop.state.record import NO_OBJECT, Outcome, Profile
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube

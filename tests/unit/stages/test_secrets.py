@@ -15,11 +15,11 @@ from click.testing import CliRunner
 
 from bellhop.adapters.kube.errors import refusal_error
 from bellhop.adapters.kube.refusal import Call, Refusal
-from bellhop.cli import telling
+from bellhop.cli import events as telling
 from bellhop.cli.main import cli
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Inventory
+from bellhop.core.gvk import GVK
 from bellhop.ports.kube import Manifest
+from bellhop.state.record import Inventory
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from bellhop.fleet import generated
-from bellhop.model import marks
-from bellhop.model.gvk import GVK
-from bellhop.model.kinds import InvalidDocuments
-from bellhop.model.record import Outcome
+from bellhop.api.kinds import InvalidDocuments
+from bellhop.core import sveltos_annotations as marks
+from bellhop.core.gvk import GVK
+from bellhop.diagnosis import profile_manifests as generated
+from bellhop.state.record import Outcome
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK
 from bellhop.errors import UnreachableError
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Choice
 from bellhop.ports.store import ANY, Item
+from bellhop.state.messages import Sweep
+from bellhop.state.record import Choice
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kept import value_of

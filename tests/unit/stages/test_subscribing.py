@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.engine.wiring import MESSAGING_NAMESPACE, NAME, messaging_rights
+from bellhop.core.gvk import GVK
 from bellhop.errors import BellhopError, DeniedError, MissingError
-from bellhop.fleet.unwiring import silence
-from bellhop.model.gvk import GVK
+from bellhop.registration.forwarder_manifests import MESSAGING_NAMESPACE, NAME, messaging_rights
+from bellhop.registration.removal import silence
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK, ObjectKey, Resource
 from bellhop.errors import DeniedError, UnreachableError
-from bellhop.messages import Survey, Sweep
-from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.record import Inventory
+from bellhop.resync import owned_kinds as survey
 from bellhop.settings import Settings
-from bellhop.stages import survey
+from bellhop.state.messages import Survey, Sweep
+from bellhop.state.record import Inventory
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 

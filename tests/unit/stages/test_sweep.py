@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK, ObjectKey, Resource
 from bellhop.errors import DeniedError, TemporaryError, UnreachableError
-from bellhop.messages import Confirm, Sweep
-from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.tally import Tally, tallied
 from bellhop.ports.kube import Page
 from bellhop.settings import Settings
+from bellhop.state.messages import Confirm, Sweep
+from bellhop.state.miss_rate import Tally, tallied
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from bellhop.model.kinds import EventTrigger
-from bellhop.model.record import Profile
-from bellhop.model.shape import field_at
-from bellhop.model.unsupported import NOT_YET
+from bellhop.api.fields import field_at
+from bellhop.api.kinds import EventTrigger
+from bellhop.api.unsupported import NOT_YET
+from bellhop.state.record import Profile
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.manifests import config, holder, source
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from bellhop.model.gvk import GVK
-from bellhop.model.marks import OWNER
-from bellhop.model.record import Choice, Cluster, Outcome
+from bellhop.core.gvk import GVK
+from bellhop.core.sveltos_annotations import OWNER
+from bellhop.state.record import Choice, Cluster, Outcome
 from tests.fakes.clock import START
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of

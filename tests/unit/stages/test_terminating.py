@@ -7,8 +7,8 @@ import pytest
 from bellhop.cli.addons import Wanted, addons
 from bellhop.cli.views.profiles import rows
 from bellhop.cli.views.view import Query
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Outcome
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.state.record import Outcome
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile

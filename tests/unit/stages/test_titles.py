@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.messages import Instantiate
-from bellhop.model.gvk import GVK
+from bellhop.core.gvk import GVK
+from bellhop.state.messages import Instantiate
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.manifests import join, source, trigger

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK
+from bellhop.declarations.apply import Declare
 from bellhop.errors import DeniedError
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK
-from bellhop.stages.declare import Declare
+from bellhop.state.messages import Sweep
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, source, trigger
@@ -179,7 +179,7 @@ def test_what_follows_is_published_in_pages(fleet: Fleet, monkeypatch: pytest.Mo
             pages.append(len(found))
             super().publish(found)
 
-    monkeypatch.setattr("bellhop.stages.consequences._PAGE", 7)
+    monkeypatch.setattr("bellhop.declarations.fan_out._PAGE", 7)
     for number in range(20):
         fleet.register(f"c{number:02}", env="production")
     fleet.pump(limit=10**6)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import ObjectKey
 from bellhop.errors import UnreachableError
-from bellhop.messages import Evaluate
-from bellhop.model.gvk import ObjectKey
-from bellhop.records.observations import TOMBSTONE
+from bellhop.ingest.records.observations import TOMBSTONE
+from bellhop.state.messages import Evaluate
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.manifests import join, source, trigger
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from bellhop.core.gvk import GVK
 from bellhop.errors import InvalidError
-from bellhop.messages import Apply, Resolve
-from bellhop.model.gvk import GVK
+from bellhop.state.messages import Apply, Resolve
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile

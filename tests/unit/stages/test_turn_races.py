@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from bellhop.errors import StaleError, TemporaryError, UnreachableError
-from bellhop.fleet.pausing import pause
-from bellhop.messages import Apply
+from bellhop.operations.pause import pause
+from bellhop.state.messages import Apply
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.interrupted import interrupted

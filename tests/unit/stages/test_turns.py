@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK
+from bellhop.diagnosis import overview
 from bellhop.errors import InvalidError, UnreachableError
-from bellhop.fleet import overview
-from bellhop.messages import Apply, Resolve
-from bellhop.model.gvk import GVK
-from bellhop.model.rollout import Rollout, Rota
 from bellhop.ports.store import ABSENT
-from bellhop.records.departures import Place
+from bellhop.profiles.records.pending_removals import Place
+from bellhop.state.messages import Apply, Resolve
+from bellhop.state.rollout import Rollout, Rota
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import DeniedError, StaleError
-from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.ports.kube import Page
+from bellhop.resync import observed_kinds as look
 from bellhop.settings import Settings
-from bellhop.stages import look
+from bellhop.state.messages import Sweep
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, source, trigger

@@ -20,9 +20,9 @@ from typing import Any
 from msgspec import Struct
 
 from bellhop.adapters.aws.services import RefusedError, Services
+from bellhop.clusters.kubeconfig import Kubeconfig
+from bellhop.core.cache import Remembered
 from bellhop.errors import InvalidError, MissingError, UnreachableError
-from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.remembered import Remembered
 
 KEPT_SECONDS = 480
 """How long one kubeconfig is given out: a call that begins with it has some minutes left."""

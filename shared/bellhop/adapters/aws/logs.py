@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bellhop.adapters.aws.services import RefusedError, Services
+from bellhop.core.log_tail import Line, follow
 from bellhop.errors import MissingError
-from bellhop.following import Line, follow
 
 _PAUSE = 2.0
 _ABSENT = frozenset({"ResourceNotFoundException"})

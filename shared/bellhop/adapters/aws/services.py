@@ -21,7 +21,7 @@ from botocore.signers import RequestSigner
 
 from bellhop.adapters.aws.errors import code_of, translate
 from bellhop.adapters.aws.roles import SESSION, provider_of
-from bellhop.attempts import Attempts
+from bellhop.core.attempts import Attempts
 
 CONNECT_SECONDS = 2
 READ_SECONDS = 5

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from bellhop.adapters.aws.services import RefusedError, Services
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, KEY_LIMIT, Item
-from bellhop.records.items import after_all, check_bound, check_key, expiry_of, stale, text_of
+from bellhop.state.items import after_all, check_bound, check_key, expiry_of, stale, text_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bellhop.adapters.gcp.services import RefusedError, Services
+from bellhop.core.log_tail import Line, follow
 from bellhop.errors import MissingError
-from bellhop.following import Line, follow
 
 _URL = "https://logging.googleapis.com/v2/entries:list"
 _PAUSE = 4.0

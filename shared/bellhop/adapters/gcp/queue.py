@@ -30,11 +30,18 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from bellhop.adapters.gcp import resting
-from bellhop.adapters.gcp.resting import Rested, Resting, at_once
-from bellhop.adapters.gcp.room import Key, Room
+from bellhop.adapters.gcp import delayed_messages as resting
+from bellhop.adapters.gcp.delayed_messages import Rested, Resting, at_once
+from bellhop.adapters.gcp.fair_shares import Key, Room
+from bellhop.adapters.gcp.pubsub_messages import (
+    CALLS,
+    attributes_of,
+    batches,
+    of_burial,
+    of_push,
+    to_publish,
+)
 from bellhop.adapters.gcp.services import Services
-from bellhop.adapters.gcp.wire import CALLS, attributes_of, batches, of_burial, of_push, to_publish
 from bellhop.errors import BellhopError, InvalidError, MissingError
 from bellhop.ports.clock import Clock
 from bellhop.ports.queue import (

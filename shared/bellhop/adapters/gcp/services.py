@@ -26,7 +26,7 @@ from google.auth.transport.requests import AuthorizedSession, Request
 from msgspec import Struct
 
 from bellhop.adapters.gcp.errors import FAILURES, code_of, translate
-from bellhop.attempts import Attempts
+from bellhop.core.attempts import Attempts
 
 ATTEMPT_SECONDS = 4.0
 """How long one attempt of a call may take."""

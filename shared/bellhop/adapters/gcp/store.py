@@ -30,11 +30,11 @@ from google.cloud.firestore_v1.types import BatchGetDocumentsRequest, CommitRequ
 from msgspec.structs import replace
 
 from bellhop.adapters.gcp.services import RefusedError, Services
-from bellhop.attempts import TRIES
+from bellhop.core.attempts import TRIES
 from bellhop.errors import BusyError, UnreachableError
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item
-from bellhop.records.items import after_all, check_bound, check_key, expiry_of, stale, text_of
+from bellhop.state.items import after_all, check_bound, check_key, expiry_of, stale, text_of
 
 DATABASE = "(default)"
 ITEMS = "items"

@@ -20,6 +20,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from bellhop.adapters.egress.dialer import Dialer
+from bellhop.adapters.egress.tunnel import Tunnel
 from bellhop.adapters.helm.failures import (
     failure,
     is_missing,
@@ -40,20 +42,18 @@ from bellhop.adapters.helm.plugin import (
     PLUGIN,
     objection,
 )
-from bellhop.egress.dialer import Dialer
-from bellhop.egress.tunnel import Tunnel
+from bellhop.adapters.programs.box import USUAL, Ended, Limits, OvertimeError, never, run
+from bellhop.adapters.programs.home import private_home
+from bellhop.adapters.programs.program import HELM
+from bellhop.core.address_policy import HERE, Reach
 from bellhop.errors import (
     BellhopError,
     InvalidError,
     TemporaryError,
     TooLargeError,
 )
-from bellhop.model.chart import AS_USUAL, Removal
-from bellhop.model.reach import HERE, Reach
 from bellhop.ports.charts import DEPLOYED, OUR_LABEL, Release, Wanted
-from bellhop.programs.box import USUAL, Ended, Limits, OvertimeError, never, run
-from bellhop.programs.home import private_home
-from bellhop.programs.program import HELM
+from bellhop.state.chart import AS_USUAL, Removal
 
 _KUBECONFIG = "{kubeconfig}"
 _SUPERSEDED = "superseded"

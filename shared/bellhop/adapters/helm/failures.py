@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import signal
 
-from bellhop.egress.tunnel import REFUSED
+from bellhop.adapters.egress.tunnel import REFUSED
+from bellhop.adapters.programs.box import Ended, Limits
 from bellhop.errors import (
     BellhopError,
     ConflictError,
@@ -17,7 +18,6 @@ from bellhop.errors import (
     InvalidError,
     TemporaryError,
 )
-from bellhop.programs.box import Ended, Limits
 
 _LONGEST = 600
 _MISSING = re.compile(r"release: not found")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bellhop.adapters.helm.plugin import CHANGES, NAME, OBJECTION, changes_of
-from bellhop.model.chart import Options
 from bellhop.ports.charts import OUR_LABEL, Wanted
+from bellhop.state.chart import Options
 
 
 def files_of(wanted: Wanted) -> dict[str, bytes]:

@@ -15,15 +15,15 @@ from typing import Any
 
 import msgspec
 
-from bellhop.engine.allowing import NotAllowedError, refuse_charted
-from bellhop.engine.patching.patch import patched
-from bellhop.engine.patching.texts import patches_of
+from bellhop.core.allow import ReleaseAllow
+from bellhop.core.structs import read_struct
+from bellhop.documents.document import dump, read_documents
 from bellhop.errors import BellhopError, InvalidError
-from bellhop.model.allow import ReleaseAllow
-from bellhop.model.document import dump, read_documents
-from bellhop.model.record import PatchText
 from bellhop.ports.charts import Wanted
-from bellhop.structs import read_struct
+from bellhop.rendering.allow_limits import NotAllowedError, refuse_charted
+from bellhop.rendering.patches.patch import patched
+from bellhop.rendering.patches.texts import patches_of
+from bellhop.state.record import PatchText
 
 NAME = "bellhop"
 CHANGES, OBJECTION = "changes", "objection"

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.transport import user_of
+from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
+from bellhop.core.address_policy import Reach
 from bellhop.errors import InvalidError, MissingError
-from bellhop.model.kubeconfig import Kubeconfig, sanitise
-from bellhop.model.reach import Reach
 from bellhop.ports.secrets import Secrets
 
 FRESH_SECONDS = 60

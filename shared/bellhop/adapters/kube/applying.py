@@ -27,7 +27,7 @@ from bellhop.adapters.kube.contradictions import resolve
 from bellhop.adapters.kube.old_servers import Server, clear_nulls, with_protocols
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import MERGE, Request, Sends
-from bellhop.model.identity import MANAGER
+from bellhop.core.identity import MANAGER
 from bellhop.ports.kube import Manifest
 
 _APPLY = "application/apply-patch+yaml"

@@ -7,7 +7,7 @@ One that a cluster does not serve answers 404, and is asked for then as any othe
 
 from __future__ import annotations
 
-from bellhop.model.gvk import GVK, Resource
+from bellhop.core.gvk import GVK, Resource
 
 _NAMESPACED = {
     "v1": """ConfigMap=configmaps Endpoints=endpoints LimitRange=limitranges Secret=secrets

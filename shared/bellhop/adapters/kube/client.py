@@ -16,6 +16,8 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
+from bellhop.adapters.egress.answer import LateError
+from bellhop.adapters.egress.client import LARGEST
 from bellhop.adapters.kube import applying
 from bellhop.adapters.kube.discovery import Discovery, group_path
 from bellhop.adapters.kube.errors import refusal_error
@@ -29,10 +31,12 @@ from bellhop.adapters.kube.transport import (
     Transport,
     read_answer,
 )
-from bellhop.egress.answer import LateError
-from bellhop.egress.client import LARGEST
-from bellhop.engine.nesting import DEEPEST, exceeds_depth
-from bellhop.engine.terminating import is_terminating
+from bellhop.clusters.kubeconfig import Kubeconfig
+from bellhop.core.address_policy import ABROAD, Reach
+from bellhop.core.gvk import GVK, ObjectKey, Resource
+from bellhop.core.identity import MANAGER
+from bellhop.core.nesting import DEEPEST, exceeds_depth
+from bellhop.core.terminating_objects import is_terminating
 from bellhop.errors import (
     InvalidError,
     MissingError,
@@ -40,10 +44,6 @@ from bellhop.errors import (
     TooLargeError,
     UnreachableError,
 )
-from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.identity import MANAGER
-from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.reach import ABROAD, Reach
 from bellhop.ports.kube import Manifest, Page, Unread
 
 PAGE = 500

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from bellhop.adapters.kube.old_servers import Server, is_writable
 from bellhop.adapters.kube.refusal import Refusal
-from bellhop.model.identity import MANAGER
+from bellhop.core.identity import MANAGER
 from bellhop.ports.kube import Manifest
 
 _ROUNDS = 3

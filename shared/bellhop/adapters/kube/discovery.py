@@ -20,8 +20,8 @@ from bellhop.adapters.kube.builtin import BUILT_IN
 from bellhop.adapters.kube.errors import refusal_error
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import Request, Transport
+from bellhop.core.gvk import GVK, Resource
 from bellhop.errors import UnreachableError
-from bellhop.model.gvk import GVK, Resource
 
 _GROUP = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)?")
 _VERSION = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")

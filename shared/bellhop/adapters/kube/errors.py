@@ -11,9 +11,9 @@ from http import HTTPStatus
 
 import urllib3.exceptions as http
 
+from bellhop.adapters.egress.failures import HAPPENED
 from bellhop.adapters.kube.old_servers import is_refused_manifest
 from bellhop.adapters.kube.refusal import Call, Refusal
-from bellhop.egress.failures import HAPPENED
 from bellhop.errors import (
     BellhopError,
     ConflictError,

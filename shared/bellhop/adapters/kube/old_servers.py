@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from bellhop.adapters.kube.refusal import Refusal
-from bellhop.model.identity import MANAGER
+from bellhop.core.identity import MANAGER
 from bellhop.ports.kube import Manifest
 
 _CLEARINGS = 3

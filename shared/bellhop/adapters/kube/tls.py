@@ -13,9 +13,9 @@ import threading
 from collections.abc import Iterable
 from weakref import WeakValueDictionary
 
+from bellhop.clusters.kubeconfig import Kubeconfig
+from bellhop.core.key_pair import load_key_pair
 from bellhop.errors import InvalidError
-from bellhop.key_pair import load_key_pair
-from bellhop.model.kubeconfig import Kubeconfig
 
 
 class Contexts:

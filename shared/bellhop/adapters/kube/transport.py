@@ -28,18 +28,18 @@ import urllib3
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bellhop.adapters.egress.answer import LimitError
+from bellhop.adapters.egress.client import HttpClient
+from bellhop.adapters.egress.dialer import Dialer
+from bellhop.adapters.egress.lookups import LOOKUPS, Lookups
 from bellhop.adapters.kube.errors import refusal_error, transport_error
-from bellhop.adapters.kube.greeting import Greeting
+from bellhop.adapters.kube.json_depth import read_shallow
+from bellhop.adapters.kube.reachability import Greeting
 from bellhop.adapters.kube.refusal import Call, Refusal
-from bellhop.adapters.kube.shallow import read_shallow
 from bellhop.adapters.kube.tls import CONTEXTS
-from bellhop.egress.answer import LimitError
-from bellhop.egress.client import HttpClient
-from bellhop.egress.dialer import Dialer
-from bellhop.egress.lookups import LOOKUPS, Lookups
+from bellhop.clusters.kubeconfig import Kubeconfig
+from bellhop.core.address_policy import ABROAD, Reach
 from bellhop.errors import InvalidError, UnreachableError
-from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.reach import ABROAD, Reach
 
 CONNECT_SECONDS = 3
 READ_SECONDS = 15

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+from bellhop.adapters.programs.box import Ended
 from bellhop.errors import BellhopError, InvalidError, TemporaryError, TooLargeError
-from bellhop.programs.box import Ended
 
 _LONGEST = 600
 _LOGGED = '"command failed" err='

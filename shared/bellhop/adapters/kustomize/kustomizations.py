@@ -11,11 +11,11 @@ from pathlib import Path
 
 from bellhop.adapters.kustomize.failures import failure
 from bellhop.adapters.kustomize.sources import collect, normalise, restated
-from bellhop.engine.tarball import Folder
+from bellhop.adapters.programs.box import Ended, Limits, OvertimeError, run
+from bellhop.adapters.programs.home import private_home
+from bellhop.adapters.programs.program import KUBECTL
+from bellhop.documents.tarball import Folder
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.programs.box import Ended, Limits, OvertimeError, run
-from bellhop.programs.home import private_home
-from bellhop.programs.program import KUBECTL
 
 LIMITS = Limits(seconds=60)
 

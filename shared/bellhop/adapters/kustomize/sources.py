@@ -14,10 +14,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bellhop.engine.tarball import Folder
+from bellhop.core.printable import escaped_json, visible
+from bellhop.documents.document import Bounds, read_documents
+from bellhop.documents.tarball import Folder
 from bellhop.errors import InvalidError, MissingError, TooLargeError
-from bellhop.model.document import Bounds, read_documents
-from bellhop.model.visible import escaped_json, visible
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 LARGEST = 4 << 20

@@ -13,7 +13,7 @@ from bellhop.adapters.local.database import Database, Place, Schema
 from bellhop.adapters.local.timeline import TABLE, Timeline
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item
-from bellhop.records.items import after_all, check_bound, check_key, expiry_of, stale, text_of
+from bellhop.state.items import after_all, check_bound, check_key, expiry_of, stale, text_of
 
 _SCHEMA = Schema(
     noun="store",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ssl
 
+from bellhop.core.key_pair import load_key_pair
 from bellhop.errors import InvalidError
-from bellhop.key_pair import load_key_pair
 
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """For TLS 1.2: forward secrecy and authenticated encryption only; 1.3 has nothing else."""

@@ -15,9 +15,10 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
-from bellhop.egress.answer import Answer
-from bellhop.egress.download import Terms, download, shown
-from bellhop.engine.json import read_json
+from bellhop.adapters.egress.answer import Answer
+from bellhop.adapters.egress.download import Terms, download, shown
+from bellhop.core.address_policy import ABROAD, Reach
+from bellhop.documents.json import read_json
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -25,7 +26,6 @@ from bellhop.errors import (
     TooLargeError,
     UnreachableError,
 )
-from bellhop.model.reach import ABROAD, Reach
 from bellhop.ports.metrics import Credentials
 
 LARGEST = 1 << 20

@@ -12,12 +12,12 @@ from email.utils import getaddresses, make_msgid
 from ipaddress import ip_address
 from typing import ClassVar
 
+from bellhop.adapters.egress.failures import happened
 from bellhop.adapters.notices.mail_connection import Deadline, dial
 from bellhop.adapters.notices.posting import SECONDS, WHOLE_SECONDS
-from bellhop.egress.failures import happened
+from bellhop.core.address_policy import Reach
+from bellhop.core.redaction import Redacted
 from bellhop.errors import BellhopError, DeniedError, InvalidError, UnreachableError
-from bellhop.model.reach import Reach
-from bellhop.redacted import Redacted
 
 _IMPLICIT = 465
 """The port where TLS comes first."""

@@ -14,10 +14,10 @@ from contextlib import ExitStack, suppress
 from ipaddress import ip_address
 from typing import Self
 
+from bellhop.adapters.egress.lookups import LOOKUPS, CrowdedError
 from bellhop.adapters.notices.posting import SECONDS
-from bellhop.egress.lookups import LOOKUPS, CrowdedError
+from bellhop.core.address_policy import Reach
 from bellhop.errors import InvalidError, UnreachableError
-from bellhop.model.reach import Reach
 
 
 class Deadline:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
-from bellhop.egress.answer import LimitError
-from bellhop.egress.client import HttpClient, HttpError
-from bellhop.egress.dialer import Dialer
-from bellhop.egress.failures import happened
+from bellhop.adapters.egress.answer import LimitError
+from bellhop.adapters.egress.client import HttpClient, HttpError
+from bellhop.adapters.egress.dialer import Dialer
+from bellhop.adapters.egress.failures import happened
+from bellhop.core.address_policy import Reach
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -17,7 +18,6 @@ from bellhop.errors import (
     TooLargeError,
     UnreachableError,
 )
-from bellhop.model.reach import Reach
 
 SECONDS = 10.0
 """How long the connection, the handshake or one read may take."""

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 from bellhop.adapters.notices.incidents import FORMATS
 from bellhop.adapters.notices.posting import WHOLE_SECONDS, post
+from bellhop.core.address_policy import ABROAD, Reach
 from bellhop.errors import DeniedError, InvalidError
-from bellhop.model.reach import ABROAD, Reach
 
 ENDPOINTS: Mapping[str, str] = {
     "Slack": "https://slack.com/api/chat.postMessage",

@@ -22,11 +22,11 @@ from bellhop.cli.results import Results, results_option
 from bellhop.cli.session import installation
 
 if TYPE_CHECKING:
-    from bellhop.fleet.applysets import ApplySet
-    from bellhop.fleet.installation import Installation
-    from bellhop.model.document import Document
-    from bellhop.model.kinds import Declaration, DeclarationKey
-    from bellhop.stages.declare import Declared
+    from bellhop.api.kinds import Declaration, DeclarationKey
+    from bellhop.declarations.apply import Declared
+    from bellhop.documents.document import Document
+    from bellhop.installation.installation import Installation
+    from bellhop.operations.applysets import ApplySet
 
 
 @click.command(
@@ -71,7 +71,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     nearest valid name, and nothing is stored. With -o name, json or yaml the results are printed
     once all objects are stored and pruned; warnings go to standard error.
     """
-    from bellhop.cli.applying import read
+    from bellhop.cli.apply_files import read
 
     refuse_prune_alone(applyset, prune=prune, allow_empty=allow_empty)
     documents, found = read(paths, applyset, recursive=recursive, allow_empty=allow_empty)
@@ -100,7 +100,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 
 def _members(here: Installation, name: str | None) -> ApplySet | None:
-    from bellhop.fleet.applysets import ApplySet
+    from bellhop.operations.applysets import ApplySet
 
     return ApplySet(here, name) if name is not None else None
 
@@ -115,9 +115,9 @@ def _rehearse(
     prune: bool,
 ) -> None:
     """Say what would become of each object, and what would be deleted and held."""
-    from bellhop.cli.applying import refusing_changes
-    from bellhop.cli.holding import say_plan
-    from bellhop.fleet.dependencies import warn_of_dependencies
+    from bellhop.cli.apply_files import refusing_changes
+    from bellhop.cli.removal_warnings import say_plan
+    from bellhop.diagnosis.dependencies import warn_of_dependencies
 
     left = members.left(found) if members else []
     with refusing_changes(here, documents, found):
@@ -135,8 +135,8 @@ def _stored(
     found: Sequence[Declaration],
     printer: Results,
 ) -> Sequence[Declared]:
-    from bellhop.cli.applying import refusing_changes
-    from bellhop.cli.holding import say_held
+    from bellhop.cli.apply_files import refusing_changes
+    from bellhop.cli.removal_warnings import say_held
 
     with refusing_changes(here, documents, found):
         results = here.declare.apply(found)
@@ -148,7 +148,7 @@ def _stored(
 def _prune(
     here: Installation, members: ApplySet, left: Sequence[DeclarationKey], printer: Results
 ) -> None:
-    from bellhop.cli.holding import say_held
+    from bellhop.cli.removal_warnings import say_held
 
     pruned = members.prune(left)
     _tell_pruned(printer, pruned)
@@ -162,16 +162,16 @@ def _tell(printer: Results, found: Sequence[Declaration], results: Sequence[Decl
 
 
 def _tell_pruned(printer: Results, keys: Iterable[DeclarationKey]) -> None:
-    from bellhop.model.kinds import KINDS
+    from bellhop.api.kinds import KINDS
 
     for key in keys:
         printer.add(key, KINDS[key.kind][1][0], "pruned")
 
 
 def _advise(here: Installation, found: Sequence[Declaration], results: Sequence[Declared]) -> None:
-    from bellhop.cli.applying import hints
-    from bellhop.fleet.dependencies import warn_of_dependencies
-    from bellhop.fleet.outlook import outlook
+    from bellhop.cli.apply_files import hints
+    from bellhop.diagnosis.dependencies import warn_of_dependencies
+    from bellhop.diagnosis.warnings import outlook
 
     _warn(outlook(here, found))
     _warn(warn_of_dependencies(here.catalogs.known(), found))

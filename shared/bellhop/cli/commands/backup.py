@@ -13,10 +13,10 @@ import click
 
 from bellhop.cli.contexts import EMBEDDED
 from bellhop.cli.examples import Command
+from bellhop.cli.maintenance import at_rest
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say
 from bellhop.cli.passphrases import passphrase_option, read_passphrase
-from bellhop.cli.resting import at_rest
 from bellhop.cli.session import chosen, keep_open
 from bellhop.errors import InvalidError
 
@@ -48,8 +48,8 @@ def command(file: Path, *, leave: bool, passphrase_file: Path | None) -> None:
     that fails leaves no file. `bellhop serve` may run meanwhile, except with --leave.
     """
     from bellhop.cli.progress import Progress
-    from bellhop.fleet.archive import check
-    from bellhop.fleet.moving import backup
+    from bellhop.operations.archive import check
+    from bellhop.operations.backup import backup
 
     # On one machine nobody works after a move; a cloud's functions read the mark now and then.
     embedded = chosen().kind == EMBEDDED
@@ -74,7 +74,7 @@ def command(file: Path, *, leave: bool, passphrase_file: Path | None) -> None:
                 tell=lambda number: progress.count(number, "records are saved"),
             )
     if embedded:
-        from bellhop.embedded.state import BACKUP
+        from bellhop.runtime.embedded.state import BACKUP
 
         with suppress(OSError):  # The backup is complete; only its age would not be seen.
             (chosen().state / BACKUP).touch()

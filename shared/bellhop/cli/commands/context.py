@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from bellhop.cli import output
-from bellhop.cli.completing import complete_context, complete_file
+from bellhop.cli.completion import complete_context, complete_file
 from bellhop.cli.contexts import AWS, EMBEDDED, GCP, Context, load, require_known, save
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.files import explained
@@ -190,7 +190,7 @@ def remove(name: str) -> None:
 @output_option
 def show(form: str) -> None:
     """Show the context that commands use now, however it was chosen."""
-    from bellhop.cli.places import place_of
+    from bellhop.cli.providers import place_of
 
     context = chosen()
     there = place_of(context).there(context)

@@ -12,11 +12,11 @@ from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import output_option, state_option
 from bellhop.cli.output import Column, Row, say
 from bellhop.cli.session import installation
+from bellhop.diagnosis.queues import dead_letters
 from bellhop.errors import InvalidError, MissingError
-from bellhop.fleet.queues import dead_letters
 
 if TYPE_CHECKING:
-    from bellhop.fleet.installation import Installation
+    from bellhop.installation.installation import Installation
     from bellhop.ports.queue import DeadLetters
 
 COLUMNS = (

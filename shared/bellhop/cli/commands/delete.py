@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bellhop.cli.commands.orphans import command as orphans
-from bellhop.cli.completing import ORPHANS, complete_deleted, complete_name
+from bellhop.cli.completion import ORPHANS, complete_deleted, complete_name
 from bellhop.cli.examples import Command
 from bellhop.cli.kinds import shown_name
 from bellhop.cli.options import DRY, dry_run_option, files_options, state_option
@@ -18,8 +18,8 @@ from bellhop.cli.session import installation
 from bellhop.errors import MissingError
 
 if TYPE_CHECKING:
-    from bellhop.cli.deleting import Find, Named
-    from bellhop.fleet.installation import Installation
+    from bellhop.cli.deletion import Find, Named
+    from bellhop.installation.installation import Installation
 
 
 class Delete(Command):
@@ -98,8 +98,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     that is no longer valid can still be deleted. `bellhop delete orphans` deletes objects in a
     cluster that no profile owns.
     """
-    from bellhop.cli.deleting import read_files, read_kind
-    from bellhop.cli.holding import say_plan
+    from bellhop.cli.deletion import read_files, read_kind
+    from bellhop.cli.removal_warnings import say_plan
 
     if bool(paths) == bool(kind) or (selection and (paths or names)):
         raise click.UsageError(
@@ -143,7 +143,7 @@ def _find(here: Installation, find: Find, *, ignore_not_found: bool) -> Sequence
 
 def _say_or_remove(here: Installation, *, withdraw: bool) -> None:
     """Name what the deletion would remove and is held, or remove it all the same."""
-    from bellhop.cli.holding import say_held
+    from bellhop.cli.removal_warnings import say_held
 
     held = here.declare.held
     if not withdraw:

@@ -15,7 +15,7 @@ from bellhop.cli.selection import Selection, for_each, select_clusters, selectio
 from bellhop.cli.session import installation
 
 if TYPE_CHECKING:
-    from bellhop.fleet.installation import Installation
+    from bellhop.installation.installation import Installation
 
 _EXAMPLES = (
     "bellhop deregister cluster prod/eu-1",
@@ -81,7 +81,7 @@ def cluster(
 
 
 def _rehearse(here: Installation, keys: Sequence[str]) -> None:
-    from bellhop.cli.holding import say_plan
+    from bellhop.cli.removal_warnings import say_plan
 
     plan = here.declare.foresee_deregistration(*keys)
     for key in keys:
@@ -90,7 +90,7 @@ def _rehearse(here: Installation, keys: Sequence[str]) -> None:
 
 
 def _deregister(here: Installation, key: str, *, uninstall: bool) -> None:
-    from bellhop.fleet.deregistration import deregister
+    from bellhop.registration.deregistration import deregister
 
     done = deregister(here, key, uninstall=uninstall)
     say(f"Cluster '{key}' deregistered; the add-ons in it stay.")

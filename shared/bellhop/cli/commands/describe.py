@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from bellhop.cli.asking import absent, asked, naming_options, nothing
-from bellhop.cli.completing import complete_kind, complete_name
+from bellhop.cli.completion import complete_kind, complete_name
+from bellhop.cli.describe import Story
 from bellhop.cli.examples import Command
 from bellhop.cli.manifests import print_manifests
 from bellhop.cli.options import JSON, TABLE, YAML, state_option
 from bellhop.cli.output import say
+from bellhop.cli.queries import absent, asked, naming_options, nothing
 from bellhop.cli.session import installation
-from bellhop.cli.story import Story
 
 
 @click.command(

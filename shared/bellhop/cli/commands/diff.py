@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import output
-from bellhop.cli.asking import PROFILES, TRIGGER, join_kind, profile_or_trigger
 from bellhop.cli.clusters import cluster_option, known
-from bellhop.cli.completing import complete_profile
+from bellhop.cli.completion import complete_profile
 from bellhop.cli.examples import Command
 from bellhop.cli.options import (
     TABLE,
@@ -23,13 +22,14 @@ from bellhop.cli.options import (
     state_option,
 )
 from bellhop.cli.output import say
+from bellhop.cli.queries import PROFILES, TRIGGER, join_kind, profile_or_trigger
 from bellhop.cli.session import installation
 from bellhop.errors import CloudDeniedError, InvalidError, PermanentError
 
 if TYPE_CHECKING:
-    from bellhop.fleet.installation import Installation
-    from bellhop.fleet.previewing import Previewed, Unknown
-    from bellhop.fleet.titled import Titled
+    from bellhop.diagnosis.names import Titled
+    from bellhop.installation.installation import Installation
+    from bellhop.operations.previews import Previewed, Unknown
 
 DIFFERS = 1
 """The exit code where anything would change, as kubectl has it; of an error it is 2."""
@@ -131,9 +131,9 @@ def _of_files(
     allow_empty: bool,
 ) -> bool:
     """Print what applying files would change, and say whether anything."""
-    from bellhop.cli.applying import read, refusing_changes
-    from bellhop.cli.holding import say_plan
+    from bellhop.cli.apply_files import read, refusing_changes
     from bellhop.cli.manifest_diffs import COLUMNS, differences, left
+    from bellhop.cli.removal_warnings import say_plan
 
     documents, declared = read(paths, applyset, recursive=recursive, allow_empty=allow_empty)
     here = installation()
@@ -158,8 +158,8 @@ def _of_profiles(
     """Print what profiles would change in their clusters; return the exit code."""
     from bellhop.cli import previews
     from bellhop.cli.progress import Progress
-    from bellhop.fleet import previewing
-    from bellhop.fleet.titled import Titled
+    from bellhop.diagnosis.names import Titled
+    from bellhop.operations import previews as previewing
 
     here = installation()
     key, titled = known(here, cluster, namespace), Titled(here)
@@ -215,7 +215,7 @@ def _meant(here: Installation, words: Sequence[str], *, cluster: str) -> Iterato
 
     Of a trigger those are left out that have nothing to do with the cluster, if one is named.
     """
-    from bellhop.fleet.titled import made_by, meant
+    from bellhop.diagnosis.names import made_by, meant
 
     names: dict[str, None] = {}
     for word in join_kind(words, (*PROFILES, TRIGGER)):

@@ -12,10 +12,10 @@ from bellhop.cli.examples import Command
 from bellhop.cli.options import JSON, YAML, output_option, state_option
 from bellhop.cli.output import compose, styled
 from bellhop.cli.selection import FindKeys, named_clusters
-from bellhop.model.visible import visible
+from bellhop.core.printable import visible
 
 if TYPE_CHECKING:
-    from bellhop.fleet.doctor import Sign
+    from bellhop.diagnosis.doctor import Sign
 
 WRONG = 1
 """The exit code where anything is wrong."""
@@ -46,7 +46,7 @@ def command(find_keys: FindKeys, form: str) -> None:
     exit code is 1 if there is a problem.
     """
     here = session.looking()
-    from bellhop.fleet.doctor import examine, house
+    from bellhop.diagnosis.doctor import examine, house
 
     keys = find_keys(here) or list(here.catalogs.known().clusters)
     own = list(house(here, answers=session.answers(here.inbound)))

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bellhop.cli.completing import complete_file
+from bellhop.cli.completion import complete_file
 from bellhop.cli.examples import Command
 from bellhop.cli.options import headers_option, output_option, state_option
 from bellhop.cli.output import Column, present, say
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
-    from bellhop.fleet.trial import Tried
-    from bellhop.model.kinds import EventSource
+    from bellhop.api.kinds import EventSource
+    from bellhop.diagnosis.source_evaluation import Tried
 
 
 def _answer(matching: bool | None) -> str:  # noqa: FBT001 - a cell's value
@@ -79,9 +79,9 @@ def command(
     cluster has. If a script fails, its line is reported; the other objects are still evaluated, and
     the exit code is 1.
     """
-    from bellhop.cli.reading import documents, files
-    from bellhop.fleet.permitted import offline
-    from bellhop.fleet.trial import Trial, objects
+    from bellhop.cli.manifest_files import documents, files
+    from bellhop.diagnosis.access_gaps import offline
+    from bellhop.diagnosis.source_evaluation import Trial, objects
     from bellhop.settings import read
 
     if source == "-" and "-" in paths:
@@ -110,8 +110,8 @@ def _sources(named: str) -> list[EventSource]:
     """
     if named != "-" and not Path(named).exists():
         return [_declared(named)]
-    from bellhop.cli.reading import declarations, documents, files
-    from bellhop.model.kinds import EventSource
+    from bellhop.api.kinds import EventSource
+    from bellhop.cli.manifest_files import declarations, documents, files
 
     given = declarations(documents(files([named], recursive=False)))
     found = [each for each in given if isinstance(each, EventSource)]
@@ -135,7 +135,7 @@ def _declared(name: str) -> EventSource:
 
 
 def _row(source: str, tried: Tried) -> dict[str, Any]:
-    from bellhop.fleet.overview import object_name
+    from bellhop.diagnosis.overview import object_name
 
     return {
         "source": source,

@@ -9,17 +9,17 @@ import click
 from msgspec import to_builtins
 
 from bellhop.cli import session
-from bellhop.cli.asking import TRIGGER
-from bellhop.cli.completing import complete_cluster, complete_explained
+from bellhop.cli.completion import complete_cluster, complete_explained
 from bellhop.cli.examples import Command
 from bellhop.cli.kinds import singular, split_kind
 from bellhop.cli.options import JSON, YAML, output_option, state_option
 from bellhop.cli.output import objects
+from bellhop.cli.queries import TRIGGER
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.fleet.explain.chain import Explanation
-    from bellhop.fleet.installation import Installation
+    from bellhop.diagnosis.explain.chain import Explanation
+    from bellhop.installation.installation import Installation
 
 _WORDS = 3
 
@@ -91,10 +91,10 @@ def _read(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def _explain(here: Installation, words: tuple[str, ...], namespace: str) -> Explanation:
     if len(words) < _WORDS:
-        from bellhop.fleet.explain.trigger import explain_trigger
+        from bellhop.diagnosis.explain.trigger import explain_trigger
 
         return explain_trigger(here, words[1], partial(session.serves, here))
-    from bellhop.fleet.explain.object import explain_object
+    from bellhop.diagnosis.explain.object import explain_object
 
     cluster, kind, name = words
     place, slash, rest = name.partition("/")

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import output
-from bellhop.cli.asking import Asked, absent, asked, naming_options, nothing
-from bellhop.cli.completing import complete_kind, complete_name
+from bellhop.cli.completion import complete_kind, complete_name
 from bellhop.cli.examples import Command
 from bellhop.cli.manifests import print_manifests
 from bellhop.cli.options import JSON, NAME, YAML, headers_option, named_output_option, state_option
+from bellhop.cli.queries import Asked, absent, asked, naming_options, nothing
 from bellhop.cli.session import installation
 
 if TYPE_CHECKING:
     from bellhop.cli.output import Row
-    from bellhop.fleet.installation import Installation
+    from bellhop.installation.installation import Installation
 
 
 @click.command(
@@ -82,7 +82,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             output.compose("")
         listed = _list(here, what, form, headers=headers)
     if watch:
-        from bellhop.cli.watching import watch as follow
+        from bellhop.cli.watch import watch as follow
 
         follow(here, several[0], form, listed)
 

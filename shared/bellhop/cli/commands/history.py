@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import click
 
-from bellhop.cli.asking import profile_argument, profile_or_trigger
 from bellhop.cli.examples import Command
 from bellhop.cli.options import output_option, state_option
 from bellhop.cli.output import Column, Row, present, stamp
+from bellhop.cli.queries import profile_argument, profile_or_trigger
 from bellhop.cli.session import installation
 
 COLUMNS = (
@@ -39,8 +39,8 @@ def command(profile: str, form: str) -> None:
     is the NAME of a ClusterProfile, the NAMESPACE/NAME of a Profile, or KIND NAME, as in
     `rolerequest NAME`. The name of a trigger means all profiles that it generated.
     """
-    from bellhop.fleet.rollback import history
-    from bellhop.fleet.titled import Titled, made_by, meant
+    from bellhop.diagnosis.names import Titled, made_by, meant
+    from bellhop.operations.rollback import history
 
     here = installation()
     name, trigger = profile_or_trigger(here, profile)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bellhop.cli import output
-from bellhop.cli.completing import complete_file
+from bellhop.cli.completion import complete_file
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import JSON, YAML, files_options, output_option
 from bellhop.cli.output import count, say
@@ -129,13 +129,13 @@ def _hub(
     from bellhop.cli.sveltos.hub import ClusterHub, FilesHub
 
     if kubeconfig is None:
-        from bellhop.cli.reading import documents, files
+        from bellhop.cli.manifest_files import documents, files
 
         yield FilesHub(documents(files(paths, recursive=recursive)))
         return
     from bellhop.adapters.kube.client import KubeClient
     from bellhop.cli.credentials import read_kubeconfig
-    from bellhop.model.reach import HERE
+    from bellhop.core.address_policy import HERE
 
     kube = KubeClient(str(kubeconfig), read_kubeconfig(kubeconfig, context).kubeconfig, reach=HERE)
     try:

@@ -17,10 +17,10 @@ from bellhop.cli.session import installation
 from bellhop.errors import BellhopError
 
 if TYPE_CHECKING:
-    from bellhop.fleet.installation import Installation
-    from bellhop.model.record import Cluster
-    from bellhop.model.removal import HeldRemoval
-    from bellhop.records.removals import Rule
+    from bellhop.declarations.records.held_removals import Rule
+    from bellhop.installation.installation import Installation
+    from bellhop.state.held_removal import HeldRemoval
+    from bellhop.state.record import Cluster
 
 _EXAMPLE = "bellhop label cluster prod/eu-1 env=prod canary-"
 
@@ -67,7 +67,7 @@ def _label(
     here: Installation, keys: Sequence[str], changes: Mapping[str, str | None], *, overwrite: bool
 ) -> None:
     """Label each cluster, then report once what is held of all of them."""
-    from bellhop.cli.holding import say_held
+    from bellhop.cli.removal_warnings import say_held
 
     held: dict[Rule, HeldRemoval] = {}
 
@@ -90,7 +90,7 @@ def _rehearse(
     overwrite: bool,
 ) -> None:
     """Print the labels that clusters would have, and the add-ons that all of this would remove."""
-    from bellhop.cli.holding import say_plan
+    from bellhop.cli.removal_warnings import say_plan
 
     new: list[Cluster] = []
 

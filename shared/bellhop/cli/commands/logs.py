@@ -20,7 +20,7 @@ from bellhop.cli.session import chosen, installation
 from bellhop.errors import MissingError
 
 if TYPE_CHECKING:
-    from bellhop.model.record import Entry
+    from bellhop.state.record import Entry
 
 _TROUBLES = ("warning", "error")
 
@@ -64,8 +64,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     They have the decisions that `bellhop show events` shows, and also warnings, errors, and
     functions that the cloud has ended. The embedded mode writes its log to standard output.
     """
-    from bellhop.cli.places import place_of
-    from bellhop.fleet import timeline
+    from bellhop.cli.providers import place_of
+    from bellhop.diagnosis import timeline
 
     ago = read_duration(since) if since else timedelta(hours=0 if follow else 1)
     context = chosen()
@@ -116,7 +116,7 @@ def _last(blocks: list[list[Entry]], limit: int) -> Iterable[list[Entry]]:
 
 
 def _block(block: list[Entry]) -> None:
-    from bellhop.cli import telling
+    from bellhop.cli import events as telling
 
     if block[0].what in _TROUBLES:
         telling.tell_line(block[0])

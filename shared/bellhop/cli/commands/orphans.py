@@ -24,8 +24,8 @@ def command(namespace: str, cluster: str) -> None:
 
     Each object is read again: it stays if a profile owns it by now, or if somebody re-created it.
     """
-    from bellhop.fleet.overview import object_name
-    from bellhop.fleet.strays import remove
+    from bellhop.diagnosis.orphans import remove
+    from bellhop.diagnosis.overview import object_name
 
     if not cluster:
         raise click.UsageError("name the cluster: --cluster NAMESPACE/NAME")

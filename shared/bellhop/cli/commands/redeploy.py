@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from bellhop.cli import session
-from bellhop.cli.asking import PROFILES, TRIGGER, join_kind, profile_named, profile_or_trigger
 from bellhop.cli.clusters import cluster_option, known
-from bellhop.cli.completing import complete_profile
+from bellhop.cli.completion import complete_profile
 from bellhop.cli.examples import Command
 from bellhop.cli.kinds import kind_named, singular, split_kind
 from bellhop.cli.options import state_option
 from bellhop.cli.output import count, say
-from bellhop.cli.pausing import SELECTABLE
+from bellhop.cli.pause import SELECTABLE
+from bellhop.cli.queries import PROFILES, TRIGGER, join_kind, profile_named, profile_or_trigger
 from bellhop.cli.selection import (
     Selection,
     for_each,
@@ -27,8 +27,8 @@ from bellhop.cli.selection import (
 from bellhop.errors import BellhopError, MissingError
 
 if TYPE_CHECKING:
-    from bellhop.fleet.installation import Installation
-    from bellhop.fleet.redeploying import Asked
+    from bellhop.installation.installation import Installation
+    from bellhop.operations.redeployment import Asked
 
 _CLUSTER = "cluster"
 
@@ -115,7 +115,7 @@ def command(
 
 
 def _report(here: Installation, asked: Sequence[Asked]) -> None:
-    from bellhop.fleet.titled import Titled
+    from bellhop.diagnosis.names import Titled
 
     titled = Titled(here)
     say(f"Asked for {count(len(asked), 'deployment')}.")
@@ -136,7 +136,7 @@ def _redeploy_each(
 ) -> None:
     """Ask for the deployments of each target; of several, one may have none."""
     from bellhop.cli.progress import Progress
-    from bellhop.fleet.redeploying import redeploy
+    from bellhop.operations.redeployment import redeploy
 
     with Progress() as progress:
 
@@ -166,7 +166,7 @@ def _redeploy_each(
 def _named(
     here: Installation, word: str, namespace: str, cluster: str, *, unchecked: bool
 ) -> Target:
-    from bellhop.fleet.titled import meant
+    from bellhop.diagnosis.names import meant
 
     profile, trigger = profile_or_trigger(here, word) if word else ("", "")
     if unchecked and (trigger or not profile):
@@ -175,8 +175,8 @@ def _named(
 
 
 def _select(here: Installation, words: tuple[str, ...], selection: Selection) -> list[Target]:
-    from bellhop.fleet.titled import meant
-    from bellhop.model.kinds import DeclarationKey
+    from bellhop.api.kinds import DeclarationKey
+    from bellhop.diagnosis.names import meant
 
     kind = selected_kind(words, SELECTABLE)
     if kind == _CLUSTER:

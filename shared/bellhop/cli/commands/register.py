@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bellhop import __version__
 from bellhop.cli import session
 from bellhop.cli.clusters import cluster_argument, cluster_option, one_cluster
-from bellhop.cli.completing import complete_file
+from bellhop.cli.completion import complete_file
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import (
     cluster_applyset_options,
@@ -28,10 +28,10 @@ from bellhop.cli.registrations import specified, warn_of_silence
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.cli.places import Wanted
-    from bellhop.fleet.installation import Installation
-    from bellhop.fleet.registration import Registration
-    from bellhop.model.kubeconfig import Kubeconfig
+    from bellhop.cli.providers import Wanted
+    from bellhop.clusters.kubeconfig import Kubeconfig
+    from bellhop.installation.installation import Installation
+    from bellhop.registration.registration import Registration
 
 _EXAMPLE = (
     "bellhop register cluster --namespace prod --cluster eu-1 --kubeconfig eu-1.kubeconfig"
@@ -203,7 +203,7 @@ def cluster_eks(
     roles and you. Its ARN has to be in `eks_roles` of the Terraform module, too. A cluster that is
     registered again without --assume-role is no longer reached by the role.
     """
-    from bellhop.cli.places import EKS, Wanted
+    from bellhop.cli.providers import EKS, Wanted
 
     if external_id and not assume_role:
         raise click.UsageError("--external-id belongs to --assume-role")
@@ -234,14 +234,14 @@ def cluster_gke(key: str | None, namespace: str, cluster: str, gke: str, **asked
     a public address is reached through the Connect gateway if it is in a fleet, otherwise at its
     private address.
     """
-    from bellhop.cli.places import GKE, Wanted
+    from bellhop.cli.providers import GKE, Wanted
 
     _managed(Wanted(GKE, gke), _place(key, namespace, cluster), RegistrationOptions(**asked))
 
 
 def _managed(wanted: Wanted, place: tuple[str, str], wishes: RegistrationOptions) -> None:
     """Register a cluster that a cloud manages, and say what lets the functions in."""
-    from bellhop.cli.places import place_of
+    from bellhop.cli.providers import place_of
 
     wishes.refuse_contradictions()
     context = session.chosen()
@@ -259,7 +259,7 @@ def _managed(wanted: Wanted, place: tuple[str, str], wishes: RegistrationOptions
 
 def _place(key: str | None, namespace: str, cluster: str) -> tuple[str, str]:
     """Read the name that a cluster is to have in the fleet."""
-    from bellhop.model.names import name_problem, namespace_problem
+    from bellhop.core.names import name_problem, namespace_problem
 
     namespace, name = one_cluster(key, namespace, cluster)
     if not namespace:
@@ -280,9 +280,9 @@ def _register(
     login: bool = False,
 ) -> None:
     """Register a cluster, and tell what came of it; after a `login`, by an account of Bellhop's."""
-    from bellhop.cli.holding import say_held
     from bellhop.cli.labels import read_labels
-    from bellhop.fleet.registration import register
+    from bellhop.cli.removal_warnings import say_held
+    from bellhop.registration.registration import register
 
     labels = None if wishes.labels is None else read_labels(wishes.labels)
     spec = replace(
@@ -309,7 +309,7 @@ def _register(
 
 def _with_account(here: Installation, spec: Registration, *, err: bool) -> Registration:
     """Replace a person's credentials by those of Bellhop's own account in the cluster."""
-    from bellhop.fleet.service_account import ACCOUNT, create_account
+    from bellhop.registration.service_account import ACCOUNT, create_account
 
     own = create_account(here, spec.key, spec.kubeconfig)
     say(f"Service account '{ACCOUNT}' is in the cluster; your own login is not stored.", err=err)
@@ -325,8 +325,8 @@ def _pauses(here: Installation, wishes: RegistrationOptions) -> Mapping[str, Any
     paused = {"paused": True} if wishes.paused else {}
     if not (wishes.active_from and wishes.active_to):
         return paused
-    from bellhop.engine.pausing import window_of
-    from bellhop.fleet.pausing import specified
+    from bellhop.clusters.pause import window_of
+    from bellhop.operations.pause import specified
 
     now = here.records.clock.now()
     return paused | specified(window_of(wishes.active_from, wishes.active_to, now))

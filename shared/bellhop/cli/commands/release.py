@@ -6,7 +6,7 @@ import click
 
 from bellhop.cli import session
 from bellhop.cli.clusters import known
-from bellhop.cli.completing import complete_cluster, complete_source
+from bellhop.cli.completion import complete_cluster, complete_source
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import count, say
@@ -47,8 +47,8 @@ def command(cluster: str, eventsource: str, *, change: str, everything: bool) ->
     asked = bool(cluster) + bool(change) + everything
     if asked != 1 or bool(cluster) != bool(eventsource):
         raise click.UsageError("name a cluster and an EventSource, or give --change or --all")
-    from bellhop.fleet.changes import grouped
-    from bellhop.fleet.held import held, release
+    from bellhop.diagnosis.held_deletions import held, release
+    from bellhop.diagnosis.held_removals import grouped
 
     here = session.installation()
     wanted = [(known(here, cluster), eventsource)] if cluster else []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bellhop.cli.completing import complete_file
+from bellhop.cli.completion import complete_file
 from bellhop.cli.examples import Command
 from bellhop.cli.generated import (
     ALL,
@@ -25,10 +25,10 @@ from bellhop.cli.output import raw, say
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.engine.render import Dialect, MissingKey
-    from bellhop.fleet.rehearsed import Generated
-    from bellhop.fleet.trial import Tried
-    from bellhop.model.record import Cluster
+    from bellhop.diagnosis.offline_result import Generated
+    from bellhop.diagnosis.source_evaluation import Tried
+    from bellhop.rendering.templates import Dialect, MissingKey
+    from bellhop.state.record import Cluster
 
 
 @click.command(
@@ -185,9 +185,9 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("a trigger needs --object and --cluster")
     if data is not None:
         raise click.UsageError("--data goes with TEMPLATE; a trigger has its own variables")
-    from bellhop.adapters.files.local_files import local_files
-    from bellhop.cli.reading import declarations, documents, files, last_of_each
-    from bellhop.fleet.rehearsal import Rehearsal
+    from bellhop.adapters.sources.files.local_files import local_files
+    from bellhop.cli.manifest_files import declarations, documents, files, last_of_each
+    from bellhop.diagnosis.offline_render import Rehearsal
     from bellhop.settings import read
 
     given = documents(files(paths, recursive=recursive))
@@ -220,9 +220,9 @@ def _warn(sentences: Iterable[str]) -> None:
 
 
 def _render_one(template: str, data: str | None, engine: Dialect, missing: MissingKey) -> None:
-    from bellhop.cli.reading import documents, text
-    from bellhop.engine.render import TemplateText
+    from bellhop.cli.manifest_files import documents, text
     from bellhop.gotemplate import Limits
+    from bellhop.rendering.templates import TemplateText
     from bellhop.settings import read
 
     if engine != "go" and missing != "error":
@@ -247,7 +247,7 @@ def _cluster(given: str) -> Cluster:
     from datetime import UTC, datetime
 
     from bellhop.cli.labels import read_changes
-    from bellhop.model.record import Cluster
+    from bellhop.state.record import Cluster
 
     place, *labels = given.split(",")
     namespace, slash, name = place.partition("/")
@@ -266,8 +266,8 @@ def _cluster_in(path: str) -> Cluster:
     """Read a cluster from its manifest, with all that templates may read of it."""
     from datetime import UTC, datetime
 
-    from bellhop.cli.reading import documents
-    from bellhop.model.record import Cluster
+    from bellhop.cli.manifest_files import documents
+    from bellhop.state.record import Cluster
 
     read = documents([path])
     data = read[0].data if len(read) == 1 else None
@@ -292,7 +292,7 @@ def _cluster_in(path: str) -> Cluster:
 
 
 def _tell(judged: Tried, source: str) -> None:
-    from bellhop.fleet.overview import object_name
+    from bellhop.diagnosis.overview import object_name
 
     if judged.error:
         return
@@ -315,11 +315,11 @@ def _with_charts(
         return
     from tempfile import TemporaryDirectory
 
-    from bellhop.adapters.charts.local_archives import LocalArchives
     from bellhop.adapters.local.clock import SystemClock
-    from bellhop.embedded.late import helm
-    from bellhop.fleet.rendered_charts import with_releases
+    from bellhop.adapters.sources.charts.local_archives import LocalArchives
+    from bellhop.diagnosis.offline_charts import with_releases
     from bellhop.ports.charts import Helm
+    from bellhop.runtime.embedded.lazy import helm
     from bellhop.settings import read
 
     with TemporaryDirectory(prefix="bellhop-") as folder:

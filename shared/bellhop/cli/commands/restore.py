@@ -9,10 +9,10 @@ import click
 from bellhop.cli.contexts import AWS, GCP
 from bellhop.cli.examples import Command
 from bellhop.cli.files import explained
+from bellhop.cli.maintenance import at_rest
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say
 from bellhop.cli.passphrases import passphrase_option, read_passphrase
-from bellhop.cli.resting import at_rest
 from bellhop.cli.session import chosen, installation
 
 
@@ -41,7 +41,7 @@ def command(file: Path, *, without_leave: bool, passphrase_file: Path | None) ->
     --without-leave: two active installations would undo each other's work.
     """
     from bellhop.cli.progress import Progress
-    from bellhop.fleet.moving import restore
+    from bellhop.operations.backup import restore
 
     with explained(f"'{file}'"):
         # What is no text is no archive, or one that is damaged.

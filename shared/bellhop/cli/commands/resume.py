@@ -6,7 +6,7 @@ import click
 
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
-from bellhop.cli.pausing import RESUMED, mark, what_argument
+from bellhop.cli.pause import RESUMED, mark, what_argument
 from bellhop.cli.selection import Selection, selection_options
 
 

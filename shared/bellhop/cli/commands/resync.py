@@ -28,7 +28,7 @@ def command(find_keys: FindKeys, *, full: bool) -> None:
 
     `bellhop serve` or the functions do this; the command requests it.
     """
-    from bellhop.messages import Sweep
+    from bellhop.state.messages import Sweep
 
     here = session.installation()
     wanted = find_keys(here) or list(here.catalogs.current().clusters)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import session
-from bellhop.cli.asking import profile_argument, profile_or_trigger
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say
+from bellhop.cli.queries import profile_argument, profile_or_trigger
 from bellhop.errors import PermanentError
 
 if TYPE_CHECKING:
-    from bellhop.fleet.installation import Installation
+    from bellhop.installation.installation import Installation
 
 
 @click.command(
@@ -56,7 +56,7 @@ def command(profile: str, number: int | None, *, undo: bool) -> None:
     `rolerequest NAME`. The name of a trigger means all profiles that it generated. `bellhop serve`
     or the functions do this; the command requests it.
     """
-    from bellhop.fleet.titled import Titled, made_by, meant
+    from bellhop.diagnosis.names import Titled, made_by, meant
 
     if undo and number:
         raise click.UsageError("say --to or --end, not both")
@@ -92,7 +92,7 @@ def _roll_each(here: Installation, ours: Mapping[str, str], *, undo: bool) -> No
 
 
 def _roll(here: Installation, name: str, ours: str, number: int, *, undo: bool) -> None:
-    from bellhop.fleet import rollback
+    from bellhop.operations import rollback
 
     rolled = rollback.undo(here, ours) if undo else rollback.rollback(here, ours, number)
     held = rolled.profile

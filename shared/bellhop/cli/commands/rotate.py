@@ -37,7 +37,7 @@ def command(key: str | None, audit: Path | None) -> None:
     """
     if key is None:
         raise click.UsageError("name one cluster, as NAMESPACE/NAME or with --namespace, --cluster")
-    from bellhop.fleet.renewal import rotate
+    from bellhop.registration.renewal import rotate
 
     here = session.installation()
     cluster = rotate(here, known(here, key), audit)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from bellhop.cli import output
-from bellhop.cli.completing import complete_kind
+from bellhop.cli.completion import complete_kind
 from bellhop.cli.examples import Command
 from bellhop.cli.files import explained
 from bellhop.cli.kinds import NAMES, KindName, kind_named
@@ -19,7 +19,7 @@ from bellhop.cli.output import count, say
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.model.base import Model
+    from bellhop.core.base import Model
 
 _COLUMNS = (
     output.Column("NAME", "name"),
@@ -52,7 +52,7 @@ class _Schema(NamedTuple):
     @property
     def text(self) -> str:
         """Return the schema, which all kinds of one name share."""
-        from bellhop.model.json_schema import json_schema
+        from bellhop.api.json_schema import json_schema
 
         kinds = self.name.stored or (self.kind,)
         return json.dumps(json_schema(self.model, kinds, self.api_version), indent=2) + "\n"
@@ -114,8 +114,8 @@ def _select(kind: str, api_version: str) -> Iterator[_Schema]:
 
 
 def _all() -> Iterator[_Schema]:
-    from bellhop.model.kinds import KINDS
-    from bellhop.model.sveltos_cluster import KIND, VERSIONS, SveltosCluster
+    from bellhop.api.kinds import KINDS
+    from bellhop.api.sveltos_cluster import KIND, VERSIONS, SveltosCluster
 
     models: dict[str, tuple[type[Model], tuple[str, ...]]] = {
         **KINDS,

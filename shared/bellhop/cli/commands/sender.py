@@ -13,15 +13,15 @@ import click
 
 from bellhop.cli import output, session
 from bellhop.cli.clusters import cluster_argument, known
-from bellhop.cli.completing import complete_file, complete_sender
+from bellhop.cli.completion import complete_file, complete_sender
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import JSON, YAML, headers_option, output_option, state_option
 from bellhop.cli.output import say, stamp
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.fleet.installation import Installation
-    from bellhop.fleet.senders import Hand, Seen
+    from bellhop.installation.installation import Installation
+    from bellhop.registration.senders import Hand, Seen
 
 COLUMNS = (
     output.Column("CLUSTER", "cluster"),
@@ -79,7 +79,7 @@ def add(key: str, name: str, path: Path | None, form: str, *, signs: bool) -> No
 
     The secret is shown only once.
     """
-    from bellhop.fleet import senders
+    from bellhop.registration import senders
 
     here = session.installation()
     with _handed(path) as (hand, shown):
@@ -111,7 +111,7 @@ def add(key: str, name: str, path: Path | None, form: str, *, signs: bool) -> No
 @state_option
 def rotate(key: str, name: str, path: Path | None, form: str, *, at_once: bool) -> None:
     """Give a sender a new secret; the former one is valid for another day."""
-    from bellhop.fleet import senders
+    from bellhop.registration import senders
 
     here = session.installation()
     overlap = timedelta(0) if at_once else senders.OVERLAP
@@ -132,7 +132,7 @@ def rotate(key: str, name: str, path: Path | None, form: str, *, at_once: bool) 
 @state_option
 def remove(key: str, name: str) -> None:
     """Remove a sender: its next request is refused."""
-    from bellhop.fleet import senders
+    from bellhop.registration import senders
 
     here = session.installation()
     key = known(here, key)
@@ -149,7 +149,7 @@ def remove(key: str, name: str) -> None:
 @state_option
 def list_senders(key: str | None, form: str, *, headers: bool) -> None:
     """List the senders of a cluster, or of all, without their secrets."""
-    from bellhop.fleet import senders
+    from bellhop.registration import senders
 
     here = session.installation()
     rows = (
@@ -165,7 +165,7 @@ def _handed(path: Path | None) -> Iterator[tuple[Hand, list[str]]]:
 
     A Ctrl-C waits until it is told, and a file whose secret came to nothing is taken away.
     """
-    from bellhop.fleet.undisturbed import undisturbed
+    from bellhop.core.critical_section import undisturbed
 
     shown: list[str] = []
     made: list[Path] = []

@@ -14,7 +14,7 @@ from bellhop.cli.session import state_folder
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.embedded.observer import Scraping
+    from bellhop.runtime.embedded.observer import Scraping
 
 _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - to tell them, not to bind them
 _HIGHEST_PORT = 65535
@@ -78,7 +78,7 @@ def command(listen: str, advertise: str, metrics: str, metrics_labels: str) -> N
     if advertise and not advertise.startswith("https://"):
         raise InvalidError(f"cannot advertise '{advertise}': the listener only speaks https")
     scraping = _scraping(metrics, metrics_labels)
-    from bellhop.embedded.serve import serve
+    from bellhop.runtime.embedded.serve import serve
 
     gc.set_threshold(*_OFTEN)
     state = state_folder()
@@ -108,7 +108,7 @@ def _scraping(metrics: str, labels: str) -> Scraping | None:
             f"cannot serve metrics on '{metrics}': name the address, as in {_SCRAPED}; 0.0.0.0 lets"
             " everybody read them who reaches this machine"
         )
-    from bellhop.embedded.observer import Scraping
+    from bellhop.runtime.embedded.observer import Scraping
 
     return Scraping(host, port, frozenset(names))
 

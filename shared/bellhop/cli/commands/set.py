@@ -41,8 +41,8 @@ def maintenance_window(key: str, opens: str | None, closes: str | None, *, clear
     Times are cron expressions of five fields, in UTC: minute, hour, day of month, month and day of
     week.
     """
-    from bellhop.engine.pausing import standing
-    from bellhop.fleet.pausing import open_always, open_in
+    from bellhop.clusters.pause import standing
+    from bellhop.operations.pause import open_always, open_in
 
     if clear == bool(opens or closes) or bool(opens) != bool(closes):
         raise click.UsageError("give --from and --to, or --clear")

@@ -8,7 +8,7 @@ import click
 
 from bellhop.cli import output
 from bellhop.cli.clusters import cluster_option, known
-from bellhop.cli.completing import complete_cluster, complete_profile
+from bellhop.cli.completion import complete_cluster, complete_profile
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.lines import line_options
 from bellhop.cli.options import (
@@ -127,8 +127,8 @@ def addons(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("--resources and --helm-charts leave nothing to show")
     from bellhop.cli.addons import Wanted
     from bellhop.cli.addons import addons as found
-    from bellhop.cli.asking import profile_named
-    from bellhop.fleet.titled import meant
+    from bellhop.cli.queries import profile_named
+    from bellhop.diagnosis.names import meant
 
     named = profile_named(profile)
     here = installation()
@@ -178,9 +178,9 @@ def dryrun(
     `bellhop diff` calls the clusters now. Values of Secrets are hidden.
     """
     from bellhop.cli import previews
-    from bellhop.cli.asking import profile_named
-    from bellhop.fleet.previewing import noted, tried_dry
-    from bellhop.fleet.titled import Titled, meant
+    from bellhop.cli.queries import profile_named
+    from bellhop.diagnosis.names import Titled, meant
+    from bellhop.operations.previews import noted, tried_dry
 
     word = profile_named(profile)
     here = installation()
@@ -315,8 +315,8 @@ def failures(form: str, *, headers: bool) -> None:
     not run.
     """
     from bellhop.cli.commands.status import NOT_COMPARED
-    from bellhop.fleet.calling import silent
-    from bellhop.fleet.failures import failures as found
+    from bellhop.diagnosis.cluster_calls import silent
+    from bellhop.diagnosis.failures import failures as found
 
     here = looking()
     rows = (
@@ -347,7 +347,7 @@ def helm_updates(*, namespace: str, cluster: str, verbose: bool, form: str, head
     The repositories are called from this machine, with the profile's credentials for them, in
     parallel and for 30 seconds at most. If one does not answer, or refuses, its message says so.
     """
-    from bellhop.fleet.helm_updates import updates
+    from bellhop.diagnosis.helm_updates import updates
 
     here = installation()
     rows = (
@@ -377,9 +377,9 @@ def orphans(namespace: str, cluster: str, form: str, *, headers: bool) -> None:
     Each resync checks the kinds that profiles own in a cluster, `bellhop resync --full` also the
     other usual ones. `bellhop delete orphans` deletes them.
     """
-    from bellhop.fleet.overview import object_name
-    from bellhop.fleet.strays import strays as found
-    from bellhop.fleet.titled import Titled
+    from bellhop.diagnosis.names import Titled
+    from bellhop.diagnosis.orphans import strays as found
+    from bellhop.diagnosis.overview import object_name
 
     here = installation()
     key, titled = known(here, cluster, namespace), Titled(here)

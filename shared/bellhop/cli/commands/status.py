@@ -19,8 +19,8 @@ from bellhop.cli.session import chosen, looking
 from bellhop.errors import BellhopError, MissingError
 
 if TYPE_CHECKING:
-    from bellhop.fleet.failure import Failure
-    from bellhop.fleet.status import ClusterStatus, Status
+    from bellhop.diagnosis.failure import Failure
+    from bellhop.diagnosis.status import ClusterStatus, Status
     from bellhop.ports.queue import Backlog
 
 NOT_COMPARED = (
@@ -54,7 +54,7 @@ def command(form: str) -> None:
     that were not reached within the last minute are called. The exit code is 1 if there is a
     problem or the state cannot be read.
     """
-    from bellhop.fleet.status import status
+    from bellhop.diagnosis.status import status
 
     try:
         here = looking()
@@ -73,7 +73,7 @@ def command(form: str) -> None:
 
 def _tell_unreadable(error: BellhopError, form: str) -> None:
     """Say what can be said of an installation that cannot be read."""
-    from bellhop.cli.places import place_of
+    from bellhop.cli.providers import place_of
 
     context = chosen()
     running = None

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from bellhop.cli import session
-from bellhop.cli.completing import complete_file
+from bellhop.cli.completion import complete_file
 from bellhop.cli.duration import read_duration
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option

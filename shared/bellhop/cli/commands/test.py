@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bellhop.cli.completing import complete_file
+from bellhop.cli.completion import complete_file
 from bellhop.cli.examples import Command
 from bellhop.cli.output import count, say, styled
+from bellhop.core.printable import visible
 from bellhop.errors import InvalidError
-from bellhop.model.visible import visible
 
 if TYPE_CHECKING:
-    from bellhop.fleet.trials import Case
+    from bellhop.diagnosis.source_tests import Case
 
 
 @click.command(
@@ -40,9 +40,9 @@ def command(ctx: click.Context, folder: str, junit: str | None, *, quiet: bool) 
     non-matching.yaml with objects that match it and that do not. A line for each object and a
     summary are printed; the exit code is 1 if anything fails, or cannot be tested.
     """
-    from bellhop.cli.reading import declarations, documents
-    from bellhop.fleet.trial import Trial
-    from bellhop.fleet.trials import Folders
+    from bellhop.cli.manifest_files import declarations, documents
+    from bellhop.diagnosis.source_evaluation import Trial
+    from bellhop.diagnosis.source_tests import Folders
     from bellhop.settings import read
 
     cases = []

@@ -17,7 +17,7 @@ from bellhop.cli.session import chosen, looking
 from bellhop.errors import BellhopError
 
 if TYPE_CHECKING:
-    from bellhop.fleet.installation import Installation
+    from bellhop.installation.installation import Installation
 
 
 @click.command(
@@ -54,7 +54,7 @@ def command(form: str, *, client: bool) -> None:
 
 def _installation() -> Mapping[str, Any]:
     """Return the versions that the records of the chosen installation have; none without one."""
-    from bellhop.cli.places import place_of
+    from bellhop.cli.providers import place_of
 
     try:
         context = chosen()

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import click
 
-from bellhop.cli.asking import Asked, asked, naming_options
-from bellhop.cli.completing import complete_kind, complete_name
+from bellhop.cli.completion import complete_kind, complete_name
 from bellhop.cli.duration import read_duration
 from bellhop.cli.examples import Command
 from bellhop.cli.options import DELETE, PROVISIONED, READY, state_option
+from bellhop.cli.queries import Asked, asked, naming_options
 from bellhop.cli.session import installation
 
 _PROFILES = ("clusterprofile", "profile", "rolerequest")
@@ -68,7 +68,7 @@ def command(
     The exit code is 0 once all meet it, 1 if an object does not exist, and 75 after the timeout,
     which reports what each object is waiting for.
     """
-    from bellhop.cli.waiting import Wait, wait
+    from bellhop.cli.wait import Wait, wait
 
     what = _objects(kind, names, namespace, selector, every=every)
     meant = _MEANT.get(what[0].kind.singular)

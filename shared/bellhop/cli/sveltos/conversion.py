@@ -11,20 +11,20 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from bellhop.api.classifier import Classifier
+from bellhop.api.kinds import Secret
+from bellhop.api.manifest import without_server_fields
+from bellhop.api.sveltos_cluster import SveltosCluster
+from bellhop.api.unsupported import SVELTOS_RECORDS
 from bellhop.cli.declared_clusters import parse_one, without_effect
-from bellhop.cli.reading import declarations
+from bellhop.cli.manifest_files import declarations
 from bellhop.cli.sveltos.hub import CLUSTER_API, SVELTOS, Hub, place_of
 from bellhop.cli.sveltos.references import Reference, needs_hub, references
+from bellhop.core.address_policy import HERE
+from bellhop.core.sveltos_annotations import PROFILE_PAUSED
+from bellhop.documents.document import Document, InvalidDocuments
 from bellhop.errors import InvalidError
-from bellhop.fleet.declared_clusters import DeclaredCluster, kubeconfig_of
-from bellhop.model.classifier import Classifier
-from bellhop.model.core import without_server_fields
-from bellhop.model.document import Document, InvalidDocuments
-from bellhop.model.kinds import Secret
-from bellhop.model.marks import PROFILE_PAUSED
-from bellhop.model.reach import HERE
-from bellhop.model.sveltos_cluster import SveltosCluster
-from bellhop.model.unsupported import SVELTOS_RECORDS
+from bellhop.registration.declared_clusters import DeclaredCluster, kubeconfig_of
 
 CLUSTER = "SveltosCluster"
 PROFILES = ("ClusterProfile", "Profile")

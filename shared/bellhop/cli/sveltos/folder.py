@@ -12,8 +12,8 @@ from pathlib import Path
 from bellhop.adapters.local.files import read_at_most, write_whole
 from bellhop.cli.files import explained
 from bellhop.cli.sveltos.conversion import CLUSTER, Converted
+from bellhop.documents.document import LARGEST, dump
 from bellhop.errors import ConflictError
-from bellhop.model.document import LARGEST, dump
 
 CLUSTERS, MANIFESTS = "clusters", "manifests"
 

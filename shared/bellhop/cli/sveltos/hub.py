@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from bellhop.cli.sveltos.references import HOLDERS, Reference
-from bellhop.model.document import Document
-from bellhop.model.gvk import GVK
-from bellhop.model.names import is_template
+from bellhop.core.gvk import GVK
+from bellhop.core.names import is_template
+from bellhop.documents.document import Document
 from bellhop.ports.kube import Kube
 
 CLUSTER_API = "cluster.x-k8s.io"

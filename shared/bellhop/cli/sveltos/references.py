@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from bellhop.model.names import is_template
+from bellhop.core.names import is_template
 
 HOLDERS = ("ConfigMap", "Secret")
 

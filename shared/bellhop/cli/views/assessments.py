@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
+from bellhop.api.health_check import HealthCheck
+from bellhop.api.kinds import key_of
+from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row, age, stamp
-from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of
-from bellhop.engine.liveness import MESSAGE, STATE, counting
+from bellhop.diagnosis import overview
+from bellhop.diagnosis import profile_manifests as generated
 from bellhop.errors import MissingError
-from bellhop.fleet import generated, overview
-from bellhop.fleet.installation import Installation
-from bellhop.model.health_check import HealthCheck
-from bellhop.model.kinds import key_of
-from bellhop.model.record import Selected, Selection
+from bellhop.extras.health.state import MESSAGE, STATE, counting
+from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
+from bellhop.state.record import Selected, Selection
 
 COLUMNS = (
     Column("NAME", "name"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from bellhop.api.classifier import Classifier
+from bellhop.api.kinds import key_of
+from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row
-from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of
-from bellhop.fleet import classes, generated
-from bellhop.fleet.installation import Installation
-from bellhop.model.classifier import Classifier
-from bellhop.model.kinds import key_of
+from bellhop.diagnosis import classifiers as classes
+from bellhop.diagnosis import profile_manifests as generated
+from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (

@@ -7,20 +7,20 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from bellhop.api.source_names import asker
+from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row, age, count, pairs, stamp
-from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
-from bellhop.engine.pausing import Window, pause_of, standing, times, window_in
-from bellhop.engine.wiring import is_audited, is_direct
-from bellhop.fleet import overview
-from bellhop.fleet.calling import unanswered
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.releases import origin
-from bellhop.fleet.reports import report
-from bellhop.fleet.titled import Titled
-from bellhop.model.asking import asker
-from bellhop.model.record import Cluster, Health
+from bellhop.clusters.pause import Window, pause_of, standing, times, window_in
+from bellhop.diagnosis import overview
+from bellhop.diagnosis.cluster_calls import unanswered
+from bellhop.diagnosis.names import Titled
+from bellhop.diagnosis.releases import origin
+from bellhop.diagnosis.reports import report
+from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
+from bellhop.registration.forwarder_manifests import is_audited, is_direct
+from bellhop.state.record import Cluster, Health
 
 COLUMNS = (
     Column("NAMESPACE", "namespace"),
@@ -50,7 +50,7 @@ def _clusters(here: Installation, query: Query) -> Iterator[tuple[Cluster, Healt
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield clusters as SveltosClusters, with how they are; credentials are never shown."""
-    from bellhop.engine.catalog import cluster_object
+    from bellhop.catalog.catalog import cluster_object
 
     for cluster, health in _clusters(here, query):
         manifest = cluster_object(cluster)

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from bellhop.api.health_check import ClusterHealthCheck, LivenessCheck
+from bellhop.api.kinds import key_of
+from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row, age, stamp
-from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of
-from bellhop.engine.liveness import owed
-from bellhop.fleet import generated
-from bellhop.fleet.installation import Installation
-from bellhop.model.condition import Condition, Liveness
-from bellhop.model.health_check import ClusterHealthCheck, LivenessCheck
-from bellhop.model.kinds import key_of
+from bellhop.diagnosis import profile_manifests as generated
+from bellhop.extras.health.state import owed
+from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
+from bellhop.state.condition import Condition, Liveness
 
 COLUMNS = (
     Column("NAME", "name"),

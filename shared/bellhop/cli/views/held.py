@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from bellhop.api.kinds import event_report
 from bellhop.cli import output
+from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row, count
-from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
-from bellhop.fleet.changes import HeldChange, described, held_changes, rule_name
-from bellhop.fleet.held import HeldReport, held, objects
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.overview import object_name
-from bellhop.model.kinds import event_report
+from bellhop.diagnosis.held_deletions import HeldReport, held, objects
+from bellhop.diagnosis.held_removals import HeldChange, described, held_changes, rule_name
+from bellhop.diagnosis.overview import object_name
+from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (

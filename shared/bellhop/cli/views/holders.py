@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bellhop.api.kinds import ClusterProfile, ConfigMap, EventTrigger, Secret, of
+from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row, count
 from bellhop.cli.redaction import hidden
-from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
-from bellhop.fleet.installation import Installation
-from bellhop.model.kinds import ClusterProfile, ConfigMap, EventTrigger, Secret, of
-from bellhop.model.marks import WITHHELD
+from bellhop.core.sveltos_annotations import WITHHELD
+from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (

@@ -6,19 +6,20 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from bellhop.api.kinds import key_of
+from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row, age, count
-from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
-from bellhop.engine.naming import profile_kind
-from bellhop.fleet import generated, overview
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.overview import ProfileStatus
-from bellhop.fleet.releases import charted, origin
-from bellhop.model.gvk import ObjectKey
-from bellhop.model.kinds import key_of
-from bellhop.model.marks import PROFILE_PAUSED
-from bellhop.model.record import NO_OBJECT, Content, Ended, Outcome, Profile, empty
+from bellhop.core.generated_names import profile_kind
+from bellhop.core.gvk import ObjectKey
+from bellhop.core.sveltos_annotations import PROFILE_PAUSED
+from bellhop.diagnosis import overview
+from bellhop.diagnosis import profile_manifests as generated
+from bellhop.diagnosis.overview import ProfileStatus
+from bellhop.diagnosis.releases import charted, origin
+from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
+from bellhop.state.record import NO_OBJECT, Content, Ended, Outcome, Profile, empty
 
 COLUMNS = (
     Column("NAME", "name"),

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bellhop.api.kinds import event_report
+from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row, age, count, stamp
 from bellhop.cli.redaction import hidden
-from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
-from bellhop.engine import advice
-from bellhop.fleet import advising, overview
-from bellhop.fleet.held import reported
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.reports import AGGREGATION, Report, aggregates, object_of, phase, report
-from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
-from bellhop.model.kinds import event_report
-from bellhop.model.record import Match
+from bellhop.core.gvk import CLOUD_EVENT, ObjectKey
+from bellhop.diagnosis import catalog_hints as advising
+from bellhop.diagnosis import overview
+from bellhop.diagnosis import template_hints as advice
+from bellhop.diagnosis.held_deletions import reported
+from bellhop.diagnosis.reports import AGGREGATION, Report, aggregates, object_of, phase, report
+from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
+from bellhop.state.record import Match
 
 COLUMNS = (
     Column("NAMESPACE", "namespace"),

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from bellhop.api.kinds import ClusterProfile, ClusterSet, EventTrigger, key_of
+from bellhop.catalog.catalog import Catalog
+from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row
-from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of
-from bellhop.engine.catalog import Catalog
-from bellhop.fleet import generated, overview
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.reach import no_member
-from bellhop.model.kinds import ClusterProfile, ClusterSet, EventTrigger, key_of
-from bellhop.model.record import Choice
+from bellhop.diagnosis import overview
+from bellhop.diagnosis import profile_manifests as generated
+from bellhop.diagnosis.selection_gaps import no_member
+from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
+from bellhop.state.record import Choice
 
 COLUMNS = (
     Column("NAME", "name"),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bellhop.api.kinds import EventSource, ResourceSelector
+from bellhop.api.source import CLOUD_EVENT_TTL, MessageSelector
+from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row, age, count
-from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
-from bellhop.engine.cloud_events import CHANNEL
-from bellhop.fleet import overview, permitted
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.reports import reports
-from bellhop.model.gvk import CLOUD_EVENT, GVK
-from bellhop.model.kinds import EventSource, ResourceSelector
-from bellhop.model.source import CLOUD_EVENT_TTL, MessageSelector
+from bellhop.core.gvk import CLOUD_EVENT, GVK
+from bellhop.diagnosis import access_gaps as permitted
+from bellhop.diagnosis import overview
+from bellhop.diagnosis.reports import reports
+from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
+from bellhop.rendering.cloud_events import CHANNEL
 
 _Selector = ResourceSelector | MessageSelector
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bellhop.api.kinds import EventTrigger
+from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row, count
-from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
-from bellhop.engine.acting import CREATE
-from bellhop.engine.naming import GENERATED_NAMESPACE
-from bellhop.fleet import advising, overview
-from bellhop.fleet.generated import cluster_ref
-from bellhop.fleet.installation import Installation
-from bellhop.fleet.overview import ProfileStatus
-from bellhop.fleet.releases import charted
-from bellhop.fleet.reports import report
-from bellhop.model.allow import read_allow
-from bellhop.model.kinds import EventTrigger
-from bellhop.model.record import Outcome
+from bellhop.core.allow import read_allow
+from bellhop.core.generated_names import GENERATED_NAMESPACE
+from bellhop.diagnosis import catalog_hints as advising
+from bellhop.diagnosis import overview
+from bellhop.diagnosis.overview import ProfileStatus
+from bellhop.diagnosis.profile_manifests import cluster_ref
+from bellhop.diagnosis.releases import charted
+from bellhop.diagnosis.reports import report
+from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
+from bellhop.rendering.cloud_event_actions import CREATE
+from bellhop.state.record import Outcome
 
 COLUMNS = (
     Column("NAME", "name"),

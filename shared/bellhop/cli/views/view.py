@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row
-from bellhop.cli.story import Story
-from bellhop.fleet.installation import Installation
+from bellhop.installation.installation import Installation
 
 if TYPE_CHECKING:
-    from bellhop.model.selector import Selector
+    from bellhop.core.selector import Selector
 
 Manifest = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ import pytest
 from botocore import exceptions as sdk
 
 from bellhop.adapters.aws.errors import CLASSES, CODES, code_of, translate
-from bellhop.attempts import PASSING
+from bellhop.core.attempts import PASSING
 from bellhop.errors import BellhopError, PermanentError, TemporaryError, ThrottledError
 
 OPERATIONS = {

@@ -21,8 +21,8 @@ from bellhop.errors import (
     ThrottledError,
     UnreachableError,
 )
-from bellhop.messages import read
 from bellhop.ports.queue import Again, Done, GivenUp, Message
+from bellhop.state.messages import read
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 
 NOW = timedelta(0)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.adapters.charts import archive
-from bellhop.adapters.charts.archive import check, read
+from bellhop.adapters.sources.charts import archive
+from bellhop.adapters.sources.charts.archive import check, read
 from bellhop.errors import InvalidError, TooLargeError
 from tests.fakes.chart import packed
 from tests.fakes.tars import raw

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.adapters.charts.archive_cache import ArchiveCache
+from bellhop.adapters.sources.charts.archive_cache import ArchiveCache
 from bellhop.errors import TemporaryError
 
 

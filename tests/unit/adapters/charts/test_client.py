@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.adapters.charts.client import ChartClient
-from bellhop.egress.source_client import Limits, basic, json_object
+from bellhop.adapters.egress.source_client import Limits, basic, json_object
+from bellhop.adapters.sources.charts.client import ChartClient
+from bellhop.core.address_policy import HERE
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -15,8 +16,7 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bellhop.model.chart import ANONYMOUS, Login
-from bellhop.model.reach import HERE
+from bellhop.state.chart import ANONYMOUS, Login
 from infra.lab.http_server import Response
 from tests.fakes.dripping import dripping
 from tests.fakes.site import Site

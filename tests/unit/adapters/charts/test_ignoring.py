@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.adapters.charts.ignoring import without_ignored
+from bellhop.adapters.sources.charts.helmignore import without_ignored
 from bellhop.errors import TooLargeError
 
 FILES = (

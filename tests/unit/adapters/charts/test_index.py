@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from bellhop.adapters.charts.index import Entry, entries_of
+from bellhop.adapters.sources.charts.index import Entry, entries_of
 from bellhop.errors import InvalidError, TooLargeError
 
 INDEX = b"""apiVersion: v1

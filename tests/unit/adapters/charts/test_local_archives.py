@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.adapters.charts.local_archives import LocalArchives
+from bellhop.adapters.sources.charts.local_archives import LocalArchives
 from bellhop.errors import InvalidError, MissingError
-from bellhop.model.chart import Place
+from bellhop.state.chart import Place
 from tests.fakes.chart import packed
 from tests.fakes.charts import FakeRepositories
 

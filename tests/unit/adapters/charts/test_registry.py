@@ -11,11 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from bellhop.adapters.charts import registry
-from bellhop.adapters.charts.client import ChartClient
-from bellhop.adapters.charts.descriptor import Descriptor
-from bellhop.adapters.charts.registry import Registry
-from bellhop.egress.tokens import authorization
+from bellhop.adapters.egress.tokens import authorization
+from bellhop.adapters.sources.charts import registry
+from bellhop.adapters.sources.charts.client import ChartClient
+from bellhop.adapters.sources.charts.descriptor import Descriptor
+from bellhop.adapters.sources.charts.registry import Registry
+from bellhop.core.address_policy import ABROAD, HERE
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -25,8 +26,7 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bellhop.model.chart import Login
-from bellhop.model.reach import ABROAD, HERE
+from bellhop.state.chart import Login
 from infra.lab.http_server import Request, Response
 from tests.fakes.site import Answer, Site, basic
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.adapters.charts.archive import check
-from bellhop.adapters.charts.repositories import ChartRepositories
+from bellhop.adapters.sources.charts.archive import check
+from bellhop.adapters.sources.charts.repositories import ChartRepositories
+from bellhop.core.address_policy import HERE
 from bellhop.errors import InvalidError, MissingError, UnauthorizedError, UnreachableError
-from bellhop.model.chart import ANONYMOUS, Login, Place
-from bellhop.model.reach import HERE
 from bellhop.ports.charts import Archive, Repositories
+from bellhop.state.chart import ANONYMOUS, Login, Place
 from infra.lab.http_server import Request, Response
 from tests.fakes.chart import packed
 from tests.fakes.clock import FakeClock

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.adapters.charts.descriptor import Descriptor
-from bellhop.adapters.charts.repository import INDEX, Repository
+from bellhop.adapters.sources.charts.descriptor import Descriptor
+from bellhop.adapters.sources.charts.repository import INDEX, Repository
+from bellhop.core.address_policy import ABROAD, HERE, Reach
 from bellhop.errors import (
     BellhopError,
     InvalidError,
@@ -19,8 +20,7 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bellhop.model.chart import ANONYMOUS, Login, Place
-from bellhop.model.reach import ABROAD, HERE, Reach
+from bellhop.state.chart import ANONYMOUS, Login, Place
 from infra.lab.http_server import Response
 from infra.lab.port import free_port
 from tests.fakes.site import Site, basic

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.adapters.charts.schemas import problem_of
+from bellhop.adapters.sources.charts.schemas import problem_of
 
 TAKEN: list[Any] = [
     {},

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.adapters.charts.repositories import ChartRepositories
+from bellhop.adapters.sources.charts.repositories import ChartRepositories
+from bellhop.core.address_policy import HERE
 from bellhop.errors import InvalidError, UnreachableError
-from bellhop.model.chart import ANONYMOUS, Login, Place
-from bellhop.model.reach import HERE
+from bellhop.state.chart import ANONYMOUS, Login, Place
 from infra.lab.certificates import write_certificates
 from infra.lab.http_server import Response
 from tests.fakes.chart import packed

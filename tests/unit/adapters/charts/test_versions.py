@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.adapters.charts.versions import choose, newer_than
+from bellhop.adapters.sources.charts.versions import choose, newer_than
 from bellhop.errors import InvalidError, MissingError
 
 THERE = [

@@ -10,8 +10,9 @@ from datetime import timedelta
 
 import pytest
 
-from bellhop.adapters.files.downloads import ARTIFACT_SECONDS, MOST_BYTES, FileDownloads
-from bellhop.egress.source_client import Limits
+from bellhop.adapters.egress.source_client import Limits
+from bellhop.adapters.sources.files.downloads import ARTIFACT_SECONDS, MOST_BYTES, FileDownloads
+from bellhop.core.address_policy import ABROAD, HERE
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -21,7 +22,6 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bellhop.model.reach import ABROAD, HERE
 from infra.lab.http_server import Response
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube import FakeKube

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.adapters.files.local_files import local_files
+from bellhop.adapters.sources.files.local_files import local_files
 from bellhop.errors import InvalidError
 
 

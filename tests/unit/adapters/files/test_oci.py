@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.adapters.files.downloads import FileDownloads
-from bellhop.egress.source_client import Limits
+from bellhop.adapters.egress.source_client import Limits
+from bellhop.adapters.sources.files.downloads import FileDownloads
+from bellhop.core.address_policy import ABROAD, HERE
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -21,8 +22,7 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bellhop.model.reach import ABROAD, HERE
-from bellhop.model.remote import Remote
+from bellhop.state.remote_url import Remote
 from infra.lab.http_server import Request, Response
 from tests.fakes.clock import FakeClock
 from tests.fakes.site import Answer, Site

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.adapters.files.downloads import FileDownloads
-from bellhop.egress.source_client import Limits
-from bellhop.embedded.late import tools
+from bellhop.adapters.egress.source_client import Limits
+from bellhop.adapters.sources.files.downloads import FileDownloads
+from bellhop.core.address_policy import ABROAD, HERE
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -26,10 +26,10 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bellhop.model.chart import Place
-from bellhop.model.reach import ABROAD, HERE
-from bellhop.model.remote import Remote
+from bellhop.runtime.embedded.lazy import tools
 from bellhop.settings import Settings
+from bellhop.state.chart import Place
+from bellhop.state.remote_url import Remote
 from infra.lab.certificates import write_certificates
 from infra.lab.http_server import Request, Response
 from tests.fakes.clock import FakeClock

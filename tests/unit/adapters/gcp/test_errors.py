@@ -16,7 +16,7 @@ from google.auth import exceptions as auth
 from google.rpc.error_details_pb2 import RetryInfo
 
 from bellhop.adapters.gcp.errors import CLASSES, FAILURES, STATUSES, code_of, translate
-from bellhop.attempts import PASSING
+from bellhop.core.attempts import PASSING
 from bellhop.errors import BellhopError, PermanentError, TemporaryError, ThrottledError
 
 untyped: Any = sdk

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from bellhop.adapters.gcp.fair_shares import Room
+from bellhop.adapters.gcp.pubsub_messages import of_push
 from bellhop.adapters.gcp.queue import DEAD, PubsubQueue, wake
-from bellhop.adapters.gcp.room import Room
 from bellhop.adapters.gcp.services import Services
-from bellhop.adapters.gcp.wire import of_push
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import (
     BellhopError,
@@ -26,8 +26,8 @@ from bellhop.errors import (
     TemporaryError,
     UnreachableError,
 )
-from bellhop.messages import read
 from bellhop.ports.queue import Again, Backlog, Delivery, Done, GivenUp, Message, Result
+from bellhop.state.messages import read
 from infra.lab.google import PUBSUB, Emulator
 from infra.lab.google_monitoring import Monitoring
 from tests.contract.endpoint import Endpoint

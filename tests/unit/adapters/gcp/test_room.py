@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellhop.adapters.gcp.room import Room
+from bellhop.adapters.gcp.fair_shares import Room
 
 FLOOD, OTHER = ("inbox", "flood"), ("inbox", "other")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bellhop.adapters.helm.charts import HelmCharts
+from bellhop.adapters.programs.box import Limits
 from bellhop.errors import TooLargeError
 from bellhop.ports.charts import Wanted
-from bellhop.programs.box import Limits
 
 _LARGEST = 1 << 20
 _SERVER = {"server": "https://127.0.0.1:1"}

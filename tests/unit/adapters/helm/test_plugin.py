@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bellhop.adapters.helm.plugin import changed, changes_of
+from bellhop.documents.document import read_documents
 from bellhop.errors import InvalidError
-from bellhop.model.document import read_documents
 from bellhop.ports.charts import Wanted
 
 LABELLED = changes_of(Wanted("web", "apps", Path("web.tgz"), labels={"team": "a"}))

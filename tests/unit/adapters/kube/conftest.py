@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.model.kubeconfig import Kubeconfig
+from bellhop.clusters.kubeconfig import Kubeconfig
 
 CORE = {
     "kind": "APIResourceList",

@@ -10,10 +10,10 @@ import pytest
 
 from bellhop.adapters.kube import access
 from bellhop.adapters.kube.access import FRESH_SECONDS, KubeAccess
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import ABROAD, HERE
+from bellhop.core.gvk import GVK
 from bellhop.errors import DeniedError, InvalidError, MissingError
-from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import ABROAD, HERE
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.core.address_policy import HERE
 from bellhop.errors import InvalidError, MissingError, StaleError, UnreachableError
-from bellhop.model.reach import HERE
 from bellhop.ports.kube import Manifest
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from bellhop.adapters.egress import client as egress
 from bellhop.adapters.kube import client as kube_client
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.egress import client as egress
+from bellhop.core.address_policy import HERE
+from bellhop.core.gvk import GVK
 from bellhop.errors import (
     DeniedError,
     InvalidError,
@@ -19,8 +21,6 @@ from bellhop.errors import (
     TooLargeError,
     UnreachableError,
 )
-from bellhop.model.gvk import GVK
-from bellhop.model.reach import HERE
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi, Seen
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

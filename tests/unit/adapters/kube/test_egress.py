@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
+from bellhop.adapters.egress import client as egress
+from bellhop.adapters.egress import dialer
+from bellhop.adapters.egress.lookups import Lookups
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import Request, Transport
-from bellhop.egress import client as egress
-from bellhop.egress import dialer
-from bellhop.egress.lookups import Lookups
+from bellhop.clusters.kubeconfig import Kubeconfig
+from bellhop.core.address_policy import ABROAD, HERE, Reach
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
-from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.reach import ABROAD, HERE, Reach
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 
 CALL = Call("prod/eu-1", "read ConfigMap 'web/a'")

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bellhop.adapters.kube import transport
-from bellhop.adapters.kube.greeting import QUIET_SECONDS, Greeting
+from bellhop.adapters.kube.reachability import QUIET_SECONDS, Greeting
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request, Transport
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import HERE
 from bellhop.errors import UnreachableError
-from bellhop.model.kubeconfig import sanitise
-from bellhop.model.reach import HERE
 from tests.fakes.silent import Silent
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from bellhop.egress.client import HttpClient
-from bellhop.egress.dialer import Dialer
-from bellhop.egress.idle import Idle
-from bellhop.model.reach import HERE
+from bellhop.adapters.egress.client import HttpClient
+from bellhop.adapters.egress.dialer import Dialer
+from bellhop.adapters.egress.idle import Idle
+from bellhop.core.address_policy import HERE
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 
 

@@ -11,9 +11,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.clusters.kubeconfig import Kubeconfig
+from bellhop.core.address_policy import HERE
 from bellhop.errors import BellhopError
-from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.reach import HERE
 
 MARGIN = timedelta(minutes=1)
 

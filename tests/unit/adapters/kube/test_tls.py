@@ -26,9 +26,9 @@ from msgspec.structs import replace
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.errors import UntrustedError
 from bellhop.adapters.kube.tls import Contexts
+from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
+from bellhop.core.address_policy import HERE
 from bellhop.errors import InvalidError, UnreachableError
-from bellhop.model.kubeconfig import Kubeconfig, sanitise
-from bellhop.model.reach import HERE
 
 NAME = "api.example.com"
 

@@ -18,6 +18,8 @@ from msgspec.structs import replace
 from bellhop.adapters.kube import transport
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Acting, Request, Transport
+from bellhop.clusters.kubeconfig import Kubeconfig
+from bellhop.core.address_policy import HERE
 from bellhop.errors import (
     DeniedError,
     InvalidError,
@@ -25,8 +27,6 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.reach import HERE
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 
 CALL = Call("prod/eu-1", "read ConfigMap 'web/a'")

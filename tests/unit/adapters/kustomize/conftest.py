@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.programs.program import KUBECTL
+from bellhop.adapters.programs.program import KUBECTL
 from tests.missing import required
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bellhop.adapters.kustomize.failures import failure
+from bellhop.adapters.programs.box import Ended
 from bellhop.errors import InvalidError, TemporaryError, TooLargeError
-from bellhop.programs.box import Ended
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,14 @@ import pytest
 import yaml
 
 from bellhop.adapters.kustomize.kustomizations import KubectlKustomizations
+from bellhop.adapters.programs import box
+from bellhop.adapters.programs.box import Limits, cut_off
 from bellhop.errors import (
     InvalidError,
     MissingError,
     TemporaryError,
     TooLargeError,
 )
-from bellhop.programs import box
-from bellhop.programs.box import Limits, cut_off
 from tests.unit.adapters.kustomize.conftest import Uncalled
 
 WEB = """apiVersion: apps/v1

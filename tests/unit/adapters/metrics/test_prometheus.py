@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bellhop.adapters.metrics import Prometheus
+from bellhop.core.address_policy import ABROAD, HERE
 from bellhop.errors import BellhopError, DeniedError, InvalidError, UnreachableError
-from bellhop.model.reach import ABROAD, HERE
 from bellhop.ports.metrics import ANONYMOUS, Credentials
 from infra.lab.certificates import write_certificates
 from infra.lab.http_server import Response

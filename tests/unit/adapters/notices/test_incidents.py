@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.notices import Sender
+from bellhop.core.address_policy import HERE
 from bellhop.errors import DeniedError, InvalidError
-from bellhop.model.reach import HERE
 from tests.fakes.incidents import GENIE_KEY, ROUTING_KEY, Incidents, incident_managers
 
 FACTS: Mapping[str, Any] = {

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from bellhop.adapters.egress.lookups import Lookups
 from bellhop.adapters.notices import Sender
 from bellhop.adapters.notices.mail import Mail, secure
 from bellhop.adapters.notices.mail_connection import Deadline, dial
 from bellhop.adapters.notices.sender import ENDPOINTS
-from bellhop.egress.lookups import Lookups
+from bellhop.core.address_policy import ABROAD, HERE
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -21,7 +22,6 @@ from bellhop.errors import (
     ThrottledError,
     UnreachableError,
 )
-from bellhop.model.reach import ABROAD, HERE
 from tests.fakes.chat import Chat, Post, chat, dripping, mail_server
 
 SLACK = {"SLACK_TOKEN": "xoxb-hidden", "SLACK_CHANNEL_ID": "C1"}

@@ -1,5 +1,0 @@
-"""Files of add-ons from URLs, OCI registries and Flux, read by the guarded client."""
-
-from bellhop.adapters.files.downloads import FileDownloads
-
-__all__ = ["FileDownloads"]

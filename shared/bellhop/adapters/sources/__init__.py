@@ -1,0 +1,4 @@
+"""Charts and files where users keep them: repositories, OCI registries, URLs, artifacts of Flux.
+
+Everything is read by the guarded client of `egress`.
+"""

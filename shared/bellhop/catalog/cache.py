@@ -1,0 +1,223 @@
+"""Reads the catalog, and keeps of it what is not out of date.
+
+a share of the revision says nothing new ──────────► what is at hand
+
+the revision ─┬─ the rules' mark is the one at hand ────► the same rules, parsed
+              │    └ another ─► what was declared since, beside the rules at hand or those of
+              │                 the blob; or all manifests. Unchanged ones are not parsed again
+              └─ the clusters' mark is the one at hand ─► the same clusters
+                   └ another ─► one query; answers about clusters that did not change stand.
+                     What sets with maxReplicas have chosen, if any has, is one more
+
+A mark is that of `declared.Revision`; how the snapshot is written is told in `snapshot`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+
+from bellhop.api.kind_names import RULES
+from bellhop.api.kinds import (
+    ClusterSet,
+    ConfigMap,
+    Declaration,
+    DeclarationKey,
+    Secret,
+    key_of,
+    of,
+)
+from bellhop.catalog.catalog import Catalog
+from bellhop.catalog.records.manifests import Manifest, Revision
+from bellhop.errors import MissingError
+from bellhop.state.record import Choice, Cluster
+from bellhop.state.records import Records
+from bellhop.state.table import Kept
+
+_FEW = 8
+"""Rules read one by one beside a blob; it is written anew when there are more."""
+
+_HOLDERS = 256
+"""ConfigMaps and Secrets kept in memory; one may take a megabyte."""
+
+
+Rules = Mapping[DeclarationKey, tuple[Manifest, Declaration]]
+
+Written = Mapping[str, Declaration]
+"""What was just written, by the tokens of the writes: while those are there nobody opens it."""
+
+
+class _Known(Struct, frozen=True):
+    """A catalog, and what it was made of."""
+
+    revision: Revision
+    rules: Rules
+    clusters: Mapping[str, Kept[Cluster]]
+    catalog: Catalog
+
+
+_NOTHING = _Known(Revision(-1, "-", "-"), {}, {}, Catalog(0, (), (), (), ()))
+"""Of marks that nobody draws."""
+
+
+class Catalogs:
+    """The newest Catalog for one small read; shared between threads."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self._lock = threading.Lock()
+        self._newest = _NOTHING
+        self._holders: dict[tuple[str, str, str], ConfigMap | Secret | None] = {}
+        self._held_for = ""
+
+    def current(self) -> Catalog:
+        """Return the catalog of the current revision.
+
+        Raises:
+            MissingError: something that it is made of is lost. What is not known is not taken
+                for deleted: nothing is decided until that is declared again, or deleted.
+        """
+        return self._current().catalog
+
+    def known(self, written: Written | None = None) -> Catalog:
+        """Return the current catalog without what is lost, for who is about to cure that.
+
+        What was just `written`, and is still there, is not parsed again.
+        """
+        try:
+            return self._current(written).catalog
+        except MissingError:
+            return self._read(self.records.catalog.read(), {}, whole=False).catalog
+
+    def holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
+        """Read a ConfigMap or Secret that users declared, once as long as none changes.
+
+        As it is for whoever has read the catalog before: its revision is not read again.
+        """
+        newest = self._newest if self._newest is not _NOTHING else self._current()
+        mark = newest.revision.declared
+        with self._lock:
+            if self._held_for != mark or len(self._holders) >= _HOLDERS:
+                self._holders, self._held_for = {}, mark
+            holders = self._holders
+        place = (kind, namespace, name)
+        if place not in holders:
+            holders[place] = self._read_holder(*place)
+        return holders[place]
+
+    def _read_holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
+        kept = self.records.manifests.get(kind, namespace, name)
+        if kept is None:
+            return None
+        holder = of(kept.value)
+        assert isinstance(holder, ConfigMap | Secret)
+        return holder
+
+    def _current(self, written: Written | None = None) -> _Known:
+        newest = self._newest
+        if newest is not _NOTHING and self.records.catalog.stands(newest.revision.number):
+            return newest
+        revision = self.records.catalog.read()
+        if self._newest.revision.number >= revision.number:
+            return self._newest
+        with self._lock:
+            if self._newest.revision.number < revision.number:
+                self._newest = self._read(revision, written or {})
+            return self._newest
+
+    def _read(self, revision: Revision, written: Written, *, whole: bool = True) -> _Known:
+        """Read what changed since the newest catalog, rules first.
+
+        What is at hand is at least as new as the marks it was read for.
+        """
+        newest = self._newest
+        same_rules = newest.revision.declared == revision.declared
+        rules = newest.rules
+        if not same_rules:
+            rules = self._rules(revision, written, whole=whole)
+        clusters = newest.clusters
+        if newest.revision.clusters != revision.clusters:
+            clusters = self.records.clusters.since(clusters)
+        values = [kept.value for kept in clusters.values()]
+        changed = {} if same_rules else _changed(newest.rules, rules)
+        choices = self._choices(newest.catalog, changed.values())
+        if same_rules:
+            catalog = newest.catalog.with_clusters(revision.number, values, choices)
+        else:
+            catalog = newest.catalog.with_rules(revision.number, values, changed, choices)
+        catalog.declared = revision.declared
+        return _Known(revision, rules, clusters, catalog)
+
+    def _choices(
+        self, earlier: Catalog, changed: Iterable[Declaration | None]
+    ) -> dict[str, Choice]:
+        """Read what sets have chosen, where any may choose; a choice changes the clusters' mark."""
+        if earlier.choosing or any(isinstance(each, ClusterSet) for each in changed):
+            return {place: kept.value for place, kept in self.records.choices.all().items()}
+        return {}
+
+    def _rules(self, revision: Revision, written: Written, *, whole: bool) -> Rules:
+        """Read the rules that changed, or all; without `whole`, those that are not lost."""
+        rules = dict(self._newest.rules)
+        parsed = rules | {each.key: (each.written, each) for each in written.values()}
+        since = revision.since(self._newest.revision.declared)
+        unlaid = revision.since(revision.laid) if revision.blob else None
+        few = unlaid is not None and len(unlaid) <= _FEW
+        if since is None:
+            kept = self.records.snapshot.get(revision, RULES) if few else None
+            few, since = kept is not None, unlaid if kept is not None else None
+            found = _listed(kept) if kept else self._manifests(written, whole=whole)
+            rules = _parsed(found, parsed)
+        for key in {DeclarationKey(*each) for each in since or () if each[0] in RULES}:
+            rules.pop(key, None)
+            rules |= _parsed(self._manifest(key, whole=whole), parsed)
+        if whole and not few:
+            self._lay_down(revision, rules)
+        return rules
+
+    def _manifests(self, written: Written, *, whole: bool) -> Iterator[Manifest]:
+        manifests = self.records.manifests
+        at_hand = {token: each.written for token, each in written.items()}
+        for kind in RULES:
+            if whole:
+                yield from manifests.of(kind, at_hand)
+            else:
+                yield from (each for _, each in manifests.listed(kind) if each)
+
+    def _manifest(self, key: DeclarationKey, *, whole: bool) -> list[Manifest]:
+        try:
+            kept = self.records.manifests.get(*key)
+        except MissingError:
+            if whole:
+                raise
+            return []
+        return [kept.value] if kept else []
+
+    def _lay_down(self, revision: Revision, rules: Rules) -> None:
+        by_kind: dict[str, list[Manifest]] = {kind: [] for kind in RULES}
+        for key, (manifest, _) in rules.items():
+            by_kind[key.kind].append(manifest)
+        self.records.snapshot.put(revision.declared, by_kind)
+
+
+def _parsed(
+    manifests: Iterable[Manifest], old: Rules
+) -> dict[DeclarationKey, tuple[Manifest, Declaration]]:
+    found = {}
+    for manifest in manifests:
+        key = key_of(manifest)
+        was = old.get(key)
+        found[key] = was if was and was[0] == manifest else (manifest, of(manifest))
+    return found
+
+
+def _listed(by_kind: Mapping[str, list[Manifest]]) -> Iterator[Manifest]:
+    return (each for kind in RULES for each in by_kind[kind])
+
+
+def _changed(old: Rules, new: Rules) -> dict[DeclarationKey, Declaration | None]:
+    """Return what became of the rules that are not the same, None being no more."""
+    gone: dict[DeclarationKey, Declaration | None] = dict.fromkeys(old.keys() - new.keys())
+    return gone | {key: rule[1] for key, rule in new.items() if old.get(key) is not rule}

@@ -1,0 +1,91 @@
+"""Which installation a cluster belongs to: it leaves its id on what is its own there.
+
+The namespace and the webhook configuration of Bellhop bear it as an annotation; where the two
+differ, the namespace's counts. A cluster without either belongs to whoever has registered it, as
+one does that an earlier version registered, or that is only swept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bellhop.clusters.records.installations import InstallationId, Installations
+from bellhop.core.gvk import GVK
+from bellhop.core.sveltos_annotations import INSTALLATION, INSTALLATION_ADDRESS
+from bellhop.errors import ConflictError, PermanentError
+from bellhop.ports.kube import Kube, Manifest
+from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
+
+_MARKED = (
+    (GVK("", "v1", "Namespace"), NAMESPACE),
+    (GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"), NAME),
+)
+_SHOWN = 8
+_LONGEST = 200
+
+
+def marked(manifest: Mapping[str, Any], mine: InstallationId) -> dict[str, Any]:
+    """Return a manifest with the annotations of an installation."""
+    metadata = dict(manifest["metadata"])
+    metadata["annotations"] = {**metadata.get("annotations", {}), **_annotations(mine)}
+    return {**manifest, "metadata": metadata}
+
+
+def other(installations: Installations, kube: Kube) -> str:
+    """Name the other installation that a cluster belongs to; empty if there is none.
+
+    Who may not read the marks knows of none.
+    """
+    found = next(_marks(kube), None)
+    if found is None or found.id == installations.get().id:
+        return ""
+    at = f", at {found.address}" if found.address else ""
+    return f"another installation of Bellhop ({found.id[:_SHOWN]}{at})"
+
+
+def refuse_taken(installations: Installations, kube: Kube) -> None:
+    """Leave unchanged what is another installation's in a cluster.
+
+    Raises:
+        ConflictError: the cluster belongs to another installation.
+    """
+    if taken := other(installations, kube):
+        raise ConflictError(f"{taken} has taken the cluster over")
+
+
+def take_over(kube: Kube, mine: InstallationId) -> None:
+    """Write an installation's id over that of another one.
+
+    Raises:
+        PermanentError: the credentials may not, or the API server refuses.
+    """
+    for gvk, name in _MARKED:
+        if _text(_read(kube, gvk, name), INSTALLATION):
+            kube.merge(gvk, "", name, {"metadata": {"annotations": _annotations(mine)}})
+
+
+def _annotations(mine: InstallationId) -> dict[str, str]:
+    return {INSTALLATION: mine.id, INSTALLATION_ADDRESS: mine.address}
+
+
+def _marks(kube: Kube) -> Iterator[InstallationId]:
+    for gvk, name in _MARKED:
+        annotations = _read(kube, gvk, name)
+        if found := _text(annotations, INSTALLATION):
+            yield InstallationId(found, _text(annotations, INSTALLATION_ADDRESS))
+
+
+def _read(kube: Kube, gvk: GVK, name: str) -> Mapping[str, Any]:
+    try:
+        there: Manifest = kube.get(gvk, "", name) or {}
+    except PermanentError:
+        return {}
+    found = (there.get("metadata") or {}).get("annotations")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _text(annotations: Mapping[str, Any], name: str) -> str:
+    """Read an annotation as it can be shown: anybody in the cluster may have written it."""
+    text = str(annotations.get(name) or "")[:_LONGEST]
+    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -1,0 +1,173 @@
+"""Sets with maxReplicas choose their clusters, and choose again when one is down or leaves.
+
+    declared, labelled, came, went ─► settle ─┬─► a choice is written, on condition ─► the revision
+    a sweep or a probe ended ──► heed ─► settle └► nothing to write: settled      └► settle again
+
+What is written is looked at once more by a catalog of at least that revision, so of two who settle
+at once the later sees what both did. Who dies after a choice was written has noted its set, and
+`Declare.resume` publishes all that may follow.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from bellhop.api.kinds import DeclarationKey
+from bellhop.catalog.cache import Catalogs
+from bellhop.catalog.catalog import Catalog
+from bellhop.catalog.set_choice import choose
+from bellhop.core.generated_names import set_kind
+from bellhop.declarations.deletion_guard import Removals
+from bellhop.declarations.diff import Key
+from bellhop.declarations.fan_out import Consequences
+from bellhop.errors import MissingError, StaleError
+from bellhop.ports.store import ABSENT
+from bellhop.state.concurrency import until_settled
+from bellhop.state.held_removal import HeldRemoval
+from bellhop.state.record import Choice
+from bellhop.state.records import Records
+from bellhop.state.table import Kept
+
+_ROUNDS = 16
+
+_AWAY = 3
+"""Failures in a row after which a cluster counts as down: a short outage moves nothing."""
+
+_NONE = Kept(Choice(), ABSENT)
+
+
+class Choosing:
+    """Has each set with maxReplicas choose among the clusters that are there."""
+
+    def __init__(
+        self,
+        records: Records,
+        catalogs: Catalogs,
+        consequences: Consequences,
+        removals: Removals,
+    ) -> None:
+        self._records = records
+        self._catalogs = catalogs
+        self._consequences = consequences
+        self._removals = removals
+
+    def heed(self, cluster: str) -> None:
+        """Have sets choose again to which a cluster's state makes a difference by now."""
+        catalog = self._catalogs.current()
+        for place in catalog.choosing_from(cluster):
+            choice = catalog.choices.get(place, Choice())
+            down = self._is_down(cluster)
+            if cluster in choice.clusters:
+                differs = down != (cluster in choice.failing)
+            else:
+                vacant = len(choice.clusters) < (catalog.sets[place].most or 0)
+                differs = not down and (vacant or bool(choice.failing))
+            if differs:
+                self.settle()
+                return
+
+    def settle(self) -> list[HeldRemoval]:
+        """Write what sets should choose, and publish what follows, until nothing is to be written.
+
+        Return what the choices would have removed, and is held.
+
+        Raises:
+            StaleError: others change it all the time.
+        """
+        held: list[HeldRemoval] = []
+        self._settle(held)
+        return held
+
+    @until_settled("choose the clusters of sets", _ROUNDS)
+    def _settle(self, held: list[HeldRemoval]) -> bool:
+        try:
+            catalog = self._catalogs.current()
+        except MissingError:
+            # What is not known is not taken for deleted; a repair settles this, too.
+            return True
+        kept = self._records.choices.all()
+        known = {place: each.value for place, each in kept.items() if place in catalog.choosing}
+        if known != catalog.choices:
+            # Another process is about to change the revision, or died before.
+            self._records.catalog.change("clusters")
+            return False
+        changed = self._changed(catalog, kept)
+        with suppress(StaleError):
+            for place, choice in changed.items():
+                held += self._write(catalog, place, choice, kept.get(place, _NONE).token)
+        return not changed
+
+    def _changed(
+        self, catalog: Catalog, kept: Mapping[str, Kept[Choice]]
+    ) -> dict[str, Choice | None]:
+        """Return the choices that are not as they should be; None for one of no set any more."""
+        changed: dict[str, Choice | None] = {}
+        for place, declared in catalog.choosing.items():
+            old = kept.get(place, _NONE).value
+            new = choose(declared.most or 0, catalog.pool(place), old, self._is_down)
+            if new != old:
+                changed[place] = new
+        return changed | dict.fromkeys(kept.keys() - catalog.choosing.keys())
+
+    def _hold(self, before: Catalog, place: str, new: Choice | None) -> list[HeldRemoval]:
+        """Hold what a choice would remove, if it is too much; of a deleted set that is known.
+
+        What is down is replaced: that is what the set is for.
+        """
+        if new is None:
+            return []
+        old = before.choices.get(place, _NONE.value).clusters
+        down = (each for each in old if each not in new.clusters and self._is_down(each))
+        chosen = replace(new, clusters=(*new.clusters, *down))
+        choices = {**before.choices, place: chosen}
+        after = before.with_clusters(before.revision, before.clusters.values(), choices)
+        key = _key(place)
+        cause = f"{DeclarationKey(*key)} has chosen other clusters"
+        return self._removals.hold(before, after, [key], cause)
+
+    def _write(
+        self, before: Catalog, place: str, choice: Choice | None, token: str
+    ) -> list[HeldRemoval]:
+        """Write one choice and publish what follows; return what is held of what it would remove.
+
+        Raises:
+            StaleError: somebody else has written it meanwhile; nothing is changed.
+        """
+        key = _key(place)
+        pending = uuid.uuid4().hex
+        self._records.pending.put(pending, {"keys": [list(key)]})
+        held = self._hold(before, place, choice)
+        try:
+            if choice is None:
+                self._records.choices.delete(place, expect=token)
+            else:
+                self._records.choices.put(place, choice, expect=token)
+        except StaleError:
+            self._records.pending.delete(pending)
+            raise
+        self._records.catalog.change("clusters")
+        after = self._catalogs.known()
+        self._removals.settle(before, after, [key], held)
+        self._consequences.follow([key], before, after)
+        self._records.pending.delete(pending)
+        return held
+
+    def _is_down(self, cluster: str) -> bool:
+        """Say whether a cluster has not answered, or could not be looked at, a few times in a row.
+
+        One that answers and does not ring is not: add-ons come to it as to any other.
+        """
+        circuit = self._records.circuits.get(cluster)
+        if circuit and not circuit.value.closing:
+            return circuit.value.failures >= _AWAY
+        health = self._records.health.head(cluster)
+        return health.away and health.failures >= _AWAY
+
+
+def _key(place: str) -> Key:
+    namespace, _, name = place.rpartition("/")
+    return (set_kind(place), namespace, name)

@@ -1,0 +1,177 @@
+"""Reads the files of add-ons that no ConfigMap or Secret holds: artifacts of Flux, and URLs.
+
+What a profile reads of a Flux source is the object in `mgmt/mgmt`, and of a URL the digest of what
+it serves. When either changes, the profile is deployed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bellhop.errors import (
+    DeniedError,
+    MissingError,
+    TemporaryError,
+    UnauthorizedError,
+    UnreachableError,
+)
+from bellhop.gotemplate import Limits
+from bellhop.ports.access import Access
+from bellhop.ports.files import Downloaded, Files
+from bellhop.profiles.names import Titles
+from bellhop.rendering.event_contents import MissingInputError, entries_of
+from bellhop.rendering.references import placed
+from bellhop.state.file_ref import REMOTE, Address, artifact_of, ref_name
+from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.record import Content, Profile, Reading
+from bellhop.state.records import Records
+from bellhop.state.remote_url import Remote
+
+if TYPE_CHECKING:
+    from bellhop.documents.tarball import Folder
+
+_KEYS = ("token", "username", "password", "caFile")
+
+
+@contextmanager
+def not_of_cluster(doing: str = "") -> Iterator[None]:
+    """Have what others answer not count as what the cluster answers that is applied to.
+
+    That one is not to be taken for away, nor its credentials for refused.
+
+    Raises:
+        DeniedError, TemporaryError: they refuse credentials, or do not answer.
+    """
+    try:
+        yield
+    except UnauthorizedError as error:
+        raise DeniedError(f"{doing}{error}") from error
+    except UnreachableError as error:
+        raise TemporaryError(f"{doing}{error}", delay=error.delay) from error
+
+
+class Found(NamedTuple):
+    """Files at one revision; `annotations` are those of their Flux source, which is the `ref`."""
+
+    ref: str
+    revision: str
+    files: Folder
+    annotations: Mapping[str, str]
+
+
+class FilesReader:
+    """Reads files for profiles; without a port it says what is missing."""
+
+    def __init__(
+        self, records: Records, access: Access, titles: Titles, files: Files | None, limits: Limits
+    ) -> None:
+        self._records = records
+        self._access = access
+        self._titles = titles
+        self._files = files
+        self._limits = limits
+
+    def revision(self, reading: Reading) -> dict[str, Any] | None:
+        """Return what is read of a URL: its digest; None if nothing is there and it is optional.
+
+        Raises:
+            PermanentError: it cannot be downloaded.
+            TemporaryError: it cannot be downloaded now.
+        """
+        assert reading.address
+        try:
+            found = self._download(reading.address)
+        except MissingError:
+            if reading.optional:
+                return None
+            raise
+        return {"kind": REMOTE, "url": reading.name, "digest": found.digest}
+
+    def read(
+        self,
+        profile: Profile,
+        content: Content,
+        cluster: Mapping[str, Any],
+        resources: Mapping[str, dict[str, Any]],
+    ) -> Found | None:
+        """Return the files of a content for a cluster; None if they are optional and not there.
+
+        Raises:
+            PermanentError: they cannot be downloaded.
+            TemporaryError: they cannot be downloaded now.
+        """
+        assert content.files
+        field = content.files.field
+        readings = [each for each in profile.reads if each.field == field]
+        reading = next(iter(placed(readings, cluster, self._limits)), None)
+        source = resources.get(field)
+        if reading is None or source is None:
+            return None
+        ref = ref_name(reading.kind, reading.namespace, reading.name)
+        if reading.address:
+            digest, files = self._download(reading.address)
+            return Found(ref, digest, files, {})
+        return self.artifact(ref, source)
+
+    def artifact(self, ref: str, source: Mapping[str, Any]) -> Found:
+        """Return what a Flux source has fetched.
+
+        Raises:
+            PermanentError: it cannot be downloaded, or Flux has not fetched anything.
+            TemporaryError: it cannot be downloaded now.
+        """
+        url, digest = artifact_of(source)
+        if not url or not digest:
+            raise MissingInputError(
+                f"cannot read {ref}: Flux has no artifact of it yet; see its status in cluster"
+                f" '{MANAGEMENT}'"
+            )
+        kept = self._records.clusters.get(MANAGEMENT)
+        if kept is None:
+            raise MissingInputError(
+                f"cannot read {ref}: no cluster is registered as '{MANAGEMENT}'; register the one"
+                " where Flux runs by that name"
+            )
+        with not_of_cluster(f"cannot read {ref}: "):
+            # Who may read a source may have what it says: accounts need no right to call Flux.
+            kube = self._access.open(MANAGEMENT, version=kept.value.credentials)
+            files = self._port().artifact(kube, url, digest)
+        annotations = (source.get("metadata") or {}).get("annotations") or {}
+        return Found(ref, digest, files, annotations)
+
+    def _download(self, address: Address) -> Downloaded:
+        place = Remote(
+            address.url,
+            address.seconds,
+            insecure=address.insecure,
+            plain=address.plain,
+            **self._login(address),
+        )
+        with not_of_cluster():
+            return self._port().remote(place)
+
+    def _login(self, address: Address) -> dict[str, str]:
+        """Return the credentials of a Secret, by the keys that Sveltos has."""
+        if not address.secret:
+            return {}
+        where = f"{address.namespace}/{address.secret}"
+        holder = self._titles.holder("Secret", address.namespace, address.secret)
+        if holder is None:
+            raise MissingInputError(
+                f"cannot find Secret '{where}' that remoteURL.secretRef names; apply it"
+            )
+        entries = entries_of(holder, "remoteURL.secretRef")
+        token, username, password, authority = (entries.get(key, "").strip() for key in _KEYS)
+        return {
+            "token": token,
+            "username": username,
+            "password": password,
+            "authority": authority,
+        }
+
+    def _port(self) -> Files:
+        if self._files is None:
+            raise MissingError("cannot download files: nothing here can")
+        return self._files

@@ -1,0 +1,103 @@
+"""Runs the Jobs of checks in the clusters that they are about, and takes them away again.
+
+    none of its name ─► applied ─► waits ─► Complete ─► passes ─► deleted once all have passed
+                                     └────► Failed ─► does not pass until its TTL has it deleted
+
+A Job is named for what its profile is made of: one is run, whoever asks and however often, and
+another one for the next revision. Nothing of it is recorded: who is killed half-way asks again.
+Each Job ends, and is deleted, by what its own spec says, should nobody come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from bellhop.catalog.catalog import cluster_object
+from bellhop.core.gvk import ObjectKey
+from bellhop.deploy.context import Work
+from bellhop.errors import InvalidError, PermanentError, UnauthorizedError
+from bellhop.gotemplate import Limits
+from bellhop.ports.kube import Kube, Manifest
+from bellhop.rendering import check_jobs as jobs
+from bellhop.rendering import secrecy
+from bellhop.rendering.allow_limits import refuse_placed
+from bellhop.rendering.check_jobs import JOB
+from bellhop.rendering.event_contents import deploy_time
+from bellhop.settings import Settings
+from bellhop.state.check import Check
+from bellhop.state.record import Content
+
+
+class CheckJobs:
+    """Runs Jobs by a client that has the rights of whose profile it is."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
+
+    def objection(self, kube: Kube, check: Check, work: Work) -> str:
+        """Run a check's Job if it does not run yet, and say why it is no success.
+
+        A Job of an earlier revision is deleted: what it would say is about something else.
+        """
+        try:
+            made = self._contents(check, work)
+            job = jobs.job_of(check, work.profile, work.made_of, made)
+            refuse_placed(work.profile, [ObjectKey.of(job)])
+            secret = any(each.secret for each in made)
+            with secrecy.unquoted(f"cannot run Job '{job['metadata']['name']}'", secret=secret):
+                return jobs.objection(self._run(kube, job, check, work))
+        except UnauthorizedError:
+            raise
+        except PermanentError as error:
+            return str(error)
+
+    def tidy(self, kube: Kube, work: Work) -> None:
+        """Delete all Jobs of a profile's checks."""
+        for namespace in sorted(self._namespaces(work)):
+            for each in _listed(kube, namespace, jobs.labels(work.profile)).values():
+                _remove(kube, each)
+
+    def _run(self, kube: Kube, job: Manifest, check: Check, work: Work) -> Manifest:
+        """Return a Job as it is there, after applying it if it was not."""
+        name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
+        found = _listed(kube, namespace, jobs.labels(work.profile, check))
+        there = found.pop(name, None)
+        for earlier in found.values():
+            _remove(kube, earlier)
+        return there or kube.apply(job)
+
+    def _contents(self, check: Check, work: Work) -> list[Content]:
+        """Return what holds a check's Job as the cluster has it.
+
+        Raises:
+            PermanentError: it cannot be had.
+        """
+        assert check.job is not None
+        held = work.profile.jobs.get(check.job.ref)
+        if held is None:
+            raise InvalidError(work.profile.error or f"{check.job.ref} was not read yet")
+        cluster = cluster_object(work.cluster)
+        return [deploy_time(each, cluster, limits=self._limits) for each in held]
+
+    def _namespaces(self, work: Work) -> set[str]:
+        """Return where the Jobs of a profile are, of which those that cannot be had are none."""
+        found = set()
+        for check in work.profile.checks:
+            with suppress(PermanentError):
+                if check.job:
+                    made = self._contents(check, work)
+                    job = jobs.job_of(check, work.profile, work.made_of, made)
+                    found.add(job["metadata"]["namespace"])
+        return found
+
+
+def _listed(kube: Kube, namespace: str, labels: Mapping[str, str]) -> dict[str, Manifest]:
+    selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    found = kube.list(JOB, namespace=namespace, labels=selector)
+    return {each["metadata"]["name"]: each for each in found}
+
+
+def _remove(kube: Kube, job: Manifest) -> None:
+    metadata = job["metadata"]
+    kube.remove(JOB, metadata["namespace"], metadata["name"], uid=metadata.get("uid", ""))

@@ -1,0 +1,115 @@
+"""Reads the objects that templates of deploy time refer to, as they are now.
+
+What users declared and triggers generated is read from the records, as are clusters. Any other
+kind, and a ConfigMap or Secret that the records do not have, is read from the cluster that is
+registered as `mgmt/mgmt`, with the rights of the profile's account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any
+
+from bellhop.api.kinds import KINDS
+from bellhop.catalog.catalog import cluster_object
+from bellhop.core.gvk import GVK
+from bellhop.deploy.files import FilesReader, not_of_cluster
+from bellhop.gotemplate import Limits
+from bellhop.ports.access import Access
+from bellhop.profiles.names import Titles
+from bellhop.rendering.allow_limits import NotAllowedError
+from bellhop.rendering.event_contents import MissingInputError
+from bellhop.rendering.references import CLUSTER, is_elsewhere, referred, shown
+from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.record import Cluster, Profile, Reading
+from bellhop.state.records import Records
+
+TEMPLATES = ""
+"""The field of what templates read, in which no files of add-ons are named."""
+
+
+class Resources:
+    """Objects by identifier, for one profile in one cluster."""
+
+    def __init__(
+        self,
+        records: Records,
+        access: Access,
+        titles: Titles,
+        limits: Limits,
+        files: FilesReader,
+    ) -> None:
+        self._files = files
+        self._records = records
+        self._access = access
+        self._titles = titles
+        self._limits = limits
+
+    def reader(
+        self, profile: Profile, *fields: str
+    ) -> Callable[[Cluster], dict[str, dict[str, Any]]]:
+        """Return what reads for a cluster what a profile refers to where it is rendered for that.
+
+        It reads what some fields name as files of add-ons, and for the field `TEMPLATES` what
+        templates read. What is the same for several clusters is read once.
+
+        Raises:
+            NotAllowedError: something has no namespace, and the profile reads its own alone.
+            MissingInputError: something is not there that is not optional.
+            TemporaryError: the cluster `mgmt/mgmt` does not answer.
+        """
+        read = cache(partial(self._read, profile))
+        reads = [each for each in profile.reads if each.field.partition("[")[0] in fields]
+        return lambda cluster: referred(reads, cluster_object(cluster), read, self._limits)
+
+    def _read(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
+        if each.address:
+            return self._files.revision(each)
+        if is_elsewhere(each):
+            return self._elsewhere(profile, each)
+        if each.kind in {"ConfigMap", "Secret"}:
+            holder = self._titles.holder(each.kind, each.namespace, each.name)
+            return shown(holder) if holder else self._elsewhere(profile, each)
+        if each.kind == CLUSTER:
+            found = self._records.clusters.get(f"{each.namespace}/{each.name}")
+            return cluster_object(found.value) if found else None
+        namespaced = KINDS[each.kind][0].namespaced
+        _refuse_beyond(profile, each, namespaced=namespaced)
+        namespace = each.namespace if namespaced else ""
+        kept = self._records.manifests.get(each.kind, namespace, each.name)
+        return kept.value if kept else None
+
+    def _elsewhere(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
+        what = f"{each.kind} '{each.namespace}/{each.name}'"
+        kept = self._records.clusters.get(MANAGEMENT)
+        if kept is None:
+            if each.optional or not is_elsewhere(each):
+                return None
+            raise MissingInputError(
+                f"cannot read {what}: {each.kind} is kept in clusters, and none is registered as"
+                f" '{MANAGEMENT}'; register the one to read it from by that name"
+            )
+        gvk = GVK.parse(each.api_version, each.kind)
+        with not_of_cluster(f"cannot read {what}: "):
+            kube = self._access.open(
+                MANAGEMENT, version=kept.value.credentials, account=profile.account
+            )
+            resource = kube.resource(gvk)
+            namespaced = resource is None or resource.namespaced
+            _refuse_beyond(profile, each, namespaced=namespaced)
+            return kube.get(gvk, each.namespace if namespaced else "", each.name)
+
+
+def _refuse_beyond(profile: Profile, each: Reading, *, namespaced: bool) -> None:
+    """Refuse what lies in no namespace to a profile that has one.
+
+    Raises:
+        NotAllowedError: it is such a profile.
+    """
+    if profile.namespace and not namespaced:
+        raise NotAllowedError(
+            f"cannot read {each.kind} '{each.name}' for Profile '{profile.name}': it reads what is"
+            f" in namespace '{profile.namespace}', and a {each.kind} is in none; write a"
+            " ClusterProfile"
+        )

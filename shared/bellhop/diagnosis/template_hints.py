@@ -1,0 +1,134 @@
+"""Hints at what users of templates usually forget; each may be meant, and none is a mistake.
+
+What would be brought literally or rendered without what it reads is told with what to write: at
+`apply`, where a trigger is tried out, and where its report is shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from bellhop.api.kinds import ConfigMap, EventSource, EventTrigger, Secret
+from bellhop.core.sveltos_annotations import LUA
+from bellhop.errors import InvalidError
+from bellhop.rendering.event_contents import INSTANTIATE, TEMPLATE, Ref, entries_of
+from bellhop.rendering.templates import ANNOTATION as DIALECT
+from bellhop.rendering.templates import TemplateText
+from bellhop.state.record import Content
+
+_ESCAPED = re.compile(r"`[^`]*+(?:`|\Z)|\"(?:[^\"\\]++|\\.)*+(?:\"|\\?\Z)", re.DOTALL)
+_OF_EVENT = re.compile(r"(?:^|[\s(|=])[.$.]*\.((?:Matching)?Resources?|CloudEvents?)\b")
+_FOR_ONE = frozenset({"Resource", "MatchingResource", "CloudEvent"})
+_COLLECTED = frozenset({"Resource", "Resources"})
+_SHOWN = 60
+
+
+def of_trigger(
+    trigger: EventTrigger,
+    source: EventSource | None,
+    held: Iterable[tuple[Ref, ConfigMap | Secret]],
+) -> Iterator[str]:
+    """Say what a trigger's ConfigMaps and Secrets lack, or the source whose objects they read."""
+    for ref, holder in held:
+        if {DIALECT, LUA} & {*holder.annotations, *trigger.annotations}:
+            continue
+        actions, always = _actions(holder), trigger.era_always_renders
+        named = {name for action in actions for name in _OF_EVENT.findall(action)}
+        if not always and INSTANTIATE not in holder.annotations:
+            yield from _not_rendered(ref, holder, actions, named)
+            yield from _no_templates(ref, holder, {}) if TEMPLATE in holder.annotations else ()
+            continue
+        yield from _no_templates(ref, holder, None)
+        wrong = named - _FOR_ONE if trigger.one_for_event else named & _FOR_ONE
+        for name in sorted(wrong):
+            one = str(not trigger.one_for_event).lower()
+            yield f"{ref} reads .{name}, which only exists with oneForEvent: {one}"
+        if source and not source.collect_resources and named & _COLLECTED:
+            name = min(named & _COLLECTED)
+            yield (
+                f"{ref} reads .{name}, and EventSource '{source.name}' collects no objects; give it"
+                " collectResources: true"
+            )
+
+
+def of_profile(held: Iterable[tuple[Ref, ConfigMap | Secret]]) -> Iterator[str]:
+    """Say what of a user's own profile looks like a template and is none, or cannot be parsed."""
+    for ref, holder in held:
+        if TEMPLATE in holder.annotations and not {DIALECT, LUA} & set(holder.annotations):
+            yield from _no_templates(ref, holder, {})
+        actions = _actions(holder)
+        if actions and not {TEMPLATE, DIALECT, LUA} & set(holder.annotations):
+            yield _literal(ref, holder, actions[0], f"add the annotation {TEMPLATE}")
+
+
+def of_contents(contents: Iterable[Content]) -> Iterator[str]:
+    """Say which rendered contents still have an action, which is brought as it is."""
+    for content in contents:
+        if any(_has_action(manifest) for manifest in content.manifests):
+            yield (
+                f"{content.ref}, entry {content.entry}, deploys"
+                f" '{{{{' as it is; if a template is meant, add the annotation {TEMPLATE}"
+            )
+
+
+def _not_rendered(
+    ref: Ref, holder: ConfigMap | Secret, actions: list[str], named: set[str]
+) -> Iterator[str]:
+    if named and TEMPLATE in holder.annotations:
+        yield (
+            f"{ref} reads .{min(named)}, which is not there at deploy time, when {TEMPLATE} has it"
+            f" rendered; add the annotation {INSTANTIATE}"
+        )
+    elif actions and TEMPLATE not in holder.annotations:
+        first = next((each for each in actions if _OF_EVENT.search(each)), actions[0])
+        yield _literal(ref, holder, first, f"add the annotation {INSTANTIATE}")
+
+
+def _no_templates(
+    ref: Ref, holder: ConfigMap | Secret, resources: Mapping[str, Any] | None
+) -> Iterator[str]:
+    """Say which entries cannot be parsed; `resources` are None for templates of an event."""
+    with suppress(InvalidError):
+        for entry, text in sorted(entries_of(holder).items()):
+            name, secret = f"{holder.place}/{entry}", isinstance(holder, Secret)
+            if said := TemplateText(text, name, secret=secret, resources=resources).objection():
+                yield f"{ref} cannot be rendered: {said}"
+
+
+def _literal(ref: Ref, holder: ConfigMap | Secret, action: str, cure: str) -> str:
+    shown = action if len(action) <= _SHOWN else f"{action[:_SHOWN]}…"
+    said = "has an action" if isinstance(holder, Secret) else f"says '{{{{ {shown} }}}}'"
+    return f"{ref} {said}, which is deployed as it is; if a template is meant, {cure}"
+
+
+def _actions(holder: ConfigMap | Secret) -> list[str]:
+    """Return what stands in actions, without the texts in them: these may be for later."""
+    try:
+        written = entries_of(holder).values()
+    except InvalidError:
+        return []
+    return [_ESCAPED.sub('""', found) for text in written for found in _found_actions(text)]
+
+
+def _found_actions(text: str) -> Iterator[str]:
+    """Yield what stands between braces, comments left out, in time in proportion to the text."""
+    start = text.find("{{")
+    while start >= 0:
+        end = text.find("}}", start + 2)
+        if end < 0:
+            return
+        inner = text[start + 2 : end].removeprefix("-").removesuffix("-").strip()
+        if inner and not inner.startswith("/*"):
+            yield inner
+        start = text.find("{{", end + 2)
+
+
+def _has_action(value: object) -> bool:
+    if isinstance(value, str):
+        return next(_found_actions(value), None) is not None
+    if isinstance(value, Mapping):
+        return any(_has_action(each) for pair in value.items() for each in pair)
+    return isinstance(value, list | tuple) and any(map(_has_action, value))

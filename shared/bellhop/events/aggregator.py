@@ -1,0 +1,407 @@
+"""Aggregate: what a source's aggregatedSelection makes of all that matches it in a cluster.
+
+Of a classifier's it is that the cluster satisfies it, or nothing, and of a health check's what is
+not well.
+
+evaluate: a match changed ─► aggregate: the matches, and the script ─► selection ─► deploy
+sweep: all was looked at  ─┘
+
+A selection says by a digest what it was made of: of a burst of changes the first message makes it
+anew, and the others find nothing to do. It costs as much as there is that matches, and one event
+that changes no match costs nothing here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bellhop import luabox
+from bellhop.api.health_check import AGAIN, HealthSourceSpec
+from bellhop.api.kinds import EventSource
+from bellhop.api.source_names import classifier_of, health_check_of
+from bellhop.catalog.cache import Catalogs
+from bellhop.catalog.catalog import Catalog
+from bellhop.core.digest import digest
+from bellhop.core.gvk import ObjectKey
+from bellhop.core.nesting import exceeds_depth
+from bellhop.errors import MissingError, ScriptError, StaleError, TemporaryError
+from bellhop.events import aggregation as aggregating
+from bellhop.events.object_cache import Objects
+from bellhop.ports.store import ABSENT
+from bellhop.profiles.debounce import Rests
+from bellhop.state.concurrency import until_settled
+from bellhop.state.delays import assessment_timer
+from bellhop.state.event_recorder import Note, noting
+from bellhop.state.messages import Aggregate as Message
+from bellhop.state.messages import Classify, Envelope, Examine, Instantiate, Publisher
+from bellhop.state.record import Selected, Selection
+from bellhop.state.records import Records
+from bellhop.state.table import Kept
+
+MOST_GIVEN = 16 * 1024 * 1024
+"""Of all that a script is given, as JSON: in Lua it takes about ten times as much."""
+
+_BARE = "reference"
+"""The digest of what is named alone."""
+
+_ROUNDS = 8
+_LONGEST = 1024
+"""Characters of a script's message that are kept."""
+
+
+class _HeldError(Exception):
+    """An object that a script is to be given is held, and nothing is known of it."""
+
+
+class _Inputs(Struct, frozen=True):
+    """What decides a selection: a digest of all, and the matches, each in its state."""
+
+    mark: str
+    marks: tuple[tuple[str, str], ...]
+
+
+class Aggregate:
+    """Keeps the selections of sources right, and tells deploy what changed."""
+
+    def __init__(
+        self,
+        records: Records,
+        catalogs: Catalogs,
+        publisher: Publisher,
+        limits: luabox.Limits,
+        *,
+        most_given: int = MOST_GIVEN,
+    ) -> None:
+        self._records = records
+        self._catalogs = catalogs
+        self._publisher = publisher
+        self._limits = limits
+        self._most = most_given
+        # The list of all objects is a level of its own.
+        self._deepest = limits.depth - 1
+        self._objects = Objects(records)
+        # However short: who aggregates reads all that matches.
+        self._rests = Rests(records.clock, timedelta(0))
+
+    @until_settled("aggregate '{message.source}' in '{message.cluster}'", _ROUNDS)
+    def handle(self, message: Message) -> bool:
+        """Make a source's selection what its matches say, and tell deploy.
+
+        Matches are read after the selection, and looked at again after it is written: another
+        worker may have read newer ones meanwhile, and have found nothing to write.
+
+        Raises:
+            StaleError: what matches changes faster than the script can be run over it.
+            TemporaryError: it was run just now; the message comes again when it has rested.
+        """
+        cluster = message.cluster
+        catalog = self._catalogs.current()
+        source = self._source(catalog, message)
+        if source is None or not self._is_judged(catalog, source, cluster):
+            return True
+        kept = self._found(cluster, source)
+        inputs = self._inputs(catalog, source, cluster)
+        if kept is None or kept.value.made_of != inputs.mark:
+            self._rest(message)
+            done = self._make(source, kept, inputs, catalog, message)
+        else:
+            done = kept.value.told or self._tell(kept, None, catalog, message)
+        if not done:
+            return False
+        if inputs == self._inputs(self._catalogs.current(), source, cluster):
+            return True
+        if self._rests.left((cluster, source.name)):
+            # What came meanwhile is done after the rest, by a message with all its tries.
+            self._publisher.publish([message])
+            return True
+        return False
+
+    def _source(self, catalog: Catalog, message: Message) -> EventSource | None:
+        """Return the source if it is in force in the cluster and aggregates."""
+        if message.source not in catalog.sources_in(message.cluster):
+            return None
+        source = catalog.sources[message.source]
+        return source if source.aggregation else None
+
+    def _is_judged(self, catalog: Catalog, source: EventSource, cluster: str) -> bool:
+        """Say whether all objects were looked at for the source as it is written.
+
+        What is said of some of them alone may be wrong, and the sweep that ends asks again.
+        """
+        health = self._records.health.get(cluster).value
+        return health.judgement.get(source.name) == catalog.digest(source.name)
+
+    def _found(self, cluster: str, source: EventSource) -> Kept[Selection] | None:
+        """Read the selection; one whose contents are lost is as one that was never made."""
+        selections = self._records.selections
+        try:
+            return selections.get(cluster, source.name)
+        except MissingError:
+            if (head := selections.head(cluster, source.name)) is None:
+                return None
+            lost = replace(head.value, made=False, made_of="", told=False)
+            return Kept(lost, head.token)
+
+    def _inputs(self, catalog: Catalog, source: EventSource, cluster: str) -> _Inputs:
+        marks = tuple(self._records.matches.marks(cluster, source.name))
+        written = catalog.digest(source.name) if source.name in catalog.sources else ""
+        return _Inputs(digest([written, marks]), marks)
+
+    def _rest(self, message: Message) -> None:
+        """Let a source rest that was aggregated just now, so that a burst is one piece of work.
+
+        Raises:
+            TemporaryError: it is to rest still.
+        """
+        if left := self._rests.left((message.cluster, message.source)):
+            raise TemporaryError(
+                f"cannot aggregate '{message.source}' in '{message.cluster}' yet: it was done just"
+                " now",
+                delay=left,
+            )
+
+    # Making -----------------------------------------------------------------------------------
+
+    def _make(
+        self,
+        source: EventSource,
+        kept: Kept[Selection] | None,
+        inputs: _Inputs,
+        catalog: Catalog,
+        message: Message,
+    ) -> bool:
+        """Write a selection anew and tell of it; False if another writer was quicker."""
+        begun = self._records.clock.now()
+        old = kept.value if kept else Selection(message.cluster, source.name, begun, told=True)
+        with noting(self._records, message, message.cluster, "") as note:
+            triggers = list(catalog.triggers_on(message.cluster, source.name))
+            note.context = {"source": source.name, "triggers": triggers}
+            try:
+                new = self._run(source, old, inputs, note)
+            except _HeldError:
+                # What is selected stays until that comes back, or is let go.
+                return True
+            self._rests.begin((message.cluster, source.name), begun)
+            news = _shown(new) != _shown(old)
+            note.what = note.what if news else ""
+            if kept and new == old:
+                return True
+            try:
+                token = self._put(new, old, kept.token if kept else ABSENT)
+            except StaleError:
+                note.what = ""
+                return False
+        return new.told or self._tell(Kept(new, token), old, catalog, message)
+
+    def _run(self, source: EventSource, old: Selection, inputs: _Inputs, note: Note) -> Selection:
+        """Return the selection as the script makes it; as it was, where the script fails."""
+        if health_check_of(source.name):
+            return self._assess(source, old, inputs, note)
+        deep: list[ObjectKey] = []
+        try:
+            (given,) = self._given(source, old.cluster, inputs, deep)
+            made = aggregating.aggregate(source, given, self._limits)
+        except ScriptError as error:
+            note.fail("aggregate", error)
+            return self._failed(old, error)
+        new = replace(
+            old,
+            selected=self._all_selected(source, made.resources, old, deep),
+            made=True,
+            made_of=inputs.mark,
+            message=made.message[:_LONGEST],
+            error="",
+            left_out=self._left_out(deep),
+            failed_at=None,
+        )
+        count = f"{len(new.selected)} of {len(given)}"
+        told = filter(None, (made.message, new.left_out))
+        note.what, note.detail = "selected", ": ".join((count, *told))
+        if old.made and new.marks == old.marks:
+            return new
+        return replace(new, since=self._records.clock.now(), told=False)
+
+    def _assess(
+        self, source: EventSource, old: Selection, inputs: _Inputs, note: Note
+    ) -> Selection:
+        """Return what is not well, as the script says it; an error is told as well as its end."""
+        # Not at the top: few clusters are asked by health checks.
+        from bellhop.extras.health import assessment as assessing  # noqa: PLC0415
+
+        deep: list[ObjectKey] = []
+        try:
+            given = self._given(source, old.cluster, inputs, deep)
+            made = assessing.assess(source, given, self._limits, known=old.by_key)
+        except ScriptError as error:
+            note.fail("check_health", error)
+            told = old.told and old.error == str(error)
+            return replace(self._failed(old, error), told=told)
+        if made.again:
+            self._look_again(source, old.cluster)
+        new = replace(
+            old,
+            selected=self._all_selected(source, made.resources, old, deep),
+            made=True,
+            made_of="" if made.again else inputs.mark,
+            message=made.message,
+            error="",
+            left_out=self._left_out(deep),
+            failed_at=None,
+        )
+        note.what, note.detail = "selected", made.message
+        same = old.made and not old.error and new.marks == old.marks
+        return new if same else replace(new, since=self._records.clock.now(), told=False)
+
+    def _failed(self, old: Selection, error: ScriptError) -> Selection:
+        """Return a selection as it was, with the error and since when there has been one."""
+        at = old.failed_at if old.error else self._records.clock.now()
+        return replace(old, made_of="", error=str(error), failed_at=at)
+
+    def _look_again(self, source: EventSource, cluster: str) -> None:
+        body = Message(cluster, source.name).message().body
+        at = self._records.clock.now() + AGAIN
+        self._records.timers.set(assessment_timer(cluster, source.name), at, body)
+
+    def _given(
+        self, source: EventSource, cluster: str, inputs: _Inputs, deep: list[ObjectKey]
+    ) -> Iterator[list[Mapping[str, Any]]]:
+        """Yield what matches: one list, or, where a health check takes parts, as many as it needs.
+
+        Objects nested deeper than a script may see are added to `deep` instead.
+
+        Raises:
+            ScriptError: together that is more than a script is given.
+        """
+        found: list[Mapping[str, Any]] = []
+        size = 0
+        for key, mark in inputs.marks:
+            manifest = self._objects.get(cluster, source.name, ObjectKey.parse(key), mark)
+            if manifest is None:
+                self._refuse_held(cluster, source, key)
+                continue
+            if exceeds_depth(manifest, self._deepest):
+                deep.append(ObjectKey.parse(key))
+                continue
+            size += len(json.dumps(manifest))
+            if size > self._most:
+                if not _in_parts(source):
+                    raise self._too_much(source, len(inputs.marks))
+                yield found
+                found, size = [], 0
+            found.append(manifest)
+        yield found
+
+    def _too_much(self, source: EventSource, count: int) -> ScriptError:
+        field, cure = aggregating.SELECTION, "narrow the selectors"
+        if health_check_of(source.name):
+            field, cure = aggregating.HEALTH, f"{cure}, or leave out evaluateIndependently: false"
+        return ScriptError(
+            f"{source.name}, {field}: the {count} objects that match are together larger than"
+            f" {self._most // 1024**2} MiB; {cure}"
+        )
+
+    def _refuse_held(self, cluster: str, source: EventSource, key: str) -> None:
+        """See that nothing is selected among objects of which one is held and unknown.
+
+        Raises:
+            _HeldError: this one is.
+        """
+        kept = self._records.matches.get(cluster, source.name, ObjectKey.parse(key))
+        if kept and kept.value.held:
+            raise _HeldError
+
+    def _left_out(self, deep: Sequence[ObjectKey]) -> str:
+        """Return a sentence that names objects a script was not given; empty if there are none."""
+        if not deep:
+            return ""
+        first = f"{deep[0].gvk.kind} '{'/'.join(filter(None, deep[0][1:]))}'"
+        which = f"{first} and {len(deep) - 1} more objects" if deep[1:] else first
+        return f"the script is not given {which}: nested deeper than {self._deepest} levels"
+
+    def _all_selected(
+        self,
+        source: EventSource,
+        made: Iterable[aggregating.Resource],
+        old: Selection,
+        deep: Iterable[ObjectKey],
+    ) -> tuple[Selected, ...]:
+        """Return what a script made; an object that it was not given stays what it was before."""
+        found = {str(each.key): self._selected(source, each, old) for each in made}
+        for key in map(str, deep):
+            if key in old.by_key:
+                found.setdefault(key, old.by_key[key])
+        return tuple(found.values())
+
+    def _selected(
+        self, source: EventSource, made: aggregating.Resource, old: Selection
+    ) -> Selected:
+        """Return a resource as it is kept: without collectResources templates see none of it."""
+        known = old.by_key.get(str(made.key))
+        mark, manifest = (made.digest, made.manifest) if source.collect_resources else (_BARE, {})
+        if known and known.digest == mark:
+            return known
+        since = known.since if known else self._records.clock.now()
+        return Selected(made.key, mark, since, manifest)
+
+    def _put(self, new: Selection, old: Selection, token: str) -> str:
+        """Write a selection, what is selected only where that changed; return its token.
+
+        Raises:
+            StaleError: another writer was quicker.
+        """
+        if old.told and token != ABSENT and new.marks == old.marks:
+            return self._records.selections.put_head(new, expect=token)
+        return self._records.selections.put(new, expect=token)
+
+    # Telling ----------------------------------------------------------------------------------
+
+    def _tell(
+        self, kept: Kept[Selection], old: Selection | None, catalog: Catalog, message: Message
+    ) -> bool:
+        """Tell deploy of a selection and note it; False if another writer was quicker.
+
+        Without an `old` one that was told, nobody knows what deploy has heard of: it is asked for
+        everything.
+        """
+        changed = _changed(old, kept.value) if old and old.told and old.made else None
+        self._publisher.publish(self._follow_up(catalog, changed, message))
+        try:
+            self._records.selections.put_head(replace(kept.value, told=True), expect=kept.token)
+        except StaleError:
+            return False
+        return True
+
+    def _follow_up(
+        self, catalog: Catalog, changed: list[str] | None, message: Message
+    ) -> Iterator[Envelope]:
+        if classifier_of(message.source):
+            yield Classify(message.cluster)
+        if health_check_of(message.source):
+            yield Examine(message.cluster)
+        for name in catalog.triggers_on(message.cluster, message.source):
+            one = catalog.triggers[name].one_for_event and changed is not None
+            for key in (changed or ()) if one else ("",):
+                yield Instantiate(
+                    name, message.cluster, key, trace=message.trace, rang=message.rang
+                )
+
+
+def _in_parts(source: EventSource) -> bool:
+    """Say whether a source's script may be given what matches in parts."""
+    return isinstance(source.spec, HealthSourceSpec) and source.spec.in_parts
+
+
+def _shown(selection: Selection) -> tuple[object, ...]:
+    return selection.marks, selection.made, selection.error, selection.left_out
+
+
+def _changed(old: Selection, new: Selection) -> list[str]:
+    """Name what came, changed or went."""
+    before, after = dict(old.marks), dict(new.marks)
+    return [key for key in {**before, **after} if before.get(key) != after.get(key)]

@@ -1,0 +1,61 @@
+"""CloudEvents whose time is over: they are withdrawn as what is gone, where their source says so.
+
+  an event is judged ─► a timer is set for its end ─► it is judged then ─► it is buried, and judged
+
+The timer only asks: whoever judges an event says whether its time is over.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from bellhop.catalog.catalog import Catalog
+from bellhop.core.gvk import CLOUD_EVENT
+from bellhop.rendering.observation import bury
+from bellhop.state.messages import Evaluate
+from bellhop.state.record import Observation
+from bellhop.state.records import Records
+from bellhop.state.table import Kept
+from bellhop.state.timers import SKEW
+
+_AGAIN = timedelta(minutes=1)
+"""After which it is seen whether a clock that jumped ahead has come back."""
+
+
+class Expiry:
+    """Ends what is kept of CloudEvents, by the annotation of their sources."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def heed(self, catalog: Catalog, seen: Kept[Observation]) -> Kept[Observation]:
+        """Return what is known of an object; a CloudEvent is buried once its time is over.
+
+        Before that it is seen to that it is judged then.
+        """
+        event = seen.value
+        source = catalog.sources.get(event.key.namespace)
+        ttl = source.cloud_event_ttl if source and event.key.gvk == CLOUD_EVENT else None
+        if ttl is None or event.gone:
+            return seen
+        now = self._records.clock.now()
+        if event.seen_at > now + SKEW:
+            # A clock that was ahead has said so; it was seen by now at the latest.
+            self._records.observations.put(replace(event, seen_at=now), asked=seen.token)
+            put_right = self._records.observations.get(event.cluster, event.key)
+            return self.heed(catalog, put_right) if put_right else seen
+        ends = event.seen_at + ttl
+        if ends <= now and self._records.pulses.doubts(now):
+            ends = now + _AGAIN
+        if now < ends:
+            name = f"cloud-event/{event.cluster}/{event.key}"
+            kept = self._records.timers.get(name)
+            if kept is None or kept.value.at != ends:
+                body = Evaluate(event.cluster, str(event.key)).message().body
+                self._records.timers.set(name, ends, body)
+            return seen
+        tomb = bury(event.cluster, event.key, event.uid, event.resource_version, now)
+        self._records.observations.put(tomb, asked=seen.token)
+        return self._records.observations.get(event.cluster, event.key) or seen

@@ -1,0 +1,1 @@
+"""Classifiers: labels that a cluster gets and loses by what runs in it."""

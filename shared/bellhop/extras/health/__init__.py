@@ -1,0 +1,1 @@
+"""ClusterHealthChecks: whether a cluster is healthy, and notifications to people about it."""

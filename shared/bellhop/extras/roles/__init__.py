@@ -1,0 +1,1 @@
+"""RoleRequests: rights of service accounts in selected clusters, as manifests."""

@@ -1,0 +1,201 @@
+"""The consumer: what a stream of JetStream holds for us, acknowledged when ingest has it.
+
+    fetch ──► held ──► courier ──► taken: acknowledged · refused for good: terminated
+                │
+                └─ while ingest is away: the server is told that we are at it, so that none of the
+                   deliveries that a consumer may be limited to is used up
+
+The durable consumer is the one of Sveltos' agent: it goes on where that one was. Where it is not
+there it is made, and begins with what the stream holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from bellhop.errors import InvalidError
+from bellhop.forwarder.backoff import pause
+from bellhop.forwarder.nats.connection import in_words
+from bellhop.forwarder.nats.events import covers, event
+from bellhop.forwarder.nats.receiver import Intake
+from bellhop.forwarder.nats.secret import Stream
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.js import JetStreamContext
+
+DURABLE = "sveltos-agent"
+"""The name of Sveltos' own consumer."""
+
+HELD = 100
+HELD_BYTES = 4 * 1024 * 1024
+"""How much of one stream is on its way at once."""
+
+_AT_ONCE = 20
+_LINGER_SECONDS = 30.0
+_FULL_SECONDS = 0.5
+_ACK_SECONDS = 30.0
+
+
+class Consumer:
+    """One stream, over one connection; all of it runs within the loop."""
+
+    def __init__(
+        self,
+        client: Client,
+        stream: Stream,
+        intake: Intake,
+        say: Callable[..., None],
+    ) -> None:
+        self._client = client
+        self._stream = stream
+        self._intake = intake
+        self._say = say
+        self._loop = asyncio.get_running_loop()
+        self._held: dict[int, tuple[Msg, float]] = {}
+        self._bytes = 0
+        self._settled = asyncio.Event()
+        self._acknowledging: set[asyncio.Task[None]] = set()
+        self._number = 0
+
+    async def run(self) -> None:
+        """Fetch until cancelled; what keeps us from it is said, and tried again."""
+        failures = 0
+        while not self._client.is_closed:
+            try:
+                source, within = await self._open()
+                failures = 0
+                await self._consume(source, within)
+            except Exception as error:  # noqa: BLE001 - a stream may be made, or allowed, later
+                why = in_words(error)
+                said = "Cannot consume a stream of JetStream, and keep trying"
+                self._say(said, stream=self._stream.name, why=why)
+            failures += 1
+            await asyncio.sleep(pause(failures))
+
+    async def leave(self, seconds: float) -> None:
+        """Wait until what is held is done, and hand back what is not.
+
+        The server may give the first of it to the request that we had open; that one is delivered
+        again when its time to be acknowledged is over.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._held:
+                    self._settled.clear()
+                    await self._settled.wait()
+        for message, _ in [*self._held.values()]:
+            with suppress(Exception):
+                await message.nak()
+        self._held.clear()
+        await asyncio.gather(*self._acknowledging, return_exceptions=True)
+        with suppress(Exception):
+            await self._client.flush()
+
+    async def _open(self) -> tuple[JetStreamContext.PullSubscription, float]:
+        """Find the durable consumer, or make it; return it, and its time to acknowledge."""
+        from nats.js import api, errors  # noqa: PLC0415 - loaded by who connected
+
+        name, jetstream = self._stream.name, self._client.jetstream()
+        try:
+            there = await jetstream.consumer_info(name, DURABLE)
+        except errors.NotFoundError:
+            subjects = [*self._stream.subjects]
+            config = api.ConsumerConfig(durable_name=DURABLE, ack_policy=api.AckPolicy.EXPLICIT)
+            if len(subjects) == 1:
+                [config.filter_subject] = subjects
+            elif subjects:
+                # A server before 2.10 knows no list: we pass over what is not asked for.
+                config.filter_subjects = subjects
+            there = await jetstream.add_consumer(name, config)
+        if there.config.deliver_subject:
+            raise InvalidError(
+                f"the consumer '{DURABLE}' of stream '{name}' is one that pushes; delete it, and"
+                " one that is pulled from is made"
+            )
+        bound = await jetstream.pull_subscribe_bind(DURABLE, name)
+        return bound, there.config.ack_wait or _ACK_SECONDS
+
+    async def _consume(self, source: JetStreamContext.PullSubscription, within: float) -> None:
+        keeping = asyncio.create_task(self._keep_at_it(within / 3))
+        try:
+            while True:
+                await self._wait_for_room()
+                for each in await _fetched(source):
+                    await self._came(each)
+        finally:
+            keeping.cancel()
+            with suppress(Exception):
+                await source.unsubscribe()
+
+    async def _wait_for_room(self) -> None:
+        has_room = self._intake.courier.has_room
+        while len(self._held) >= HELD or self._bytes >= HELD_BYTES or not has_room():
+            self._settled.clear()
+            # Others may have filled the courier's room: those we do not hear of.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), _FULL_SECONDS)
+
+    async def _came(self, message: Msg) -> None:
+        asked = self._stream.subjects
+        if asked and not any(covers(each, message.subject) for each in asked):
+            await message.ack()
+            return
+        try:
+            found = event(message.subject, self._stream.name, message.headers, message.data)
+        except InvalidError as error:
+            self._intake.malformed(message.subject, error)
+            await message.term()
+            return
+        self._number += 1
+        number = self._number
+        self._held[number] = message, time.monotonic()
+        self._bytes += len(message.data)
+
+        def settled(taken: bool) -> None:  # noqa: FBT001 - who calls it knows one thing
+            # A loop that has ended has no connection: the server delivers it again.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._done, number, taken)
+
+        self._intake.courier.put(message.subject, found, settled)
+
+    def _done(self, number: int, taken: bool) -> None:  # noqa: FBT001 - as above
+        found = self._held.pop(number, None)
+        if found is None:
+            return
+        message, _ = found
+        self._bytes -= len(message.data)
+        task = self._loop.create_task(_answer(message, taken=taken))
+        self._acknowledging.add(task)
+        task.add_done_callback(self._acknowledging.discard)
+        self._settled.set()
+
+    async def _keep_at_it(self, seconds: float) -> None:
+        """Tell the server in time that we are at what we hold, so that it is not sent again."""
+        while True:
+            await asyncio.sleep(seconds)
+            old = time.monotonic() - seconds
+            for message, since in [*self._held.values()]:
+                if since <= old:
+                    await message.in_progress()
+
+
+async def _answer(message: Msg, *, taken: bool) -> None:
+    # Where the connection has ended the server delivers it again, and ingest knows it.
+    with suppress(Exception):
+        await (message.ack() if taken else message.term())
+
+
+async def _fetched(source: JetStreamContext.PullSubscription) -> list[Msg]:
+    """Wait for messages; none may come for a while."""
+    import nats.errors  # noqa: PLC0415 - loaded by who connected
+
+    try:
+        return await source.fetch(_AT_ONCE, _LINGER_SECONDS)
+    except (nats.errors.TimeoutError, TimeoutError):
+        return []

@@ -1,0 +1,133 @@
+"""Messaging put together: the Secret is followed, and there are threads only where it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bellhop.errors import BellhopError, DeniedError
+from bellhop.forwarder.counts import Counts
+from bellhop.forwarder.ingest_client import Uplink
+from bellhop.forwarder.nats import secret
+from bellhop.forwarder.nats.message_store import FILE, Shelf
+from bellhop.forwarder.nats.receiver import Intake
+from bellhop.forwarder.nats.secret import Server
+from bellhop.forwarder.nats.sender import Courier
+from bellhop.logs import Log
+from bellhop.ports.kube import Kube
+
+if TYPE_CHECKING:
+    from bellhop.forwarder.nats.subscriber import Subscribed
+
+HANDING_OVER_SECONDS = 3.0
+"""How long what is held may take to be sent, where the Secret changed."""
+
+
+class Messaging:
+    """A cluster's NATS, as the Secret has it when somebody looks; one thread looks."""
+
+    def __init__(
+        self, kube: Kube, folder: Path, uplink: Callable[[], Uplink], counts: Counts, log: Log
+    ) -> None:
+        self._kube = kube
+        self._folder = folder
+        self._uplink = uplink
+        self._counts = counts
+        self._log = log
+        self._servers: tuple[Server, ...] = ()
+        self._intake: Intake | None = None
+        self._subscribed: Subscribed | None = None
+        self._said = ""
+        # Why the Secret cannot be followed.
+        self._unread = ""
+
+    def start(self) -> None:
+        """Send what an earlier process kept, and subscribe as the Secret says."""
+        if (self._folder / FILE).exists():
+            try:
+                self._open()
+            except BellhopError as error:
+                self._say(error)
+        self.look()
+
+    def look(self) -> None:
+        """Read the Secret, and follow it where it has changed; what rings goes on in any case."""
+        try:
+            servers = secret.read(self._kube)
+            if servers != self._servers:
+                self._follow(servers)
+        except BellhopError as error:
+            self._say(error)
+        else:
+            self._said = self._unread = ""
+
+    def _follow(self, servers: tuple[Server, ...]) -> None:
+        """Subscribe to what is asked for by now, and to nothing else."""
+        former, begun = self._subscribed, None
+        if servers:
+            # Loaded where a Secret asks for it: without NATS its memory is saved.
+            from bellhop.forwarder.nats.subscriber import Subscribed  # noqa: PLC0415
+
+            begun = Subscribed(servers, self._open())
+        self._subscribed, self._servers = begun, servers
+        # Begun before the former is ended, so that few messages come while nobody is there.
+        if former:
+            former.stop(HANDING_OVER_SECONDS)
+            former.join()
+        if not servers:
+            self._log.info("Unsubscribed from NATS: its Secret is gone", secret=secret.PLACE)
+
+    def nudge(self) -> None:
+        """Try again at once, since something changed."""
+        if self._intake:
+            self._intake.courier.nudge()
+
+    def alive(self) -> bool:
+        """Say if all threads still work."""
+        courier = self._intake is None or self._intake.courier.alive()
+        return courier and (self._subscribed is None or self._subscribed.alive())
+
+    def trouble(self) -> str:
+        """Say what keeps us from being subscribed as the Secret says; empty for nothing."""
+        return self._unread or (self._subscribed.trouble() if self._subscribed else "")
+
+    def kept(self) -> int:
+        """Return how many CloudEvents wait on disk."""
+        return len(self._intake.shelf) if self._intake else 0
+
+    def stop(self, seconds: float) -> None:
+        """Take no more; what is held may take so long to be sent."""
+        if self._subscribed:
+            self._subscribed.stop(seconds)
+
+    def close(self, seconds: float) -> None:
+        """End, after `stop`; the request that is under way may take as long as given."""
+        if self._subscribed:
+            self._subscribed.join()
+        if self._intake:
+            self._intake.courier.close(seconds)
+            self._intake.shelf.close()
+
+    def _open(self) -> Intake:
+        """Return what subscribers share, and begin to send."""
+        if self._intake is None:
+            shelf = Shelf(self._folder)
+            courier = Courier(self._uplink(), shelf, self._counts, self._log)
+            self._intake = Intake(courier, shelf, self._counts, self._log)
+            courier.start()
+        return self._intake
+
+    def _say(self, error: BellhopError) -> None:
+        """Log what keeps us from following the Secret, when it is another thing than before."""
+        denied = isinstance(error, DeniedError)
+        said = type(error).__name__ if denied else str(error)
+        # Where no source asks for CloudEvents the Secret may not be read, and nobody minds.
+        self._unread = "" if denied and not self._servers else str(error)
+        if said == self._said:
+            return
+        self._said = said
+        if denied and not self._servers:
+            self._log.info("Not subscribed to NATS: its Secret may not be read")
+        else:
+            self._log.warning("Keep to what the Secret of NATS said before", error=str(error))

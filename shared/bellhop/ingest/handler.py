@@ -1,0 +1,394 @@
+"""Ingest: one HTTP request from one cluster, authenticated, read, and kept.
+
+It answers an API server within milliseconds and never says no to one: whatever happens here,
+a user's write goes on. It talks to no cluster and loads neither Lua, templates nor the client.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from bellhop import __version__
+from bellhop.documents.json import read_json
+from bellhop.errors import (
+    DeniedError,
+    InvalidError,
+    MissingError,
+    TemporaryError,
+    TooLargeError,
+)
+from bellhop.ingest.account_tokens import may_be_one
+from bellhop.ingest.admission import (
+    INGEST,
+    Hint,
+    admission,
+    audit,
+    changes_nothing,
+    is_knock,
+)
+from bellhop.ingest.batch import BATCH, Batches
+from bellhop.ingest.cloud_event_arrivals import Arriving
+from bellhop.ingest.heartbeat import Hearing, read_alive, read_refused
+from bellhop.ingest.http import Caller, Reply, Request, body_of, refusal, too_large
+from bellhop.ingest.recorder import Recorder, trace
+from bellhop.ingest.refusals import Refused
+from bellhop.ingest.relevant_kinds import RelevantKinds
+from bellhop.ingest.senders import Outside, StrangerError, Visitor, refuse_unsigned
+from bellhop.ingest.service_accounts import Accounts
+from bellhop.logs import Log
+from bellhop.rendering.cloud_events import BATCH as BATCH_OF_EVENTS
+from bellhop.rendering.cloud_events import STRUCTURED, is_told
+from bellhop.rendering.cloud_events import read as read_events
+from bellhop.rendering.observation import observe_told
+from bellhop.settings import Settings
+from bellhop.state.messages import Confirm, Publisher, Sweep
+from bellhop.state.record import Gate, Heard, Observation
+from bellhop.state.records import Records
+
+MISSED = "Missed"
+ALIVE = "Alive"
+"""Kinds of what the forwarder sends beside batches, in apiVersion `bellhop.dev/v1`."""
+
+SKEW = timedelta(minutes=1)
+"""From which difference on a sender's clock is spoken of."""
+
+_SAY_SKEW = timedelta(hours=1)
+
+_NOBODY = hashlib.sha256(b"nobody").hexdigest()
+
+
+class Ingest:
+    """Takes AdmissionReview v1, audit EventList v1, the forwarder's batches and CloudEvents."""
+
+    def __init__(
+        self, records: Records, publisher: Publisher, settings: Settings, log: Log
+    ) -> None:
+        self._records = records
+        self._publisher = publisher
+        self._settings = settings
+        self._log = log
+        self._accounts = Accounts(records, publisher)
+        self._refused = Refused(records)
+        self._outside = Outside(records, self._refused)
+        self._hearing = Hearing(records)
+        self._arriving = Arriving(records)
+        self._recorder = Recorder(records, publisher)
+        self._batches = Batches(records, self._recorder, self._arriving, log)
+        self._skewed = _Seldom(_SAY_SKEW)
+
+    @property
+    def body_limit(self) -> int:
+        """Return how many bytes a request may have."""
+        return self._settings.body_limit
+
+    def admit(self, caller: Caller) -> Gate | Visitor | Reply:
+        """Let a sender in, or say why not, before anything of what it brings is read.
+
+        A visitor that signs is judged only with its body: it has proved nothing yet.
+        """
+        return self._guarded(lambda: self._admit(caller))
+
+    def respond(self, request: Request, gate: Gate | Visitor | None = None) -> Reply:
+        """Answer one request; never raises. Who was let in already comes with its gate."""
+        found = gate or self.admit(
+            Caller(request.cluster, request.token, request.sender, request.signed)
+        )
+        if isinstance(found, Reply):
+            return found
+        reply = self._guarded(lambda: self._take(request, found))
+        assert isinstance(reply, Reply)
+        return reply
+
+    def hear(self, request: Request) -> Reply:
+        """Answer a request that the cloud itself let in: CloudEvents for a cluster; never raises.
+
+        Whoever asks this has seen to it that nobody else can send so.
+        """
+        reply = self._guarded(lambda: self._hear(request))
+        assert isinstance(reply, Reply)
+        return reply
+
+    def _guarded(self, answer: Callable[[], Gate | Visitor | Reply]) -> Gate | Visitor | Reply:
+        try:
+            return answer()
+        except TooLargeError as error:
+            return refusal(413, error)
+        except InvalidError as error:
+            return refusal(400, error)
+        except StrangerError as error:
+            return refusal(401, error)
+        except TemporaryError as error:
+            self._log.warning("Sent a sender away for now", error=str(error))
+            return Reply(503, body_of(error.code, str(error)), {"Retry-After": "1"})
+        except Exception as error:  # noqa: BLE001 - an HTTP front answers whatever happens
+            self._log.error("Failed on a request", error)
+            text = "the request could not be taken; it can be sent again"
+            return Reply(500, body_of("Internal", text))
+
+    def _admit(self, caller: Caller) -> Gate | Visitor | Reply:
+        if caller.sender:
+            return self._outside.admit(caller)
+        cluster, token = caller.cluster, caller.token
+        kept = self._records.gates.get(cluster)
+        gate = kept.value if kept else None
+        try:
+            self._judge(cluster, token, gate)
+        except DeniedError as error:
+            # A forwarder whose account is refused comes again with the token of its Secret.
+            if gate and token and not may_be_one(token):
+                self._refused.note(cluster)
+            return refusal(401, error)
+        assert gate
+        return gate
+
+    def _judge(self, cluster: str, token: str, gate: Gate | None) -> None:
+        """See that a token is one of a cluster's sender: one that it was given, or its account's.
+
+        Raises:
+            DeniedError: it is not.
+        """
+        # Comparing with somebody's digests takes as long for a cluster that is not there.
+        expected = gate.digests(self._records.clock.now()) if gate else (_NOBODY, _NOBODY)
+        given = _digest(token)
+        why = ""
+        if any([hmac.compare_digest(each, given) for each in expected]) and gate:  # noqa: C419 - both are compared, however the first ends
+            return
+        if may_be_one(token):
+            try:
+                self._accounts.judge(cluster, token)
+            except DeniedError as error:
+                why = f": {error}"
+            else:
+                if gate:
+                    return
+        raise DeniedError(
+            f"the token is not the one of cluster '{cluster}'{why};"
+            " register the cluster, or give the sender its present token"
+        )
+
+    def _take(self, request: Request, gate: Gate | Visitor) -> Reply:
+        if len(request.body) > self._settings.body_limit:
+            return too_large(len(request.body), self._settings.body_limit)
+        if isinstance(gate, Visitor):
+            return self._visit(request, gate)
+        if is_told(request.media, request.attributes):
+            rings = _rings_alone(request.token, gate)
+            return _ONLY_RINGS if rings else self._cloud_events(request, gate)
+        if request.media and not _is_json(request.media):
+            text = "cannot take what is not JSON; send it as application/json"
+            return Reply(415, body_of(InvalidError.code, text))
+        skew = self._skew(request)
+        data = read_json(request.body)
+        if data.get("kind") != "AdmissionReview" and _rings_alone(request.token, gate):
+            return _ONLY_RINGS
+        heard = Heard(self._records.clock.now(), skew.total_seconds())
+        kinds = RelevantKinds(gate)
+        if data.get("kind") == ALIVE and data.get("apiVersion") == "bellhop.dev/v1":
+            heard = read_alive(data, heard, kinds.unasked(read_refused(data)))
+        self._hearing.note(request.cluster, heard)
+        reply = self._read(request.cluster, data, gate, kinds)
+        if abs(skew) < SKEW or "response" in reply.body:
+            return reply
+        return Reply(reply.status, {**reply.body, "ahead": skew.total_seconds()}, reply.headers)
+
+    def _hear(self, request: Request) -> Reply:
+        kept = self._records.gates.get(request.cluster)
+        if kept is None:
+            text = (
+                f"cannot take an event for cluster '{request.cluster}': it is not registered;"
+                " register it, or have the rule name another one"
+            )
+            return Reply(404, body_of(MissingError.code, text))
+        if len(request.body) > self._settings.body_limit:
+            return too_large(len(request.body), self._settings.body_limit)
+        if not is_told(request.media, request.attributes):
+            return _ONLY_CLOUD_EVENTS
+        return self._cloud_events(request, kept.value)
+
+    def _visit(self, request: Request, visitor: Visitor) -> Reply:
+        """Take what a sender from outside brings: CloudEvents, and nothing else."""
+        with self._outside.once(request, visitor) as taking:
+            if not is_told(request.media, request.attributes):
+                return _ONLY_CLOUD_EVENTS
+            refuse_unsigned(request)
+            reply = self._cloud_events(request, taking.gate)
+            taking.done = True
+            return reply
+
+    def _skew(self, request: Request) -> timedelta:
+        """Tell by how much a sender's clock is ahead; where it is much, say so now and then."""
+        now = self._records.clock.now()
+        skew = _date(request.sent, now) - now
+        if abs(skew) >= SKEW and self._skewed.may(request.cluster, now):
+            self._log.warning(
+                "A sender's clock differs from ours",
+                cluster=request.cluster,
+                ahead_seconds=skew.total_seconds(),
+            )
+        return skew
+
+    def _read(
+        self, cluster: str, data: Mapping[str, Any], gate: Gate, kinds: RelevantKinds
+    ) -> Reply:
+        match (data.get("apiVersion"), data.get("kind")):
+            case ("admission.k8s.io/v1", "AdmissionReview"):
+                return self._admission(cluster, data, kinds)
+            case ("audit.k8s.io/v1", "EventList"):
+                return self._audit(cluster, data, kinds)
+            case ("bellhop.dev/v1", kind) if kind == BATCH:
+                return self._batches.take(cluster, _items(data), gate, kinds)
+            case ("bellhop.dev/v1", kind) if kind == MISSED:
+                return self._look(cluster)
+            case ("bellhop.dev/v1", kind) if kind == ALIVE:
+                unasked = kinds.unasked(read_refused(data))
+                return Reply(200, {"heard": True, **({"unasked": unasked} if unasked else {})})
+        raise InvalidError(
+            f"cannot take a {str(data.get('kind'))[:64]!a} of {str(data.get('apiVersion'))[:64]!a};"
+            " send an AdmissionReview of admission.k8s.io/v1, an EventList of audit.k8s.io/v1, or"
+            f" {BATCH}, {MISSED} or {ALIVE} of bellhop.dev/v1"
+        )
+
+    def _look(self, cluster: str) -> Reply:
+        """Have a cluster looked at whose forwarder may have missed something.
+
+        Who asks too soon is to ask again: what was missed since would not be found otherwise.
+        """
+        wait = self._records.looks.ask(cluster, self._records.clock.now())
+        if wait:
+            text = "the cluster was looked at just now; ask again later"
+            seconds = math.ceil(wait.total_seconds())
+            return Reply(429, body_of("Throttled", text), {"Retry-After": str(seconds)})
+        self._publisher.publish([Sweep(cluster)])
+        return Reply(200, {"sweep": True})
+
+    def _admission(self, cluster: str, data: Mapping[str, Any], kinds: RelevantKinds) -> Reply:
+        request = data.get("request")
+        if not isinstance(request, Mapping) or not isinstance(request.get("uid"), str):
+            raise InvalidError("cannot read the AdmissionReview: it has no request with a uid")
+        found = () if changes_nothing(request) else admission(request, kinds.all)
+        hints = [self._confirm(cluster, hint, kinds) for hint in found]
+        if hints:
+            self._publisher.publish(hints)
+        response: dict[str, Any] = {"uid": request["uid"], "allowed": True}
+        if is_knock(request):
+            response["warnings"] = [f"{INGEST} {__version__} was called"]
+        review = {
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "response": response,
+        }
+        return Reply(200, review)
+
+    def _audit(self, cluster: str, data: Mapping[str, Any], kinds: RelevantKinds) -> Reply:
+        events = _items(data)
+        now = self._records.clock.now()
+        hints: list[Confirm] = []
+        told: list[Observation] = []
+        for found in audit(events, kinds.all):
+            with suppress(InvalidError):
+                if isinstance(found, Hint):
+                    hints.append(self._confirm(cluster, found, kinds))
+                else:
+                    told.append(observe_told(cluster, found, now))
+        rang = now.isoformat()
+        self._recorder.keep((each, rang) for each in told if each.key.gvk in kinds.asked)
+        with self._recorder.publishing() as changes:
+            for each in told:
+                changes.extend(self._recorder.concern(cluster, each.key, rang, kinds))
+        if hints:
+            self._publisher.publish(hints)
+        taken = len(hints) + len(told)
+        return Reply(200, {"taken": taken, "dropped": max(0, len(events) - taken)})
+
+    def _cloud_events(self, request: Request, gate: Gate) -> Reply:
+        """Take the CloudEvents of a request, whoever sends them: the cluster is not heard by it."""
+        now = self._records.clock.now()
+        events = read_events(request.media, request.attributes, request.body)
+        taken = self._arriving.taken(gate.listeners, events)
+        kept = self._arriving.observe(request.cluster, taken, now)
+        self._recorder.keep((each, now.isoformat()) for each in kept)
+        return Reply(200, {"taken": len(taken), "dropped": len(events) - len(taken)})
+
+    def _confirm(self, cluster: str, hint: Hint, kinds: RelevantKinds) -> Confirm:
+        return Confirm(
+            cluster,
+            str(hint.key),
+            uid=hint.uid,
+            before=hint.before,
+            drift=not hint.own and (kinds.held(hint.key) or kinds.followed(hint.key)),
+            trace=trace(),
+            rang=self._records.clock.now().isoformat(),
+            creates=hint.creates,
+        )
+
+
+_ONLY_RINGS = Reply(
+    403,
+    body_of(DeniedError.code, "this token is only valid for AdmissionReviews"),
+)
+_ONLY_CLOUD_EVENTS = Reply(
+    403,
+    body_of(
+        DeniedError.code,
+        f"this sender sends CloudEvents, and nothing else; send them as {STRUCTURED}, as"
+        f" {BATCH_OF_EVENTS}, or by headers that begin with ce-",
+    ),
+)
+
+
+class _Seldom:
+    """Something that may be done for a cluster once in a while; shared between threads."""
+
+    def __init__(self, pause: timedelta) -> None:
+        self._pause = pause
+        self._lock = threading.Lock()
+        self._last: dict[str, datetime] = {}
+
+    def may(self, cluster: str, now: datetime) -> bool:
+        """Say whether it may be done now, and count it as done."""
+        with self._lock:
+            last = self._last.get(cluster)
+            # A clock that was set back must not end this for good.
+            if last is not None and timedelta(0) <= now - last < self._pause:
+                return False
+            self._last[cluster] = now
+            return True
+
+
+def _rings_alone(token: str, gate: Gate) -> bool:
+    """Say if a token stands in a webhook configuration, which many may read."""
+    return gate.direct and hmac.compare_digest(_digest(token), gate.token_digest)
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def _is_json(media: str) -> bool:
+    essence = media.partition(";")[0].strip().lower()
+    return essence == "application/json" or (
+        essence.startswith("application/") and essence.endswith("+json")
+    )
+
+
+def _date(text: str, otherwise: datetime) -> datetime:
+    try:
+        date = parsedate_to_datetime(text)
+    except (TypeError, ValueError, OverflowError):
+        return otherwise
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+def _items(data: Mapping[str, Any]) -> list[Any]:
+    items = data.get("items")
+    if not isinstance(items, list):
+        raise InvalidError(f"cannot read the {data.get('kind')}: it has no list of items")
+    return items

@@ -1,0 +1,88 @@
+"""Notes that a cluster was heard: seldom, so that what rings costs no write of it.
+
+Each process writes at most once a minute for a cluster, and at once when its forwarder says
+something new of itself. What is noted tells people, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from bellhop.errors import BellhopError, InvalidError
+from bellhop.state.record import Heard
+from bellhop.state.records import Records
+
+_EVERY = timedelta(minutes=1)
+_VERSION, _SENTENCE = 64, 512
+"""Characters that are kept of them."""
+
+
+class Hearing:
+    """What one process has heard lately; shared between threads."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._lock = threading.Lock()
+        self._written: dict[str, Heard] = {}
+
+    def note(self, cluster: str, heard: Heard) -> None:
+        """Note that a cluster was heard; what nothing is said of stays as it was said last."""
+        # Nobody is refused for it; who is heard next is noted again.
+        with suppress(BellhopError):
+            # A process that begins anew, as a function does for each few requests, reads first.
+            last = self._written.get(cluster) or self._records.hearings.get(cluster)
+            if last and not heard.version:
+                heard = replace(last, at=heard.at, ahead=heard.ahead)
+            # A clock that was set back must not silence this.
+            known = last and abs(heard.at - last.at) < _EVERY and _said(heard) == _said(last)
+            with self._lock:
+                was = self._written.get(cluster)
+                self._written[cluster] = last if last and known else heard
+            if not known and was in (None, last):
+                self._records.hearings.put(cluster, heard)
+
+
+def read_refused(data: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return which kinds a forwarder cannot read back, each with the reason.
+
+    Raises:
+        InvalidError: it is not written as forwarders write it.
+    """
+    refused = data.get("refused") or {}
+    if not isinstance(refused, Mapping) or not all(
+        isinstance(why, str) for why in refused.values()
+    ):
+        raise InvalidError("cannot read which kinds a forwarder cannot read: send reasons by kind")
+    return refused
+
+
+def read_alive(data: Mapping[str, Any], heard: Heard, unasked: Collection[str] = ()) -> Heard:
+    """Read what a forwarder says of itself; that it cannot read `unasked` kinds is no problem.
+
+    Raises:
+        InvalidError: it is not written as forwarders write it.
+    """
+    refused = read_refused(data)
+    problem = next((why for kind, why in refused.items() if kind not in unasked), "")
+    try:
+        since = str(data.get("since") or "")
+        return replace(
+            heard,
+            owed=max(0, int(data.get("owed") or 0)),
+            since=datetime.fromisoformat(since).astimezone(heard.at.tzinfo) if since else None,
+            version=str(data.get("version") or "")[:_VERSION],
+            problem=problem[:_SENTENCE],
+            messaging=str(data.get("messaging") or "")[:_SENTENCE],
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidError("cannot read what a forwarder says of itself: send its words") from error
+
+
+def _said(heard: Heard) -> tuple[str, str, str, bool]:
+    return heard.version, heard.problem, heard.messaging, heard.owed > 0

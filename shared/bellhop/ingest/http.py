@@ -1,0 +1,150 @@
+"""The entrance of ingest: what an HTTP front hands over and sends back, and where requests may go.
+
+/clusters/NAMESPACE/NAME[/TOKEN]            a cluster's own sender
+/clusters/NAMESPACE/NAME/senders/SENDER     somebody outside, who sends CloudEvents for it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from bellhop.errors import BellhopError, InvalidError, TooLargeError
+from bellhop.ingest import signatures as signing
+from bellhop.ingest.signatures import Signed
+
+_PARTS = (3, 4)
+_OUTSIDE_PARTS = 5
+_OUTSIDE = "senders"
+_LONGEST_NAME = 253
+_METHODS = "POST, OPTIONS"
+
+
+class Caller(NamedTuple):
+    """Who a request says it is from: a cluster's own sender, or one from outside with a name.
+
+    One that claims to be signed and is not as that should be has a `signed` of nobody.
+    """
+
+    cluster: str
+    token: str
+    sender: str = ""
+    signed: Signed | None = None
+
+    def brings(self, body: bytes, media: str, sent: str, attributes: Mapping[str, str]) -> Request:
+        """Return the whole request, once its body is read."""
+        return Request(
+            self.cluster, self.token, body, media, sent, attributes, self.sender, self.signed
+        )
+
+
+NOT_SIGNED = Signed("", 0, ())
+"""What is said to be a signature and is none: it is never in time."""
+
+
+class Request(Struct, frozen=True):
+    """What an HTTP front hands over.
+
+    `token` is the sender's proof, `media` the Content-Type, `sent` the Date that it gives;
+    `attributes` are those of a CloudEvent that its headers tell. A `sender` is from outside, and
+    may have `signed` the request.
+    """
+
+    cluster: str
+    token: str
+    body: bytes
+    media: str = ""
+    sent: str = ""
+    attributes: Mapping[str, str] = {}
+    sender: str = ""
+    signed: Signed | None = None
+
+
+class Reply(Struct, frozen=True):
+    """What an HTTP front sends back as JSON."""
+
+    status: int
+    body: Mapping[str, Any]
+    headers: Mapping[str, str] = {}
+
+
+def address(path: str, authorization: str) -> Caller | None:
+    """Read who calls from a path and a Bearer header.
+
+    API servers can send no header to a webhook, nor a query: for them the token is in the path
+    (the check of a ValidatingWebhookConfiguration's URL). None if the path is another one, or if
+    no cluster can have such a name: a store bounds how long the names of its items are.
+    """
+    parts = path.strip("/").split("/")
+    from_outside = len(parts) == _OUTSIDE_PARTS and parts[3] == _OUTSIDE
+    if parts[0] != "clusters" or not (len(parts) in _PARTS or from_outside):
+        return None
+    names = [*parts[1:3], *(parts[4:] if from_outside else ())]
+    if not all(each.isascii() and len(each) <= _LONGEST_NAME for each in names):
+        return None
+    scheme, _, given = authorization.partition(" ")
+    bearer = given.strip() if scheme.lower() == "bearer" else ""
+    cluster = f"{parts[1]}/{parts[2]}"
+    if from_outside:
+        return Caller(cluster, bearer, parts[4])
+    return Caller(cluster, bearer or (parts[3] if len(parts) > _PARTS[0] else ""))
+
+
+def path_of(cluster: str, sender: str) -> str:
+    """Return where a sender from outside sends to."""
+    return f"/clusters/{cluster}/{_OUTSIDE}/{sender}"
+
+
+def share_of(cluster: str, sender: str) -> str:
+    """Name for whom the work of a sender from outside is done."""
+    return f"{cluster}/{_OUTSIDE}/{sender}"
+
+
+def caller(method: str, path: str, headers: Mapping[str, str]) -> Caller | Reply:
+    """Read who calls, or say why nothing of the request can be served.
+
+    Names of headers are in small letters.
+    """
+    found = address(path, headers.get("authorization", ""))
+    if found is None:
+        text = "nothing is served here; events go to /clusters/NAMESPACE/NAME"
+        return Reply(404, body_of("Missing", text))
+    if method == "OPTIONS" and "webhook-request-origin" in headers:
+        return _GRANTED
+    if method != "POST":
+        text = "events are sent by POST"
+        return Reply(405, body_of(InvalidError.code, text), {"Allow": _METHODS})
+    if not found.sender or not signing.is_signed(headers):
+        return found
+    return found._replace(signed=signing.read(headers) or NOT_SIGNED)
+
+
+_GRANTED = Reply(
+    200,
+    {"allowed": True},
+    {"Allow": _METHODS, "WebHook-Allowed-Origin": "*", "WebHook-Allowed-Rate": "*"},
+)
+"""The answer to who asks, before it sends CloudEvents, whether they are wanted here.
+
+Whoever proves to be a sender may send, wherever it is and however much: its address is no proof,
+and is not asked for. So nothing is read for it. The protocol is that of CloudEvents' web hooks:
+https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md.
+"""
+
+
+def too_large(length: int, limit: int) -> Reply:
+    """Refuse a request by its length; a front may do so before it is read."""
+    text = f"cannot take a request of {length} bytes: the limit is {limit}; send less at once"
+    return Reply(413, body_of(TooLargeError.code, text))
+
+
+def refusal(status: int, error: BellhopError) -> Reply:
+    """Answer by an error."""
+    return Reply(status, body_of(error.code, str(error)))
+
+
+def body_of(code: str, message: str) -> dict[str, Any]:
+    """Return the body of an answer that refuses."""
+    return {"error": {"code": code, "message": message}}

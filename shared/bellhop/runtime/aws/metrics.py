@@ -1,0 +1,108 @@
+"""What an invocation did, counted in one line as CloudWatch's embedded metric format has it.
+
+A metric that came to nothing is not told: CloudWatch bills each for the hours in which it is, and
+an installation in which nothing happens costs nothing by it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from bellhop.clusters.alert import ALERTS
+from bellhop.logs import Log
+from bellhop.runtime.cloud.event_log import COUNTED, counted
+from bellhop.state.record import Entry
+
+NAMESPACE = "Bellhop"
+DIMENSION = "installation"
+CLUSTER = "cluster"
+"""The second dimension of an alert's metric, for each cluster that it names."""
+
+TOOK = "Milliseconds"
+PENDING = "OldestPending"
+LATENCY = "Latency"
+REFUSED = "Refused"
+UNITS = {
+    **dict.fromkeys(COUNTED.values(), "Count"),
+    **dict.fromkeys((REFUSED, *ALERTS), "Count"),
+    TOOK: "Milliseconds",
+    LATENCY: "Milliseconds",
+    PENDING: "Seconds",
+}
+"""Every metric, with its unit in CloudWatch's words."""
+
+_MOST_VALUES = 100
+"""Values of one metric that a line may have."""
+
+
+class Metrics:
+    """Counts for one installation; an invocation begins, and at its end is told."""
+
+    def __init__(
+        self, installation: str, log: Log, *, seconds: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._installation = installation
+        self._log = log
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._measured: dict[str, float] = {}
+        self._latencies: list[float] = []
+        self._begun = seconds()
+
+    def begin(self) -> None:
+        """Begin an invocation."""
+        self._begun = self._seconds()
+
+    def count(self, entry: Entry) -> None:
+        """Count what happened; a sweep says how many objects had not rung."""
+        since = entry.context.get("since_ring_ms") if entry.what == "applied" else None
+        with self._lock:
+            if found := counted(entry):
+                self._counts[found[0]] += found[1]
+            if since is not None and len(self._latencies) < _MOST_VALUES:
+                # The cluster's clock may be ahead of ours.
+                self._latencies.append(max(0.0, since))
+
+    def count_refusal(self) -> None:
+        """Count a request whose sender was refused."""
+        with self._lock:
+            self._counts[REFUSED] += 1
+
+    def measure(self, name: str, value: float) -> None:
+        """Publish a value with the invocation's line."""
+        with self._lock:
+            self._measured[name] = value
+
+    def name(self, metric: str, clusters: Iterable[str]) -> None:
+        """Publish a metric of each of some clusters, at once."""
+        for cluster in clusters:
+            self._write({DIMENSION: self._installation, CLUSTER: cluster}, {metric: 1})
+
+    def tell(self) -> None:
+        """Write the line of an invocation in which something happened."""
+        with self._lock:
+            counts, self._counts = dict(self._counts), Counter()
+            measured, self._measured = self._measured, {}
+            latencies, self._latencies = self._latencies, []
+        found: dict[str, float | list[float]] = {**measured}
+        if counts:
+            found |= {**counts, TOOK: round((self._seconds() - self._begun) * 1000, 1)}
+        if latencies:
+            found[LATENCY] = latencies
+        if found:
+            self._write({DIMENSION: self._installation}, found)
+
+    def _write(self, dimensions: Mapping[str, str], found: Mapping[str, Any]) -> None:
+        metrics = [{"Name": name, "Unit": UNITS[name]} for name in found]
+        described = {
+            "Namespace": NAMESPACE,
+            "Dimensions": [[*dimensions]],
+            "Metrics": metrics,
+        }
+        about = {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [described]}
+        self._log.info("Counted what was done", **dimensions, **found, _aws=about)

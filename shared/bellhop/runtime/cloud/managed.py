@@ -1,0 +1,90 @@
+"""Clusters that a cloud manages: reached as whoever calls, by kubeconfigs that nobody stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Generic, Protocol, TypeVar
+
+from bellhop.clusters.kubeconfig import Kubeconfig
+from bellhop.ports.secrets import Secrets
+from bellhop.state.record import Cluster
+from bellhop.state.records import Records
+
+_PREFIX = "kubeconfig/"
+_Name = TypeVar("_Name")
+_Name_contra = TypeVar("_Name_contra", contravariant=True)
+
+
+class Clusters(Protocol[_Name_contra]):
+    """The clusters of one cloud, by the names that it gives them."""
+
+    def kubeconfig(self, name: _Name_contra) -> Kubeconfig:
+        """Make a kubeconfig that is taken for some minutes.
+
+        Raises:
+            MissingError: there is no such cluster.
+            InvalidError: this is no name of one.
+        """
+        ...
+
+    def refused(self, name: _Name_contra, token: str) -> None:
+        """Give out a token no more that the cluster has refused."""
+        ...
+
+
+class MadeKubeconfigs(Generic[_Name]):
+    """A secret store that makes the kubeconfigs of managed clusters, and asks another for the rest.
+
+    It stands where the secret store stands, so that access to clusters knows of kubeconfigs alone.
+    `managed` tells what its cloud calls the cluster `namespace/name`; None if it has no such name.
+    """
+
+    def __init__(
+        self, behind: Secrets, clusters: Clusters[_Name], managed: Callable[[str], _Name | None]
+    ) -> None:
+        self._behind = behind
+        self._clusters = clusters
+        self._managed = managed
+
+    def read(self, name: str) -> bytes:
+        """Read a secret, or make it.
+
+        Raises:
+            MissingError: there is none of that name, or no such cluster.
+            InvalidError: what the record has is no name of a cluster in this cloud.
+        """
+        managed = self._managed(name.removeprefix(_PREFIX)) if name.startswith(_PREFIX) else None
+        if managed is None:
+            return self._behind.read(name)
+        return json.dumps(self._clusters.kubeconfig(managed).to_dict()).encode()
+
+    def refused(self, cluster: str, token: str) -> None:
+        """Have another token made for a cluster that has refused this one; others are stored."""
+        managed = self._managed(cluster)
+        if managed is not None:
+            self._clusters.refused(managed, token)
+
+    def put(self, name: str, value: bytes) -> None:
+        """Write a secret, new or over an older one, whole or not at all."""
+        self._behind.put(name, value)
+
+    def delete(self, name: str) -> None:
+        """Forget a secret, with all its older values; one that is not there is fine."""
+        self._behind.delete(name)
+
+    def names(self, prefix: str = "") -> Iterator[str]:
+        """Yield the names that start with `prefix`, in order; what is made has none."""
+        return self._behind.names(prefix)
+
+
+def managed_in(
+    records: Records, name_of: Callable[[Cluster], _Name]
+) -> Callable[[str], _Name | None]:
+    """Return what tells how its cloud calls a cluster, by the cluster's record."""
+
+    def managed(cluster: str) -> _Name | None:
+        kept = records.clusters.get(cluster)
+        return name_of(kept.value) if kept and kept.value.managed else None
+
+    return managed

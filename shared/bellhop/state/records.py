@@ -1,0 +1,211 @@
+"""All records of an installation, by aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from bellhop.catalog.records.manifests import CatalogRevision, Manifests, Pending
+from bellhop.catalog.records.set_choices import Choices
+from bellhop.catalog.records.snapshot import Snapshot
+from bellhop.clusters.records.alerts import Alerts
+from bellhop.clusters.records.circuits import Circuits
+from bellhop.clusters.records.clusters import Clusters, Gates, Healths
+from bellhop.clusters.records.installations import Installations
+from bellhop.declarations.records.applysets import ApplySetLeases
+from bellhop.declarations.records.held_removals import HeldRemovals
+from bellhop.deploy.records.dependencies import Readers
+from bellhop.deploy.records.dependents import Followers
+from bellhop.deploy.records.inventories import Findings, Inventories, Owners
+from bellhop.deploy.records.previews import Previews
+from bellhop.deploy.records.reload_index import Mounts
+from bellhop.deploy.records.rollouts import Rotas
+from bellhop.deploy.records.statuses import Outcomes
+from bellhop.deploy.records.watches import Watches
+from bellhop.events.records.access_reviews import Permits
+from bellhop.events.records.held_deletions import Holds
+from bellhop.events.records.matches import Matches
+from bellhop.events.records.selections import Selections
+from bellhop.events.records.slow_scripts import Paces
+from bellhop.events.records.source_index import Trails
+from bellhop.extras.classifiers.records import Classifieds
+from bellhop.extras.health.records import Conditions
+from bellhop.ingest.records.arrivals import Arrivals
+from bellhop.ingest.records.callers import Callers
+from bellhop.ingest.records.heartbeats import Hearings
+from bellhop.ingest.records.issuers import Issuers
+from bellhop.ingest.records.observations import Observations
+from bellhop.ingest.records.refusals import RefusalCounts
+from bellhop.ingest.records.resync_requests import Looks
+from bellhop.ingest.records.senders import Receipts, Senders
+from bellhop.ports.blobs import Blobs
+from bellhop.ports.clock import Clock
+from bellhop.ports.store import Item, Store
+from bellhop.profiles.records.names import Titles
+from bellhop.profiles.records.pending_removals import Departures
+from bellhop.profiles.records.profiles import Profiles
+from bellhop.profiles.records.revisions import Renderings
+from bellhop.resync.records import Strikes, Walks
+from bellhop.state.event_log import Bounds, Ledger
+from bellhop.state.heartbeats import Pulses
+from bellhop.state.installation_moves import Moves
+from bellhop.state.payloads import SHORT, Payloads, Sealed
+from bellhop.state.retries import Retries
+from bellhop.state.sealer import Sealer
+from bellhop.state.timers import Timers
+from bellhop.state.versions import SCHEMAS, Versioned
+
+
+class Records:
+    """Typed records over a Store, a blob store and a Sealer.
+
+    They hold no state of their own, but for lines of the ledger where somebody flushes them.
+    Sealed payloads of up to `short` bytes lie in their heads.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        blobs: Blobs,
+        sealer: Sealer,
+        clock: Clock,
+        ledger: Bounds | None = None,
+        *,
+        short: int = SHORT,
+        schemas: Mapping[str, int] = SCHEMAS,
+    ) -> None:
+        self.store = store = Versioned(store, schemas)
+        self.clock = clock
+        self._payloads = Payloads(store, blobs, sealer, clock, short=short)
+        self.clusters = Clusters(store)
+        self.choices = Choices(self._payloads)
+        self.health = Healths(self._payloads)
+        self.classified = Classifieds(self._payloads)
+        self.circuits, self.alerts = Circuits(store), Alerts(store)
+        self.walks = Walks(store, clock)
+        self.strikes = Strikes(store)
+        self.gates = Gates(self._payloads)
+        self.refusals = RefusalCounts(store)
+        self.looks = Looks(store, "look")
+        self.issuers = Issuers(store)
+        self.callers = Callers(self._payloads)
+        self.senders = Senders(self._payloads)
+        self.receipts = Receipts(store)
+        self.inquiries = Looks(store, "inquiry")
+        self.hearings = Hearings(store)
+        self.pulses = Pulses(store)
+        self.manifests = Manifests(self._payloads)
+        self.catalog = CatalogRevision(store, self._payloads.trash, clock)
+        self.snapshot = Snapshot(blobs, sealer, self.catalog)
+        self.pending, self.applysets = Pending(self._payloads, clock), ApplySetLeases(store, clock)
+        self.observations = Observations(self._payloads, clock)
+        self.arrivals = Arrivals(store)
+        self.matches = Matches(store)
+        self.holds = Holds(store, self._payloads.apart())
+        self.selections = Selections(self._payloads)
+        self.departures, self.removals = Departures(store), HeldRemovals(store)
+        self.trails = Trails(store, clock)
+        self.paces = Paces(store, clock)
+        self.permits = Permits(store)
+        self.profiles = Profiles(self._payloads, self.departures)
+        self.renderings = Renderings(self._payloads)
+        self.titles = Titles(store)
+        self.owners = Owners(store)
+        self.inventories = Inventories(self._payloads, self.owners)
+        self.findings = Findings(store, clock)
+        self.watches = Watches(store)
+        self.mounts, self.readers = Mounts(store), Readers(store)
+        self.outcomes = Outcomes(store)
+        self.rotas = Rotas(store)
+        self.waiting = Followers(store, "waiting")
+        self.needing = Followers(store, "needing")
+        self.conditions = Conditions(store)
+        self.previews = Previews(self._payloads)
+        self.ledger = Ledger(store, ledger)
+        self.timers, self.retries = Timers(store, clock), Retries(store, clock)
+        self.moves, self.installations = Moves(store), Installations(store)
+
+    def opened(self, partition: str, sort: str) -> Sealed | None:
+        """Read any record as it is, opened, for who moves it to another installation.
+
+        Raises:
+            MissingError: its payload is lost.
+        """
+        return self._payloads.get(partition, sort)
+
+    def put_opened(
+        self,
+        partition: str,
+        sort: str,
+        head: Mapping[str, Any],
+        payload: Any,
+        expires_at: str | None,
+    ) -> None:
+        """Write what `opened` read elsewhere, over whatever is there."""
+        at = datetime.fromisoformat(expires_at) if expires_at else None
+        old = self.store.get(partition, sort)
+        self._payloads.follow(old, Item(partition, sort, head, expires_at=at), payload)
+
+    def forget_cluster(self, key: str) -> None:
+        """Delete a cluster, and with it who may send for it; `forget_traces` does the rest."""
+        self.clusters.delete(key)
+        self.gates.delete(key)
+        self.issuers.delete(key)
+        self.callers.delete(key)
+        self.senders.forget(key)
+
+    def forget_traces(self, key: str) -> None:
+        """Delete what was observed, matched and applied in a cluster, and how it was."""
+        self._payloads.forget(f"observation/{key}")
+        self.arrivals.forget(key)
+        self.matches.forget(key)
+        self.holds.forget(key)
+        self.selections.forget(key)
+        self.trails.forget(key)
+        self.permits.forget(key)
+        self.forget_holdings(key)
+        self.readers.forget(key)
+        self.outcomes.forget(key)
+        self.waiting.forget(key)
+        self.needing.forget(key)
+        self.conditions.forget(key)
+        self.previews.forget(key)
+        self.strikes.forget(key)
+        self.walks.forget(key)
+        self.health.delete(key)
+        self.classified.delete(key)
+        self.refusals.forget(key)
+        self.circuits.delete(key)
+        self.alerts.delete(key)
+        self.looks.delete(key)
+        self.inquiries.delete(key)
+        self.issuers.delete(key)
+        self.callers.delete(key)
+        self.senders.forget(key)
+        self.receipts.forget(key)
+        self.hearings.delete(key)
+
+    def doubt_holdings(self, key: str) -> None:
+        """Take nothing for certain that profiles hold in a cluster: it is not what it was.
+
+        Inventories stay: somebody may have written to one what is in the new cluster already.
+        """
+        for inventory in list(self.inventories.of(key)):
+            self.inventories.doubt(key, inventory.profile, None)
+
+    def forget_holdings(self, key: str) -> None:
+        """Delete what profiles own in a cluster that is forgotten."""
+        self._payloads.forget(f"inventory/{key}")
+        self.owners.forget(key)
+        self.findings.forget(key)
+        self.watches.forget(key)
+        self.mounts.forget(key)
+
+    def collect(self, now: datetime) -> int:
+        """Delete blobs that no record has named for a day; return how many there were.
+
+        And lines beyond the ledger's bounds. For the schedule: once in an hour is enough.
+        """
+        self.ledger.trim(now)
+        return self._payloads.trash.collect(now)
