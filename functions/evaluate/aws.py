@@ -6,14 +6,14 @@ from bellhop.runtime.cloud.loading import undisturbed
 
 with undisturbed():
     from bellhop.catalog.cache import Catalogs
-    from bellhop.events.evaluator import Evaluate
+    from bellhop.events.evaluator import Evaluator
     from bellhop.runtime.aws.batch import Batch
     from bellhop.runtime.aws.resources import Resources
 
 
-def _stage(here: Resources) -> Evaluate:
+def _stage(here: Resources) -> Evaluator:
     catalogs = Catalogs(here.records)
-    return Evaluate(here.records, catalogs, here.publisher, here.settings, here.log)
+    return Evaluator(here.records, catalogs, here.publisher, here.settings, here.log)
 
 
 handle = Batch(_stage)

@@ -9,14 +9,14 @@ with undisturbed():
     from cloudevents.http import CloudEvent
 
     from bellhop.catalog.cache import Catalogs
-    from bellhop.events.evaluator import Evaluate
+    from bellhop.events.evaluator import Evaluator
     from bellhop.runtime.gcp.push import Push
     from bellhop.runtime.gcp.resources import Resources
 
 
-def _stage(here: Resources) -> Evaluate:
+def _stage(here: Resources) -> Evaluator:
     catalogs = Catalogs(here.records)
-    return Evaluate(here.records, catalogs, here.publisher, here.settings, here.log)
+    return Evaluator(here.records, catalogs, here.publisher, here.settings, here.log)
 
 
 _push = Push(_stage)

@@ -9,21 +9,21 @@ with undisturbed():
     from cloudevents.http import CloudEvent
 
     from bellhop.diagnosis.cluster_alerts import ClusterAlerts
-    from bellhop.extras.health.notifier import Noticing
+    from bellhop.extras.health.notifier import HealthNotifier
     from bellhop.registration.due_renewals import Renewals
-    from bellhop.resync.resync import Sweep
+    from bellhop.resync.resync import Resyncer
     from bellhop.runtime.gcp.installation import installation
     from bellhop.runtime.gcp.push import Push
     from bellhop.runtime.gcp.resources import Resources
 
 
-def _stage(here: Resources) -> Noticing:
+def _stage(here: Resources) -> HealthNotifier:
     whole = installation(here)
-    sweep = Sweep(
+    sweep = Resyncer(
         here.records, whole.catalogs, whole.access, here.publisher, here.settings, here.log
     )
     alerts = ClusterAlerts(whole, sweep)
-    return Noticing(whole, Renewals(whole, alerts, here.log), here.log)
+    return HealthNotifier(whole, Renewals(whole, alerts, here.log), here.log)
 
 
 _push = Push(_stage)

@@ -19,7 +19,7 @@ from typing import Protocol
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.programs.program import HELM, KUBECTL
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import BellhopError
 from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
 from bellhop.runtime.embedded.state import Embedded, open_state
@@ -158,8 +158,8 @@ class Stand:
 
     def _write_forwarder_kubeconfig(self, cluster: Registered) -> None:
         """Give the forwarder an identity of its own: its ServiceAccount, never the admin."""
-        admin = sanitise(cluster.kubeconfig(), reach=HERE)
-        client = KubeClient(cluster.name, admin, reach=HERE)
+        admin = sanitise(cluster.kubeconfig(), reach=LOCAL)
+        client = KubeClient(cluster.name, admin, reach=LOCAL)
         token = client.token_request(NAMESPACE, NAME, seconds=_DAY)
         client.close()
         config = admin.to_dict()

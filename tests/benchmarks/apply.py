@@ -26,7 +26,7 @@ import yaml
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.api.kinds import parse_all, read_documents
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.deploy.features.resources.planning import decorate, desired
 from bellhop.installation.installation import Installation
@@ -93,9 +93,9 @@ def declare(here: Installation, documents: Iterable[dict[str, Any]]) -> None:
 
 def register(here: Installation, name: str, kubeconfig: dict[str, Any]) -> None:
     """Register a cluster that rings nobody."""
-    stored = sanitise(kubeconfig, reach=HERE)
+    stored = sanitise(kubeconfig, reach=LOCAL)
     here.secrets.put(f"kubeconfig/bench/{name}", json.dumps(stored.to_dict()).encode())
-    with closing(KubeClient(f"bench/{name}", stored, reach=HERE)) as kube:
+    with closing(KubeClient(f"bench/{name}", stored, reach=LOCAL)) as kube:
         # Another version than it tells would be an upgrade, after which all is applied again.
         version = kube.version()
     cluster = Cluster("bench", name, {"bench": "yes"}, version, "0" * 64, datetime.now(UTC))
@@ -187,7 +187,7 @@ def main(count: int = 1000, rounds: int = 5, plane: ControlPlane | None = None) 
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         here = stack.enter_context(serving(folder))
         register(here, "destination", cluster.kubeconfig())
-        kube = KubeClient(DESTINATION, sanitise(cluster.kubeconfig(), reach=HERE), reach=HERE)
+        kube = KubeClient(DESTINATION, sanitise(cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
         stack.callback(kube.close)
 
         def idle() -> bool:

@@ -80,12 +80,12 @@ assert answer.code == 200, answer
 _EVALUATE = """
 from bellhop.state.messages import Evaluate as Message
 from bellhop.catalog.cache import Catalogs
-from bellhop.events.evaluator import Evaluate
+from bellhop.events.evaluator import Evaluator
 from bellhop.state.consumer import Inbox
 """
 _JUDGE = """
 message = Message("fleet/east", "/v1/Service/default/web-0", "cold", "")
-Evaluate(records, Catalogs(records), publisher, settings, Log()).handle(message)
+Evaluator(records, Catalogs(records), publisher, settings, Log()).handle(message)
 assert list(store.query("match/fleet/east")), "nothing matched"
 """
 _CLIENT = """
@@ -93,11 +93,11 @@ from bellhop.adapters.kube.access import KubeAccess
 from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.errors import UnreachableError
 from bellhop.core.gvk import GVK
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.catalog.cache import Catalogs
 """
 _CALL = """
-access = KubeAccess(FileSecrets(state / "secrets", (state / "key").read_bytes()), reach=HERE)
+access = KubeAccess(FileSecrets(state / "secrets", (state / "key").read_bytes()), reach=LOCAL)
 try:
     access.open("fleet/east").get(GVK("", "v1", "Service"), "default", "web-0")
 except UnreachableError:
@@ -105,7 +105,7 @@ except UnreachableError:
 """
 _DEPLOY = """
 from bellhop.deploy.handler import Deploy
-from bellhop.deploy.reconciler import Execute
+from bellhop.deploy.reconciler import ProfileReconciler
 """
 
 FLOOR = "(botocore)"
@@ -121,7 +121,7 @@ STAGES = {
     "ingest": (_HOUSE + _FRONT, _OPEN + _ANSWER, 100),
     "evaluate": (_HOUSE + _EVALUATE, _OPEN + _JUDGE, 150),
     "deploy": (_HOUSE + _CLIENT + _DEPLOY, _OPEN + _CALL, 250),
-    "sweep": (_HOUSE + _CLIENT + "from bellhop.resync.resync import Sweep", _OPEN + _CALL, 250),
+    "sweep": (_HOUSE + _CLIENT + "from bellhop.resync.resync import Resyncer", _OPEN + _CALL, 250),
 }
 """What a composition imports, what its first work is, and the aim for both in ms."""
 

@@ -29,7 +29,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.adapters.local.tls import make_context
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from infra.demo.arrivals import Arrivals
 from infra.demo.stand import Stand
@@ -175,7 +175,7 @@ def main(edits: int = 60, rounds: int = 3, *, plane: ControlPlane | None = None)
         user, alone = (User(one.kubeconfig()) for one in (near, silent))
         for one in (user, alone):
             stack.callback(one.close)
-        kube = KubeClient("silent", sanitise(silent.kubeconfig(), reach=HERE), reach=HERE)
+        kube = KubeClient("silent", sanitise(silent.kubeconfig(), reach=LOCAL), reach=LOCAL)
         stack.callback(kube.close)
         stand.serve()
         stand.register(near, namespace="bench", labels="env=production")

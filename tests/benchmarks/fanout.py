@@ -21,7 +21,7 @@ from typing import Any
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.deploy.features.resources.planning import decorate, desired
 from bellhop.installation.installation import Installation
 from bellhop.runtime.embedded.state import open_state
@@ -124,8 +124,8 @@ def main(count: int = 200, rounds: int = 5, *, plane: ControlPlane | None = None
             register(here, name, cluster.kubeconfig())
         declare(here, [PROFILE])
         settle(here, names)
-        stored = sanitise(cluster.kubeconfig(), reach=HERE)
-        kubes = [KubeClient(f"bench/{name}", stored, reach=HERE) for name in names]
+        stored = sanitise(cluster.kubeconfig(), reach=LOCAL)
+        kubes = [KubeClient(f"bench/{name}", stored, reach=LOCAL) for name in names]
         for kube in kubes:
             stack.callback(kube.close)
         first = through_bellhop(here, names, 0)

@@ -23,7 +23,7 @@ from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import SqsQueue
 from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.aws.store import DynamoStore
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import BellhopError
 from bellhop.logs import Log
 from bellhop.runtime.aws.batch import Batch
@@ -32,12 +32,12 @@ from bellhop.runtime.aws.metrics import Metrics
 from bellhop.runtime.aws.resources import Resources
 from bellhop.runtime.aws.tick import Tick
 from bellhop.runtime.cloud.due import Due
-from bellhop.runtime.cloud.event_log import ToldLedger
+from bellhop.runtime.cloud.event_log import LoggedEventLog
 from bellhop.state.event_log import Bounds
 from bellhop.state.messages import Publisher
 from bellhop.state.records import Records
 from bellhop.state.sealer import Sealer
-from bellhop.state.worker_pool import ALONE
+from bellhop.state.worker_pool import SEQUENTIAL
 from tests.benchmarks.clouds.aws import WHOLE
 from tests.benchmarks.clouds.events import Events, Nowhere
 from tests.benchmarks.clouds.sizes import AwsSizes, aws_sizes
@@ -108,7 +108,7 @@ class Fleet(Events):
             "deploy": lambda: Batch(self.deploy, self.open),
             "sweep": lambda: Batch(self.sweep, self.open),
             # An invocation is played in one thread: threads of its own have no simulated time.
-            "schedule": lambda: Tick(lambda here: Due(here, ALONE), self.open),
+            "schedule": lambda: Tick(lambda here: Due(here, SEQUENTIAL), self.open),
         }
         self.functions = {
             name: Function(made[name], min(1.0, each["memory"] / WHOLE), each["timeout"])
@@ -126,7 +126,7 @@ class Fleet(Events):
         records = Records(store, S3Blobs(self.services, "b"), Sealer(bytes(32)), clock, bounds)
         log = Log(Nowhere())
         metrics = Metrics("bellhop", log)
-        records.ledger = ToldLedger(records.store, bounds, log, metrics.count)
+        records.ledger = LoggedEventLog(records.store, bounds, log, metrics.count)
         records.ledger.gather()
         queues = {
             name: SqsQueue(self.services, _URL + name, clock=clock) for name in self.sizes.feeds
@@ -142,7 +142,7 @@ class Fleet(Events):
             ingest_url="",
             log=log,
             metrics=metrics,
-            reach=HERE,
+            reach=LOCAL,
         )
 
     def secrets(self, here: Resources) -> ManagedSecrets:

@@ -25,9 +25,9 @@ from bellhop.adapters.gcp.blobs import CloudBlobs
 from bellhop.adapters.gcp.queue import PubsubQueue
 from bellhop.adapters.gcp.secrets import VersionedSecrets
 from bellhop.adapters.gcp.store import FirestoreStore
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.logs import Log
-from bellhop.runtime.cloud.event_log import ToldLedger
+from bellhop.runtime.cloud.event_log import LoggedEventLog
 from bellhop.runtime.gcp.http import Front
 from bellhop.runtime.gcp.push import Push
 from bellhop.runtime.gcp.resources import Resources
@@ -36,7 +36,7 @@ from bellhop.state.event_log import Bounds
 from bellhop.state.messages import INBOXES, Publisher
 from bellhop.state.records import Records
 from bellhop.state.sealer import Sealer
-from bellhop.state.worker_pool import ALONE
+from bellhop.state.worker_pool import SEQUENTIAL
 from tests.benchmarks.clouds.events import TICK, Events, Nowhere
 from tests.benchmarks.clouds.sizes import GoogleSizes, google_sizes
 from tests.benchmarks.figures import percentile, run, table
@@ -126,7 +126,7 @@ class Fleet(Events):
             "evaluate": lambda: Push(modules["evaluate"]._stage, self.open),
             "deploy": lambda: Push(self.deploy, self.open),
             "sweep": lambda: Push(self.sweep, self.open),
-            "schedule": lambda: Tick(lambda here: Woken(here, ALONE), self.open),
+            "schedule": lambda: Tick(lambda here: Woken(here, SEQUENTIAL), self.open),
         }
         self.functions = {
             name: Service(made[name], each["concurrency"], each["instances"])
@@ -142,7 +142,7 @@ class Fleet(Events):
         clock, bounds, log = self.clock, Bounds(), Log(Nowhere())
         store = FirestoreStore(self.services, clock=clock)
         records = Records(store, CloudBlobs(self.services, "b"), Sealer(bytes(32)), clock, bounds)
-        records.ledger = ToldLedger(records.store, bounds, log)
+        records.ledger = LoggedEventLog(records.store, bounds, log)
         records.ledger.gather()
         queues = {
             name: Patient(self.services, _PROJECT + name, store=records.store, clock=clock)
@@ -158,7 +158,7 @@ class Fleet(Events):
             secrets="bellhop",
             ingest_url="",
             log=log,
-            reach=HERE,
+            reach=LOCAL,
             guard="guard",
         )
 

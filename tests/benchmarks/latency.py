@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from infra.demo.arrivals import Arrivals
 from infra.demo.stand import Stand
@@ -131,7 +131,7 @@ def main(events: int = 200, rounds: int = 5, *, plane: ControlPlane | None = Non
             stack.callback(user.close)
         for user in (destination, alone):
             user.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "external"}})
-        sink = KubeClient("silent", sanitise(silent.kubeconfig(), reach=HERE), reach=HERE)
+        sink = KubeClient("silent", sanitise(silent.kubeconfig(), reach=LOCAL), reach=LOCAL)
         stack.callback(sink.close)
         arrivals = Arrivals(destination, ENDPOINTS, "external")
         # Whoever deletes all that matches at once is held up otherwise.

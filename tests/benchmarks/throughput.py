@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import ObjectKey
 from infra.demo.arrivals import Arrivals
 from infra.demo.stand import Stand
@@ -132,7 +132,7 @@ def main(events: int = 2000, rounds: int = 3, *, plane: ControlPlane | None = No
             stack.callback(user.close)
         for user in (destination, alone):
             user.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}})
-        sink = KubeClient("silent", sanitise(silent.kubeconfig(), reach=HERE), reach=HERE)
+        sink = KubeClient("silent", sanitise(silent.kubeconfig(), reach=LOCAL), reach=LOCAL)
         stack.callback(sink.close)
         stand.serve()
         stand.register(near, namespace="bench", labels="env=production")

@@ -30,7 +30,7 @@ from bellhop.adapters.aws.store import DynamoStore
 from bellhop.adapters.gcp.blobs import CloudBlobs
 from bellhop.adapters.gcp.queue import PubsubQueue
 from bellhop.adapters.gcp.store import FirestoreStore
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.logs import Log
 from bellhop.runtime.aws.metrics import Metrics
 from bellhop.runtime.aws.resources import Resources as AwsResources
@@ -41,12 +41,12 @@ from bellhop.runtime.gcp.resources import Resources as GoogleResources
 from bellhop.runtime.gcp.tick import Woken
 from bellhop.settings import Settings
 from bellhop.state.delays import sweep_timer
-from bellhop.state.messages import INBOXES, Keep, Publisher, Sweep
+from bellhop.state.messages import INBOXES, CollectGarbage, Publisher, Resync
 from bellhop.state.record import Cluster
 from bellhop.state.records import Records
 from bellhop.state.schedule import HOUSE
 from bellhop.state.sealer import Sealer
-from bellhop.state.worker_pool import Hands, _Heap
+from bellhop.state.worker_pool import WorkerPool, _Heap
 from tests.benchmarks.clouds.aws import WHOLE
 from tests.benchmarks.clouds.events import Nowhere
 from tests.benchmarks.clouds.module import AWS
@@ -102,7 +102,7 @@ class ManyClock(SimulatedClock):
             turn.set()
 
 
-class SimulatedHands(Hands):
+class SimulatedHands(WorkerPool):
     """Helpers whose threads rest on a simulated clock."""
 
     def __init__(self, clock: ManyClock, helpers: int) -> None:
@@ -218,7 +218,7 @@ class Installation(ABC):
         """Register clusters whose resyncs are spread over an interval."""
         now, interval = self.cloud.clock.now(), self.settings.sweep_interval
         with self.cloud.unlimited():
-            self.records.timers.set(HOUSE, now + timedelta(days=1), Keep().message().body)
+            self.records.timers.set(HOUSE, now + timedelta(days=1), CollectGarbage().message().body)
             for number in range(clusters):
                 cluster = Cluster("fleet", f"c{number}", {}, "v1.30.0", "", registered_at=now)
                 self.records.clusters.put(cluster)
@@ -233,7 +233,7 @@ class Installation(ABC):
                 self._set(f"fleet/c{number}", now)
 
     def _set(self, cluster: str, at: datetime) -> None:
-        self.records.timers.set(sweep_timer(cluster), at, Sweep(cluster).message().body)
+        self.records.timers.set(sweep_timer(cluster), at, Resync(cluster).message().body)
 
     def tick(self) -> tuple[int, float, int]:
         """Tick, and go to the next minute.
@@ -273,7 +273,7 @@ class OnAws(Installation):
             ingest_url="",
             log=log,
             metrics=Metrics("bellhop", log),
-            reach=HERE,
+            reach=LOCAL,
         )
 
     def make(self, here: Any) -> Due:
@@ -300,7 +300,7 @@ class OnGoogle(Installation):
             secrets="bellhop",
             ingest_url="",
             log=Log(Nowhere()),
-            reach=HERE,
+            reach=LOCAL,
         )
 
     def make(self, here: Any) -> Due:

@@ -17,8 +17,8 @@ from bellhop.cli.main import COMMANDS
 from bellhop.installation.installation import SERVE
 from bellhop.runtime.cloud.installation import FUNCTIONS
 from bellhop.runtime.embedded.state import only_one
-from bellhop.state.messages import Sweep
-from bellhop.state.record import Pulse
+from bellhop.state.messages import Resync
+from bellhop.state.record import WorkerHeartbeat
 from infra.lab.moto import Moto
 from tests.cli.conftest import Google, House, embedded, on_aws, on_gcp, waiting
 from tests.functions.lab import Account
@@ -181,7 +181,9 @@ def houses(tmp_path_factory: pytest.TempPathFactory, built: Built) -> Iterator[l
     """
     made = [built(kind, tmp_path_factory.mktemp(kind)) for kind in KINDS]
     for house in made:
-        house.here.records.pulses.put(Pulse(fleet.now(), fleet.now() + timedelta(minutes=1)))
+        house.here.records.pulses.put(
+            WorkerHeartbeat(fleet.now(), fleet.now() + timedelta(minutes=1))
+        )
     with only_one(made[0].context.state):
         yield made
 
@@ -276,8 +278,8 @@ def test_status_tells_what_waits(house: House) -> None:
     populate(house)
     house.bury({"kind": "sweep", "cluster": "a/b"}, "it killed its workers")
     now = fleet.now()
-    house.here.records.pulses.put(Pulse(now, now, "9.9.9"))
-    house.here.publisher.publish([Sweep("default/workload")])
+    house.here.records.pulses.put(WorkerHeartbeat(now, now, "9.9.9"))
+    house.here.publisher.publish([Resync("default/workload")])
     count = waiting(house, "sweep")
     tell_of_waiting(house, "sweep", count)
     table, told = house("status"), json.loads(house("status", "-o", "json").stdout)
@@ -297,7 +299,7 @@ def test_status_tells_what_waits(house: House) -> None:
 def test_status_says_that_nothing_ticks(house: House) -> None:
     """A schedule that never ticked, or not for minutes, is a failure; `doctor` finds it, too."""
     never = house("status")
-    house.here.records.pulses.put(Pulse(fleet.now(), fleet.now().replace(year=2025)))
+    house.here.records.pulses.put(WorkerHeartbeat(fleet.now(), fleet.now().replace(year=2025)))
     late, examined = house("show", "failures"), house("doctor", "-o", "json")
 
     assert "the schedule has not ticked yet" in never.stdout

@@ -21,7 +21,7 @@ from bellhop.core.log_tail import LATE
 from bellhop.logs import Log
 from bellhop.runtime.aws.journal import entry_of
 from bellhop.runtime.aws.metrics import Metrics
-from bellhop.runtime.cloud.event_log import SENTENCES, ToldLedger
+from bellhop.runtime.cloud.event_log import SENTENCES, LoggedEventLog
 from bellhop.state.event_log import Bounds
 from bellhop.state.record import Entry
 from infra.lab.moto import Moto
@@ -60,7 +60,7 @@ _ALL_TRIES = 5
 def told(entries: list[Entry]) -> list[str]:
     """The lines that functions write for entries of the ledger."""
     stream = io.StringIO()
-    ledger = ToldLedger(Nothing(), Bounds(), Log(stream))  # type: ignore[arg-type]
+    ledger = LoggedEventLog(Nothing(), Bounds(), Log(stream))  # type: ignore[arg-type]
     ledger.gather()
     for entry in entries:
         ledger.note(entry)

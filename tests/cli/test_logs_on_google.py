@@ -16,7 +16,7 @@ from bellhop.adapters.gcp.logs import CloudLogs
 from bellhop.adapters.gcp.services import Services
 from bellhop.core.log_tail import LATE
 from bellhop.logs import Log
-from bellhop.runtime.cloud.event_log import ToldLedger
+from bellhop.runtime.cloud.event_log import LoggedEventLog
 from bellhop.runtime.gcp.lines import CloudFormatter
 from bellhop.state.event_log import Bounds
 from bellhop.state.record import Entry
@@ -33,7 +33,7 @@ def told(entries: list[Entry]) -> list[str]:
     """The lines that functions write for entries of the ledger."""
     stream = io.StringIO()
     log = Log(stream, CloudFormatter("lab-7"))
-    ledger = ToldLedger(Nothing(), Bounds(), log)  # type: ignore[arg-type]
+    ledger = LoggedEventLog(Nothing(), Bounds(), log)  # type: ignore[arg-type]
     ledger.gather()
     for entry in entries:
         ledger.note(entry)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.aws.queue import DEAD
-from bellhop.state.messages import Sweep
-from bellhop.state.record import Pulse
+from bellhop.state.messages import Resync
+from bellhop.state.record import WorkerHeartbeat
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto
 from tests.cli.conftest import House, on_aws
@@ -129,7 +129,7 @@ def _listed(value: str | list[str]) -> list[str]:
 def crowded(prod: House) -> House:
     """An installation in which there is something of everything."""
     populate(prod)
-    prod.here.records.pulses.put(Pulse(fleet.now(), fleet.now()))
+    prod.here.records.pulses.put(WorkerHeartbeat(fleet.now(), fleet.now()))
     for group in prod.context.place["log_groups"].values():
         prod.services.client("logs").create_log_group(logGroupName=group)
     return prod
@@ -317,7 +317,7 @@ def test_no_right_of_who_reads_is_one_too_many(crowded: House, moto: Moto) -> No
     whole = policy("read-only", crowded)
     assert allowed(whole) - NOT_ASKED.keys() == TAKING.keys()
     crowded.bury({"kind": "sweep", "cluster": "a/b"}, "why")
-    crowded.here.publisher.publish([Sweep("default/workload")])
+    crowded.here.publisher.publish([Resync("default/workload")])
     tell_of_waiting(crowded, "sweep", 1)
     reader = identity(crowded)
     for right, line in TAKING.items():

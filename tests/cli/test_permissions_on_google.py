@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.state.messages import Sweep
-from bellhop.state.record import Pulse
+from bellhop.state.messages import Resync
+from bellhop.state.record import WorkerHeartbeat
 from infra.lab.cluster import Cluster
 from infra.lab.google_access import Access, Asked, allowed
 from infra.lab.google_container import Gke
@@ -113,9 +113,9 @@ def crowded(project: Project, tmp_path: Path) -> Iterator[House]:
     """An installation in which there is something of everything."""
     made = on_gcp(tmp_path, project)
     populate(made)
-    made.here.records.pulses.put(Pulse(fleet.now(), fleet.now()))
+    made.here.records.pulses.put(WorkerHeartbeat(fleet.now(), fleet.now()))
     made.bury({"kind": "sweep", "cluster": "a/b"}, "why")
-    made.here.publisher.publish([Sweep("default/workload")])
+    made.here.publisher.publish([Resync("default/workload")])
     yield made
     made.opened.close()
 

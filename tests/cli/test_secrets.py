@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bellhop.installation.installation import Installation
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from bellhop.state.record import Cluster as Record
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
@@ -141,7 +141,7 @@ def test_no_secret_gets_out(
     someone.close()
     ring(functions, {"items": [{"object": stored}]})
     ring(functions, {"items": [{"object": {**stored, "metadata": DATA}}, {"strange": BEARER}]})
-    house.here.publisher.publish([Sweep("fleet/east"), Sweep(f"fleet/{DELIVERED}")])
+    house.here.publisher.publish([Resync("fleet/east"), Resync(f"fleet/{DELIVERED}")])
 
     def failed() -> set[str]:
         return {line["cluster"] for line in account.lines() if line.get("what") == "failed"}

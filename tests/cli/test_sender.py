@@ -6,9 +6,9 @@ import io
 import json
 from datetime import UTC, datetime
 
-from bellhop.ingest import signatures as signing
+from bellhop.ingest import signatures
 from bellhop.ingest.handler import Ingest
-from bellhop.ingest.http import Reply, caller
+from bellhop.ingest.http import Response, caller
 from bellhop.logs import Log
 from bellhop.rendering.cloud_events import STRUCTURED
 from bellhop.state.record import Cluster
@@ -42,14 +42,14 @@ def send(ingest: Ingest, name: str, **headers: str) -> int:
     """Send a CloudEvent to the address of a sender; return the status."""
     given = {each.replace("_", "-"): value for each, value in headers.items()}
     found = caller("POST", f"/clusters/{KEY}/senders/{name}", given)
-    assert not isinstance(found, Reply)
+    assert not isinstance(found, Response)
     return ingest.respond(found.brings(EVENT, STRUCTURED, "", {})).status
 
 
 def signed(key: str) -> dict[str, str]:
     """Return the head of a request that is signed now."""
     at = int(datetime.now(UTC).timestamp())
-    signature = signing.sign(key, "msg", at, EVENT)
+    signature = signatures.sign(key, "msg", at, EVENT)
     return {"webhook_id": "msg", "webhook_timestamp": str(at), "webhook_signature": signature}
 
 

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core import sveltos_annotations as marks
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
+from bellhop.core.sveltos_annotations import ACCOUNT_NAME, ACCOUNT_NAMESPACE
 from bellhop.errors import DeniedError
 from bellhop.ports.kube import Manifest
 from infra.lab.cluster import Cluster
@@ -29,7 +29,7 @@ CONFIG = GVK("", "v1", "ConfigMap")
 WRITE = ("create", "patch", "delete")
 OWN = profile(more="continueOnError: true").replace(
     "metadata: {",
-    f"metadata: {{labels: {{{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: team}}, ",
+    f"metadata: {{labels: {{{ACCOUNT_NAME}: ann, {ACCOUNT_NAMESPACE}: team}}, ",
     1,
 )
 
@@ -37,7 +37,7 @@ OWN = profile(more="continueOnError: true").replace(
 @pytest.fixture
 def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
     """The administrator of a cluster that has the tenant's service account."""
-    client = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    client = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
     make_account(client, "ann")
     yield client
     client.close()
@@ -63,8 +63,8 @@ def make_account(kube: KubeClient, name: str) -> None:
 def limited_client(kube: KubeClient, cluster: Cluster, name: str) -> KubeClient:
     """Return a client that may do in a cluster what its service account is granted, no more."""
     make_account(kube, "bellhop")
-    mine, token = sanitise(cluster.kubeconfig(), reach=HERE), kube.token_request("team", "bellhop")
-    return KubeClient(name, replace(mine, token=token), reach=HERE)
+    mine, token = sanitise(cluster.kubeconfig(), reach=LOCAL), kube.token_request("team", "bellhop")
+    return KubeClient(name, replace(mine, token=token), reach=LOCAL)
 
 
 def grant(

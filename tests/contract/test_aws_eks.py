@@ -16,7 +16,7 @@ from bellhop.adapters.aws.eks import KEPT_SECONDS, EksCluster, EksClusters
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.kube.access import KubeAccess
 from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import InvalidError, MissingError, TemporaryError
 from bellhop.runtime.cloud.managed import MadeKubeconfigs
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
@@ -83,7 +83,7 @@ def test_makes_a_kubeconfig_that_is_taken(secrets: Made, hurried: Services, arn:
     cluster = document["clusters"][0]["cluster"]
     assert cluster["server"] == told["endpoint"]
     assert cluster["certificate-authority-data"] == told["certificateAuthority"]["data"]
-    assert sanitise(document, reach=HERE).token.startswith("k8s-aws-v1.")
+    assert sanitise(document, reach=LOCAL).token.startswith("k8s-aws-v1.")
 
 
 def test_the_token_says_who_calls_and_for_which_cluster(secrets: Made, arn: str) -> None:
@@ -277,7 +277,7 @@ def test_a_token_that_is_refused_is_given_out_no_more(
 
 def test_a_client_is_kept_until_the_next_token(secrets: Made, hand: Hand) -> None:
     """The access of every cluster takes it for a secret store."""
-    access = KubeAccess(secrets, reach=HERE, seconds=hand)
+    access = KubeAccess(secrets, reach=LOCAL, seconds=hand)
     first = access.open("prod/eu-1")
     hand.at += KEPT_SECONDS / 2
 

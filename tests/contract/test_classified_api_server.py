@@ -8,7 +8,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.core.gvk import GVK
 from bellhop.diagnosis.failures import failures
 from bellhop.extras.classifiers.classifier import GRACE
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from tests.contract.test_preview_api_server import EAST, fleet, kube  # noqa: F401 - fixtures
 from tests.fakes.fleet import Fleet
 
@@ -46,7 +46,7 @@ def label(fleet: Fleet) -> str | None:
     """Have the cluster swept, let the grace pass, and return the label that it has."""
     for wait in (timedelta(minutes=5), GRACE + timedelta(seconds=1)):
         fleet.clock.advance(wait)
-        fleet.publisher.publish([Sweep(EAST)])
+        fleet.publisher.publish([Resync(EAST)])
         fleet.pump()
     kept = fleet.records.clusters.get(EAST)
     assert kept

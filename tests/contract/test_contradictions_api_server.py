@@ -12,7 +12,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.errors import InvalidError
 from bellhop.ports.kube import Manifest
@@ -30,12 +30,12 @@ PROBE = {"httpGet": {"path": "/", "port": 80}}
 
 @pytest.fixture
 def kubeconfig(source_cluster: Cluster) -> Kubeconfig:
-    return sanitise(source_cluster.kubeconfig(), reach=HERE)
+    return sanitise(source_cluster.kubeconfig(), reach=LOCAL)
 
 
 @pytest.fixture
 def kube(kubeconfig: Kubeconfig) -> Iterator[KubeClient]:
-    client = KubeClient("prod/eu-1", kubeconfig, reach=HERE)
+    client = KubeClient("prod/eu-1", kubeconfig, reach=LOCAL)
     yield client
     client.close()
 
@@ -75,7 +75,7 @@ def write(kubeconfig: Kubeconfig, method: str, path: str, body: Any) -> None:
     """Write as kubectl would."""
     kind = "application/json-patch+json" if method == "PATCH" else "application/json"
     request = Request(method, path, {"fieldManager": "kubectl-edit"}, body, kind)
-    transport = Transport("prod/eu-1", kubeconfig, reach=HERE)
+    transport = Transport("prod/eu-1", kubeconfig, reach=LOCAL)
     transport.send(request, Call("prod/eu-1", "change"))
     transport.close()
 

@@ -17,7 +17,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.programs.layer import download
 from bellhop.adapters.sources.charts.repositories import ChartRepositories
 from bellhop.adapters.sources.files import FileDownloads
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.state.management_cluster import MANAGEMENT
 from tests.contract.test_preview_api_server import fleet, kube  # noqa: F401 - fixtures
@@ -54,7 +54,7 @@ spec:
 @pytest.fixture
 def site(fleet: Fleet) -> Iterator[Site]:
     """Serve files, which an installation downloads for good."""
-    fleet.files = FileDownloads(HERE, fleet.clock)  # type: ignore[assignment]
+    fleet.files = FileDownloads(LOCAL, fleet.clock)  # type: ignore[assignment]
     fleet.reread()
     with Site() as site:
         yield site
@@ -122,7 +122,7 @@ def test_a_chart_of_a_source_is_deployed_by_helm(
 ) -> None:
     """Each revision upgrades its release, which goes with its profile."""
     fleet.charts = HelmCharts(download() / "helm")  # type: ignore[assignment]
-    fleet.repositories = ChartRepositories(HERE, tmp_path / "charts", fleet.clock)  # type: ignore[assignment]
+    fleet.repositories = ChartRepositories(LOCAL, tmp_path / "charts", fleet.clock)  # type: ignore[assignment]
     fleet.reread()
     chart = "repositoryURL: gitrepository://flux-system/web/web, releaseName: web"
     fleet.apply(own("", more=f"helmCharts: [{{{chart}, releaseNamespace: default}}]"))

@@ -14,7 +14,7 @@ from bellhop.adapters.gcp.gke import GATEWAY, KEPT_SECONDS, PRIVATE, PUBLIC, Gke
 from bellhop.adapters.gcp.services import Services
 from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import ABROAD, HERE
+from bellhop.core import address_policy
 from bellhop.errors import InvalidError, MissingError, TemporaryError, UnreachableError
 from bellhop.runtime.cloud.managed import MadeKubeconfigs
 from infra.lab.google_container import Gke
@@ -146,7 +146,7 @@ def test_makes_a_kubeconfig_that_is_taken(clusters: GkeClusters, gke: Gke) -> No
     gke.describe(NAME, told(endpoint="34.1.2.3"))
     made = clusters.kubeconfig(NAME)
 
-    assert sanitise(made.to_dict(), reach=ABROAD).token == made.token
+    assert sanitise(made.to_dict(), reach=address_policy.PUBLIC).token == made.token
     assert made.token.startswith("ya29.")
     assert made.token not in repr(made) + made.describe()
 
@@ -251,7 +251,7 @@ def test_other_clusters_are_reached_by_what_is_stored(
     secrets.put("kubeconfig/lab/one", b"stored")
 
     assert secrets.read("kubeconfig/lab/one") == b"stored"
-    made = sanitise(secrets.read("kubeconfig/prod/eu-1"), reach=HERE)
+    made = sanitise(secrets.read("kubeconfig/prod/eu-1"), reach=address_policy.LOCAL)
     assert made.server == "https://34.1.2.3"
     assert list(secrets.names()) == ["kubeconfig/lab/one"]
     with pytest.raises(MissingError):

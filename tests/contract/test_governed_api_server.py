@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from infra.lab.cluster import Cluster
 from tests.contract.test_preview_api_server import EAST, fleet  # noqa: F401 - the fixture
 from tests.fakes.fleet import Fleet
@@ -51,8 +51,8 @@ spec:
 @pytest.fixture
 def kube(governed_cluster: Cluster) -> Iterator[KubeClient]:
     """A client of a cluster with controllers, where somebody has made what is read."""
-    kubeconfig = sanitise(governed_cluster.kubeconfig(), reach=HERE)
-    client = KubeClient(EAST, kubeconfig, reach=HERE)
+    kubeconfig = sanitise(governed_cluster.kubeconfig(), reach=LOCAL)
+    client = KubeClient(EAST, kubeconfig, reach=LOCAL)
     for kind, name in (("ConfigMap", "settings"), ("Secret", "password")):
         metadata = {"name": name, "namespace": "default"}
         client.apply({"apiVersion": "v1", "kind": kind, "metadata": metadata})
@@ -83,7 +83,7 @@ def generations(kube: KubeClient) -> list[int]:
 
 
 def sweep(fleet: Fleet) -> None:
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
 
@@ -194,9 +194,9 @@ def limited(kube: KubeClient, cluster: Cluster) -> KubeClient:
     given = {"apiGroup": rights, "kind": "ClusterRole", "name": "bellhop"}
     bound = {**role, "kind": "ClusterRoleBinding", "roleRef": given}
     kube.apply({**bound, "subjects": [{"kind": "ServiceAccount", **metadata}]})
-    mine = sanitise(cluster.kubeconfig(), reach=HERE)
+    mine = sanitise(cluster.kubeconfig(), reach=LOCAL)
     token = kube.token_request("kube-system", "bellhop")
-    return KubeClient(EAST, replace(mine, token=token), reach=HERE)
+    return KubeClient(EAST, replace(mine, token=token), reach=LOCAL)
 
 
 def test_what_may_not_be_read_restarts_nothing_and_is_told(

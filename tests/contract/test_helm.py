@@ -23,7 +23,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.programs.box import USUAL, Limits, OvertimeError
 from bellhop.adapters.programs.layer import download
 from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.allow import ReleaseAllow, read_allow
 from bellhop.core.gvk import GVK
 from bellhop.deploy.release_records import newest_revision
@@ -71,7 +71,7 @@ def access(source_cluster: Cluster) -> bytes:
 
 @pytest.fixture
 def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
-    one = KubeClient("prod/eu-1", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    one = KubeClient("prod/eu-1", sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
     yield one
     one.close()
 
@@ -396,11 +396,11 @@ def test_a_cluster_behind_a_proxy_is_called_through_it(
     document = source_cluster.kubeconfig()
     cluster = document["clusters"][0]["cluster"]
     cluster["server"] = cluster["server"].replace("127.0.0.1", "kubernetes.default.svc")
-    way = Dialer(HERE, Lookups(lambda _: ["127.0.0.1"]))
+    way = Dialer(LOCAL, Lookups(lambda _: ["127.0.0.1"]))
     with Tunnel(cluster["server"], way) as proxy:
         cluster["proxy-url"] = proxy.address
-        kubeconfig = sanitise(document, reach=HERE)
-        own = KubeClient("prod/eu-1", kubeconfig, reach=HERE)
+        kubeconfig = sanitise(document, reach=LOCAL)
+        own = KubeClient("prod/eu-1", kubeconfig, reach=LOCAL)
         assert own.version() == kube.version()
         own.close()
         access = json.dumps(kubeconfig.to_dict()).encode()

@@ -14,7 +14,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.api.health_check import ClusterHealthCheck
 from bellhop.api.kinds import parse_all, read_documents
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, Resource
 from bellhop.core.terminating_objects import why_kept
 from bellhop.errors import InvalidError, MissingError, StaleError
@@ -96,8 +96,8 @@ def kube(request: pytest.FixtureRequest) -> Iterator[Kube]:
         return
     client = KubeClient(
         "prod/eu-1",
-        sanitise(request.getfixturevalue("source_cluster").kubeconfig(), reach=HERE),
-        reach=HERE,
+        sanitise(request.getfixturevalue("source_cluster").kubeconfig(), reach=LOCAL),
+        reach=LOCAL,
     )
     yield client
     client.close()

@@ -13,7 +13,7 @@ import pytest
 from bellhop.adapters.kube.access import KubeAccess
 from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.ports.access import Access
@@ -37,13 +37,13 @@ def _store(secrets: FileSecrets, kubeconfig: dict[str, Any], token: str = "") ->
     document = copy.deepcopy(kubeconfig)
     if token:
         document["users"][0]["user"]["token"] = token
-    secrets.put(NAME, json.dumps(sanitise(document, reach=HERE).to_dict()).encode())
+    secrets.put(NAME, json.dumps(sanitise(document, reach=LOCAL).to_dict()).encode())
 
 
 def test_opens_a_registered_cluster(secrets: FileSecrets, source_cluster: Cluster) -> None:
     """What was stored sanitised opens, once for all that ask."""
     _store(secrets, source_cluster.kubeconfig())
-    access: Access = KubeAccess(secrets, reach=HERE)
+    access: Access = KubeAccess(secrets, reach=LOCAL)
 
     cluster = access.open("prod/eu-1")
 
@@ -57,7 +57,7 @@ def test_each_cluster_is_its_own(
     """What goes to one does not appear in the other."""
     _store(secrets, source_cluster.kubeconfig())
     secrets.put("kubeconfig/prod/us-1", json.dumps(destination_cluster.kubeconfig()).encode())
-    access = KubeAccess(secrets, reach=HERE)
+    access = KubeAccess(secrets, reach=LOCAL)
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
 
     access.open("prod/us-1").apply(manifest)
@@ -71,7 +71,7 @@ def test_a_token_that_was_replaced_works_at_once(
 ) -> None:
     """The call that is refused is the one that finds the new token."""
     _store(secrets, source_cluster.kubeconfig(), token="expired")
-    access = KubeAccess(secrets, reach=HERE, seconds=itertools.count(step=10).__next__)
+    access = KubeAccess(secrets, reach=LOCAL, seconds=itertools.count(step=10).__next__)
     cluster = access.open("prod/eu-1")
     with pytest.raises(DeniedError):
         cluster.get(CONFIG_MAP, "default", "a")
@@ -84,7 +84,7 @@ def test_a_token_that_was_replaced_works_at_once(
 def test_a_cluster_without_credentials_is_missing(secrets: FileSecrets) -> None:
     """It is not registered, or no longer."""
     with pytest.raises(MissingError, match="'prod/eu-1' has no stored credentials"):
-        KubeAccess(secrets, reach=HERE).open("prod/eu-1")
+        KubeAccess(secrets, reach=LOCAL).open("prod/eu-1")
 
 
 def test_what_was_stored_by_another_hand_is_checked(
@@ -96,4 +96,4 @@ def test_what_was_stored_by_another_hand_is_checked(
     secrets.put(NAME, json.dumps(document).encode())
 
     with pytest.raises(InvalidError, match=r"cluster 'prod/eu-1'.*`exec` is refused"):
-        KubeAccess(secrets, reach=HERE).open("prod/eu-1")
+        KubeAccess(secrets, reach=LOCAL).open("prod/eu-1")

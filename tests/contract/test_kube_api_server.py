@@ -21,7 +21,7 @@ from bellhop.adapters.kube.discovery import group_path, resources
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.deploy.features.resources.planning import Desired, decorate, undecorate
 from bellhop.errors import (
@@ -33,7 +33,7 @@ from bellhop.errors import (
     UnreachableError,
 )
 from bellhop.ports.kube import Manifest
-from bellhop.resync import owned_kinds as survey
+from bellhop.resync import owned_kinds
 from infra.lab.cluster import Cluster
 from tests.contract.test_kube import (
     CLUSTER_ROLE,
@@ -72,13 +72,13 @@ NESTED = {
 @pytest.fixture
 def kubeconfig(source_cluster: Cluster) -> Kubeconfig:
     """The administrator's."""
-    return sanitise(source_cluster.kubeconfig(), reach=HERE)
+    return sanitise(source_cluster.kubeconfig(), reach=LOCAL)
 
 
 @pytest.fixture
 def kube(kubeconfig: Kubeconfig) -> Iterator[KubeClient]:
     """The administrator of one cluster, as after its start."""
-    client = KubeClient("prod/eu-1", kubeconfig, reach=HERE)
+    client = KubeClient("prod/eu-1", kubeconfig, reach=LOCAL)
     yield client
     client.close()
 
@@ -107,7 +107,7 @@ def limited(kube: KubeClient, kubeconfig: Kubeconfig) -> Iterator[KubeClient]:
             "subjects": [{"kind": "ServiceAccount", "name": "carol", "namespace": "web"}],
         }
     )
-    client = KubeClient("prod/eu-1", kubeconfig, reach=HERE)
+    client = KubeClient("prod/eu-1", kubeconfig, reach=LOCAL)
     yield client.acting_as("web/carol")
     client.close()
 
@@ -309,7 +309,7 @@ def test_a_wrong_token_is_denied(
 ) -> None:
     """Whatever is asked."""
     stranger = KubeClient(
-        "prod/eu-1", Kubeconfig(kubeconfig.server, kubeconfig.ca_data, "wrong"), reach=HERE
+        "prod/eu-1", Kubeconfig(kubeconfig.server, kubeconfig.ca_data, "wrong"), reach=LOCAL
     )
 
     with pytest.raises(DeniedError, match="'prod/eu-1': the credentials are not accepted"):
@@ -322,7 +322,7 @@ def test_another_authority_is_unreachable(
     """While an authority is replaced it may pass; the message says what to check."""
     authority = base64.b64encode(destination_cluster.ca_pem.encode()).decode()
     client = KubeClient(
-        "prod/eu-1", Kubeconfig(kubeconfig.server, authority, kubeconfig.token), reach=HERE
+        "prod/eu-1", Kubeconfig(kubeconfig.server, authority, kubeconfig.token), reach=LOCAL
     )
 
     with pytest.raises(UnreachableError, match="certificate authority of the stored kubeconfig"):
@@ -339,7 +339,7 @@ def test_another_host_name_is_unreachable(kubeconfig: Kubeconfig) -> None:
             kubeconfig.token,
             tls_server_name="api.example.com",
         ),
-        reach=HERE,
+        reach=LOCAL,
     )
 
     with pytest.raises(UnreachableError, match="or is for another host"):
@@ -381,7 +381,7 @@ def test_a_starting_server_never_says_that_a_kind_is_missing(
     define(kube, LOOSE)
     kube.apply(widget({"a": 1}))
     source_cluster.stop()
-    asker = KubeClient("prod/eu-1", kubeconfig, reach=HERE)
+    asker = KubeClient("prod/eu-1", kubeconfig, reach=LOCAL)
 
     def ask() -> tuple[dict[str, Any] | None] | None:
         try:
@@ -538,7 +538,7 @@ def test_makes_tokens_for_service_accounts(kube: KubeClient, kubeconfig: Kubecon
 
     assert token.count(".") == 2
     account = KubeClient(
-        "prod/eu-1", Kubeconfig(kubeconfig.server, kubeconfig.ca_data, own), reach=HERE
+        "prod/eu-1", Kubeconfig(kubeconfig.server, kubeconfig.ca_data, own), reach=LOCAL
     )
     with pytest.raises(DeniedError, match="system:serviceaccount:default:bellhop"):
         account.get(CONFIG_MAP, "default", "a")
@@ -645,7 +645,7 @@ def test_what_a_backup_brings_back_does_not_say_that_we_applied_it(
     kube.apply(manifest)
     there = kube.get(CONFIG_MAP, "default", "kept")
     assert there is not None
-    assert survey._was_applied(there)
+    assert owned_kinds._was_applied(there)
 
     kube.remove(CONFIG_MAP, "default", "kept")
     metadata = {k: v for k, v in there["metadata"].items() if k not in {"uid", "resourceVersion"}}
@@ -654,12 +654,12 @@ def test_what_a_backup_brings_back_does_not_say_that_we_applied_it(
     call = Call("prod/eu-1", "create ConfigMap 'default/kept'")
     path = "/api/v1/namespaces/default/configmaps"
     request = Request("POST", path, {"fieldManager": "a-backup"}, body)
-    Transport("prod/eu-1", kubeconfig, reach=HERE).send(request, call)
+    Transport("prod/eu-1", kubeconfig, reach=LOCAL).send(request, call)
 
     again = kube.get(CONFIG_MAP, "default", "kept")
     assert again is not None
     assert again["metadata"]["uid"] != there["metadata"]["uid"]
-    assert not survey._was_applied(again)
+    assert not owned_kinds._was_applied(again)
 
 
 @pytest.mark.parametrize("version", sorted({gvk[:2] for gvk in BUILT_IN}), ids="/".join)
@@ -668,7 +668,7 @@ def test_built_in_kinds_are_what_discovery_says(
 ) -> None:
     """Plural, scope and subresources of each are those that nobody is asked for."""
     transport = Transport(
-        "prod/eu-1", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE
+        "prod/eu-1", sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL
     )
     expected = {gvk: resource for gvk, resource in BUILT_IN.items() if gvk[:2] == version}
     path = group_path(next(iter(expected)))

@@ -18,7 +18,7 @@ from kubernetes.dynamic.exceptions import ConflictError, NotFoundError
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.errors import InvalidError, StaleError
 from bellhop.ports.kube import Manifest
@@ -94,7 +94,7 @@ class Both(NamedTuple):
 @pytest.fixture
 def both(source_cluster: Cluster, tmp_path: Path) -> Iterator[Both]:
     config = source_cluster.kubeconfig()
-    ours = KubeClient("prod/eu-1", sanitise(config, reach=HERE), reach=HERE)
+    ours = KubeClient("prod/eu-1", sanitise(config, reach=LOCAL), reach=LOCAL)
     with new_client_from_config_dict(config) as api:
         yield Both(ours, Official(api, tmp_path))
     ours.close()

@@ -16,12 +16,12 @@ from bellhop.cli.describe import Story
 from bellhop.cli.views.health_checks import VIEWS
 from bellhop.cli.views.view import Query
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.diagnosis.failures import failures
 from bellhop.extras.health.state import PAUSE
 from bellhop.state.condition import Condition
 from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from infra.lab.cluster import Cluster
 from tests.contract.test_accounts_api_server import grant, limited_client
 from tests.contract.test_preview_api_server import EAST, kube  # noqa: F401 - fixture
@@ -57,8 +57,8 @@ _PATIENCE_SECONDS = 30.0
 @pytest.fixture
 def home(destination_cluster: Cluster) -> Iterator[KubeClient]:
     """The administrator of the cluster that manages others."""
-    kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=HERE)
-    client = KubeClient(MANAGEMENT, kubeconfig, reach=HERE)
+    kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=LOCAL)
+    client = KubeClient(MANAGEMENT, kubeconfig, reach=LOCAL)
     yield client
     client.close()
 
@@ -91,7 +91,7 @@ def bring(fleet: Fleet, port: int) -> None:
     metadata = "metadata: {name: web, namespace: default}"
     fleet.apply(holder("own", join(f"apiVersion: v1\nkind: Service\n{metadata}\n{spec}\n")))
     fleet.pump()
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
 
@@ -239,7 +239,7 @@ def test_an_event_that_is_told_twice_is_one(fleet: Fleet, east: KubeClient) -> N
     unsure = replace(kept.value, notices=(replace(notice, told=True, until=None),))
     fleet.records.conditions.put(EAST, "production", unsure, expect=kept.token)
     wait(fleet, PAUSE)
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
     assert condition(fleet).notices[0].told is False

@@ -12,7 +12,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.operations.previews import noted, now
 from infra.lab.cluster import Cluster
@@ -50,7 +50,7 @@ stringData: {{password: {}}}
 @pytest.fixture
 def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
     """A client of a fresh cluster."""
-    client = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    client = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
     yield client
     client.close()
 

@@ -20,8 +20,8 @@ from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.diagnosis.held_deletions import held
 from bellhop.errors import InvalidError
 from bellhop.settings import Settings
-from bellhop.state.messages import Sweep
-from bellhop.state.record import NO_OBJECT, Outcome
+from bellhop.state.messages import Resync
+from bellhop.state.record import NO_OBJECT, DeploymentStatus
 from tests.contract.test_preview_api_server import (  # noqa: F401 - fixtures
     CRD,
     EAST,
@@ -61,7 +61,7 @@ def data(kube: KubeClient, namespace: str = "default") -> dict[str, str]:
     return {each["metadata"]["name"]: each["data"]["v"] for each in found}
 
 
-def outcome(fleet: Fleet, name: str = "own") -> Outcome:
+def outcome(fleet: Fleet, name: str = "own") -> DeploymentStatus:
     found = fleet.records.outcomes.get(EAST, name)
     assert found
     return found.value
@@ -277,7 +277,7 @@ def labelled(name: str) -> dict[str, Any]:
 
 def sweep(fleet: Fleet) -> None:
     """Look at the cluster, and let those look at it who count what ended."""
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     fleet.clock.advance(fleet.settings.hold_window * 2)
     fleet.pump()

@@ -25,7 +25,7 @@ from bellhop.adapters.sources.charts.helmignore import without_ignored
 from bellhop.adapters.sources.charts.repositories import ChartRepositories
 from bellhop.adapters.sources.charts.schemas import problem_of
 from bellhop.adapters.sources.files.downloads import FileDownloads
-from bellhop.core.address_policy import ABROAD, HERE
+from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import InvalidError, MissingError, UnauthorizedError
 from bellhop.ports.charts import Wanted
 from bellhop.state.chart import Login, Options, Place
@@ -93,7 +93,7 @@ def registry(account: tuple[str, str] | None, tmp_path: Path, run: Run) -> Itera
 
 @pytest.fixture
 def charts(tmp_path: Path) -> ChartRepositories:
-    return ChartRepositories(HERE, tmp_path / "cache", FakeClock())
+    return ChartRepositories(LOCAL, tmp_path / "cache", FakeClock())
 
 
 def login(account: tuple[str, str] | None) -> Login:
@@ -151,7 +151,7 @@ def test_a_registry_wants_its_own_account(charts: ChartRepositories, registry: R
 
 @pytest.mark.parametrize("account", [None], indirect=True)
 def test_a_cloud_calls_no_registry_on_its_own_machine(registry: Registry, tmp_path: Path) -> None:
-    charts = ChartRepositories(ABROAD, tmp_path / "cache", FakeClock())
+    charts = ChartRepositories(PUBLIC, tmp_path / "cache", FakeClock())
     with pytest.raises(InvalidError, match="nothing is called there"):
         charts.find(Place(f"oci://{registry.host}/charts", "demo", "1.0.0", PLAIN))
 
@@ -208,7 +208,7 @@ def test_downloads_files_of_a_registry(registry: Registry, account: tuple[str, s
     )
     username, password = account or ("", "")
     place = Remote("", username=username, password=password, plain=True)
-    files = FileDownloads(HERE, FakeClock())
+    files = FileDownloads(LOCAL, FakeClock())
     address = f"oci://{registry.host}/add-ons/web"
     found = files.remote(replace(place, url=f"{address}:v1"))
     assert found.files == {"base/web.yaml": b"kind: A\n", "extra.yaml": b"kind: B\n"}
@@ -221,7 +221,7 @@ def test_downloads_files_of_a_registry(registry: Registry, account: tuple[str, s
 
 @pytest.mark.parametrize("account", [ADA], indirect=True)
 def test_files_of_a_registry_want_its_account(registry: Registry) -> None:
-    files = FileDownloads(HERE, FakeClock())
+    files = FileDownloads(LOCAL, FakeClock())
     place = Remote(f"oci://{registry.host}/charts/demo:1.0.0", plain=True)
     with pytest.raises(UnauthorizedError, match="asks for credentials"):
         files.remote(place)

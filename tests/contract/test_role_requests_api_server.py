@@ -11,13 +11,13 @@ import pytest
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.core.sveltos_annotations import ACCOUNT_NAME, ACCOUNT_NAMESPACE
 from bellhop.documents.document import read_documents
 from bellhop.errors import DeniedError
 from bellhop.state.messages import Apply, Resolve
-from bellhop.state.record import Outcome
+from bellhop.state.record import DeploymentStatus
 from infra.lab.cluster import Cluster
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
@@ -45,7 +45,7 @@ OWN = profile().replace("metadata: {", f"metadata: {{{LABELS}")
 @pytest.fixture
 def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
     """The administrator of a cluster."""
-    opened = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    opened = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
     yield opened
     opened.close()
 
@@ -60,7 +60,7 @@ def fleet(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
     one.close()
 
 
-def outcome(fleet: Fleet, name: str) -> Outcome:
+def outcome(fleet: Fleet, name: str) -> DeploymentStatus:
     found = value_of(fleet.records.outcomes.get(EAST, name))
     assert found
     return found

@@ -11,7 +11,7 @@ import pytest
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.operations.pause import open_in
 from infra.lab.cluster import Cluster
@@ -35,8 +35,8 @@ def six(source_cluster: Cluster, destination_cluster: Cluster) -> Iterator[dict[
     found = {}
     for number, name in enumerate(NAMES):
         server = (source_cluster, destination_cluster)[number % 2]
-        kubeconfig = sanitise(server.kubeconfig(), reach=HERE)
-        found[name] = KubeClient(f"fleet/{name}", kubeconfig, reach=HERE)
+        kubeconfig = sanitise(server.kubeconfig(), reach=LOCAL)
+        found[name] = KubeClient(f"fleet/{name}", kubeconfig, reach=LOCAL)
     yield found
     for each in found.values():
         each.close()

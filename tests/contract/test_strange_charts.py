@@ -19,7 +19,7 @@ from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.programs.layer import download
 from bellhop.adapters.sources.charts.repositories import ChartRepositories
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.ports.charts import Release
 from infra.lab.cluster import Cluster
@@ -111,7 +111,7 @@ def fleet(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
     one = Fleet(tmp_path)
     one.access.clusters[EAST] = kube  # type: ignore[assignment]
     one.charts = HelmCharts(download() / "helm")  # type: ignore[assignment]
-    one.repositories = ChartRepositories(HERE, tmp_path / "archives", one.clock)  # type: ignore[assignment]
+    one.repositories = ChartRepositories(LOCAL, tmp_path / "archives", one.clock)  # type: ignore[assignment]
     one.reread()
     one.register("east", env="production")
     yield one

@@ -9,11 +9,10 @@ import pytest
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.resync import observed_kinds as look
-from bellhop.resync import owned_kinds as survey
-from bellhop.state.messages import Confirm, Sweep
+from bellhop.resync import observed_kinds, owned_kinds
+from bellhop.state.messages import ReadBack, Resync
 from infra.lab.cluster import Cluster
 from tests.contract.test_kube import WIDGET, wait_for, widget, widgets
 from tests.contract.versions import another_version
@@ -42,7 +41,7 @@ PROFILE = join(profile(), holder("own", *OBJECTS))
 @pytest.fixture
 def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
     """A client of a fresh cluster."""
-    client = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    client = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
     yield client
     client.close()
 
@@ -50,7 +49,7 @@ def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
 @pytest.fixture
 def fleet(tmp_path: Path, kube: KubeClient, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
     """An installation that knows the cluster, and reads two objects at a time."""
-    for each in (look, survey):
+    for each in (observed_kinds, owned_kinds):
         monkeypatch.setattr(each, "PAGE", 2)
     one = Fleet(tmp_path)
     one.access.clusters[EAST] = kube  # type: ignore[assignment]
@@ -64,7 +63,7 @@ def there(kube: KubeClient) -> list[str]:
 
 
 def sweep(fleet: Fleet, *, full: bool = False) -> None:
-    fleet.publisher.publish([Sweep(EAST, full=full)])
+    fleet.publisher.publish([Resync(EAST, full=full)])
     fleet.pump()
 
 
@@ -134,7 +133,7 @@ spec:
     head = fleet.records.observations.head(EAST, ObjectKey(SCALER, "default", "a"))
     assert head
     kube.remove(SCALER, "default", "a")
-    hint = Confirm(EAST, str(ObjectKey(SCALER, "default", "a")), head.uid, 0)
+    hint = ReadBack(EAST, str(ObjectKey(SCALER, "default", "a")), head.uid, 0)
     fleet.stages["sweep"].handle(hint)
     fleet.pump()
     matches = {(each.source, each.key.name) for each in fleet.records.matches.of(EAST)}

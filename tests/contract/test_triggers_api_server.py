@@ -12,7 +12,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.cli.views.reports import VIEWS
 from bellhop.cli.views.view import Query
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.core.sveltos_annotations import TRIGGER_PAUSED
 from bellhop.errors import MissingError
@@ -263,8 +263,8 @@ def test_what_is_local_comes_to_the_cluster_for_all_others(
     fleet: Fleet, kube: KubeClient, destination_cluster: Cluster
 ) -> None:
     """Once one is registered as that, which is told; it goes with its order."""
-    kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=HERE)
-    host = KubeClient(MANAGEMENT, kubeconfig, reach=HERE)
+    kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=LOCAL)
+    host = KubeClient(MANAGEMENT, kubeconfig, reach=LOCAL)
     declare(fleet, join(orders("1"), with_refs(trigger(), "deploymentType: Local")))
     declare(fleet, brings("1").replace("name: made,", "name: own,"))
     order(fleet, kube, "one", "first")

@@ -12,7 +12,7 @@ import pytest
 from bellhop.forwarder.nats.consumer import DURABLE
 from bellhop.forwarder.nats.message_store import ROOM_BYTES, ROOM_EVENTS
 from bellhop.forwarder.nats.secret import PLACE, parse
-from bellhop.ingest import signatures as signing
+from bellhop.ingest import signatures
 from bellhop.ingest.records.arrivals import REMEMBERED
 from bellhop.registration import senders
 from bellhop.rendering.cloud_events import BATCH, LONGEST, MOST_EVENTS, STRUCTURED
@@ -44,7 +44,7 @@ def test_tells_the_limits_that_hold() -> None:
     assert f"`{STRUCTURED}`" in PAGE
     assert f"up to {MOST_EVENTS} as `{BATCH}`" in PAGE
     assert f"up to {LONGEST:,} characters" in PAGE
-    assert signing.WINDOW.total_seconds() == 5 * 60
+    assert signatures.WINDOW.total_seconds() == 5 * 60
     assert "valid for five minutes" in PAGE
     assert senders.OVERLAP.days == 1
     assert "stays valid for a day" in PAGE

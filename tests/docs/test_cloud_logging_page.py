@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bellhop.logs import Log
-from bellhop.runtime.cloud.event_log import ToldLedger
+from bellhop.runtime.cloud.event_log import LoggedEventLog
 from bellhop.runtime.gcp.lines import LABELS, CloudFormatter
 from bellhop.state.event_log import Bounds
 from infra.lab.google_logging import Logging
@@ -34,7 +34,7 @@ def logging() -> Iterator[Logging]:
     """What functions have logged of a day, as their own classes write it."""
     stream = io.StringIO()
     told = Log(stream, CloudFormatter("lab-7"))
-    ledger = ToldLedger(Nothing(), Bounds(), told)  # type: ignore[arg-type]
+    ledger = LoggedEventLog(Nothing(), Bounds(), told)  # type: ignore[arg-type]
     ledger.gather()
     about = {"source": "web", "profile": "p", "since_ring_ms": 2500.0}
     for what in ("rang", "matched", "rendered", "applied", "failed"):

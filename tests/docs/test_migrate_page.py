@@ -16,7 +16,7 @@ import pytest
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.logs import Log
 from bellhop.runtime.embedded.serve import running
@@ -38,7 +38,7 @@ _SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def client(cluster: Cluster) -> KubeClient:
-    return KubeClient(cluster.name, sanitise(cluster.kubeconfig(), reach=HERE), reach=HERE)
+    return KubeClient(cluster.name, sanitise(cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from bellhop.adapters.notices.sender import ENDPOINTS
 from bellhop.api.health_check import NoticeType
 from bellhop.cli.main import cli
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
-from bellhop.extras.health import state as liveness
+from bellhop.extras.health import state
 from infra.lab.cluster import Cluster
 from tests.docs.test_preview_page import served
 from tests.docs.typed import type_page
@@ -92,9 +92,9 @@ def _mail(text: str) -> str:
 @pytest.fixture
 def places(destination_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Places]:
     """Have Slack be on this machine, and half a second be the minute between two notices."""
-    monkeypatch.setattr(liveness, "PAUSE", timedelta(seconds=0.5))
-    kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=HERE)
-    kube = KubeClient("fleet/east", kubeconfig, reach=HERE)
+    monkeypatch.setattr(state, "PAUSE", timedelta(seconds=0.5))
+    kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=LOCAL)
+    kube = KubeClient("fleet/east", kubeconfig, reach=LOCAL)
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-1"}}
     ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady"}
     uid = kube.apply(node)["metadata"]["uid"]

@@ -11,7 +11,7 @@ from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
 from bellhop.cli.main import cli
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from infra.lab.cluster import Cluster
 from tests.docs.test_preview_page import served as served  # noqa: PLC0414 - a fixture
 from tests.docs.typed import type_page
@@ -26,7 +26,7 @@ _PATIENCE_SECONDS = 60.0
 
 def theirs(cluster: Cluster) -> None:
     """Make the object as `kubectl create` does."""
-    client = KubeClient("fleet/east", sanitise(cluster.kubeconfig(), reach=HERE), reach=HERE)
+    client = KubeClient("fleet/east", sanitise(cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
     metadata = {"name": "colours"}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"sky": "grey"}}
     path, query = "/api/v1/namespaces/default/configmaps", {"fieldManager": "kubectl-create"}

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from bellhop.cli.main import cli
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.logs import Log
 from bellhop.runtime.embedded.serve import running
 from bellhop.runtime.embedded.state import open_state
@@ -42,7 +42,7 @@ def served(
     monkeypatch.chdir(tmp_path)
     with running(state, settings, Log(io.StringIO()), "127.0.0.1", 0):
         opened = open_state(state, settings)
-        kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=HERE)
+        kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=LOCAL)
         here = opened.installation
         here.secrets.put("kubeconfig/fleet/east", json.dumps(kubeconfig.to_dict()).encode())
         labels = {"env": "test"}

@@ -16,7 +16,7 @@ from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
 from bellhop.state.held_removal import HeldRemoval
-from bellhop.state.record import Cluster, Hold, Match
+from bellhop.state.record import Cluster, HeldDeletion, Match
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/release-what-is-held.md"
 CLUSTER, SOURCE = "prod/eu-1", "ingresses"
@@ -36,7 +36,9 @@ def hold(state: Path) -> None:
     here.declare.register(Cluster(*CLUSTER.split("/"), {}, "v1.31.0", "digest", now))
     here.declare.apply(parse_all(list(read_documents(DECLARED, source="page"))))
     until = now + timedelta(seconds=10)
-    here.records.holds.put(Hold(CLUSTER, SOURCE, "lot", "rings", now, until, of=100, held_at=now))
+    here.records.holds.put(
+        HeldDeletion(CLUSTER, SOURCE, "lot", "rings", now, until, of=100, held_at=now)
+    )
     for number in range(60):
         key = ObjectKey(GVK("networking.k8s.io", "v1", "Ingress"), "shop", f"i{number}")
         match = Match(CLUSTER, SOURCE, key, matching=True, digest="d", since=now, held=True)

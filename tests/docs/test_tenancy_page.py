@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.cli.main import cli
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.documents.document import read_documents
 from infra.lab.cluster import Cluster
@@ -69,8 +69,8 @@ def test_a_tenant_gets_what_it_may_and_is_told_of_the_rest(
 
     The rights that it has are those of the page's RoleRequest, and go with that.
     """
-    kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=HERE)
-    kube = KubeClient("fleet/east", kubeconfig, reach=HERE)
+    kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=LOCAL)
+    kube = KubeClient("fleet/east", kubeconfig, reach=LOCAL)
     prepare(kube)
     for name in ("tenant-rights.yaml", "tenant.yaml"):
         (served / name).write_text(file(name))

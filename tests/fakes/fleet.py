@@ -24,18 +24,18 @@ from bellhop.adapters.local.store import SqliteStore
 from bellhop.adapters.metrics import Prometheus
 from bellhop.api.kinds import parse_all, read_documents
 from bellhop.catalog.cache import Catalogs
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.declarations.apply import Declare, Declared
+from bellhop.declarations.apply import ManifestWriter, WrittenManifest
 from bellhop.deploy.handler import Deploy
 from bellhop.deploy.lease import UNKNOWN
-from bellhop.deploy.reconciler import Execute
+from bellhop.deploy.reconciler import ProfileReconciler
 from bellhop.diagnosis import timeline
 from bellhop.documents.document import Document
 from bellhop.errors import MissingError
-from bellhop.events.evaluator import Evaluate
+from bellhop.events.evaluator import Evaluator
 from bellhop.ingest.handler import Ingest
-from bellhop.ingest.http import Reply, Request
+from bellhop.ingest.http import Request, Response
 from bellhop.installation.installation import Inbound, Installation
 from bellhop.logs import Log
 from bellhop.ports.charts import Helm
@@ -44,7 +44,7 @@ from bellhop.ports.queue import Delivery
 from bellhop.ports.store import ANY, Item
 from bellhop.ports.tools import Tools
 from bellhop.rendering.cloud_events import BATCH
-from bellhop.resync.resync import Sweep
+from bellhop.resync.resync import Resyncer
 from bellhop.settings import Settings
 from bellhop.state.consumer import Inbox, Stage
 from bellhop.state.event_log import Bounds
@@ -55,7 +55,7 @@ from bellhop.state.records import Records
 from bellhop.state.schedule import Schedule
 from bellhop.state.sealer import Sealer
 from bellhop.state.versions import SCHEMAS
-from bellhop.state.worker_pool import ALONE, Hands
+from bellhop.state.worker_pool import SEQUENTIAL, WorkerPool
 from tests.fakes.charts import FakeCharts, FakeRepositories
 from tests.fakes.clock import FakeClock
 from tests.fakes.files import FakeFiles
@@ -145,7 +145,7 @@ class Fleet:
         settings: Settings | None = None,
         clock: FakeClock | None = None,
         *,
-        hands: Hands = ALONE,
+        hands: WorkerPool = SEQUENTIAL,
         short: int = SHORT,
         schemas: Mapping[str, int] = SCHEMAS,
     ) -> None:
@@ -187,21 +187,21 @@ class Fleet:
         publisher = self.publisher = Publisher(queues)
         helm = Helm(self.repositories, self.charts)
         self.tools = Tools(helm, self.kustomizations, self.files)
-        execute = Execute(
+        execute = ProfileReconciler(
             catalogs,
             self.access,
             publisher,
             self.settings,
             log,
-            metrics=Prometheus(HERE),
+            metrics=Prometheus(LOCAL),
             peers=self.peers,
             hands=self.hands,
             tools=self.tools,
         )
         self.stages: dict[str, Stage] = {
-            "evaluate": Evaluate(records, catalogs, publisher, self.settings, log),
+            "evaluate": Evaluator(records, catalogs, publisher, self.settings, log),
             "deploy": Deploy(records, catalogs, publisher, execute, self.settings),
-            "sweep": Sweep(
+            "sweep": Resyncer(
                 records,
                 catalogs,
                 self.access,
@@ -215,7 +215,7 @@ class Fleet:
             for name, stage in {**INBOXES, CHARTS: "deploy"}.items()
         }
         self.ingest = Ingest(records, publisher, self.settings, log)
-        self.declare = Declare(records, catalogs, publisher, self.settings)
+        self.declare = ManifestWriter(records, catalogs, publisher, self.settings)
         self.schedule = Schedule(records, publisher, self.settings, log)
 
     def register(self, name: str, *, credentials: str = "", **labels: str) -> FakeKube:
@@ -237,28 +237,28 @@ class Fleet:
         )
         return kube
 
-    def apply(self, *texts: str) -> list[Declared]:
+    def apply(self, *texts: str) -> list[WrittenManifest]:
         """Declare what YAML says."""
         documents = [each for text in texts for each in _read(text)]
         return self.declare.apply(parse_all(documents))
 
-    def apply_example(self, name: str) -> list[Declared]:
+    def apply_example(self, name: str) -> list[WrittenManifest]:
         """Declare one of the examples of the docs."""
         folder = Path(__file__).parents[2] / "docs" / "examples" / name
         return self.apply(*(path.read_text() for path in sorted(folder.glob("*.yaml"))))
 
-    def send(self, cluster: str, *items: Mapping[str, Any], token: str = "") -> Reply:
+    def send(self, cluster: str, *items: Mapping[str, Any], token: str = "") -> Response:
         """Send a batch as the forwarder of a cluster does."""
         batch = {"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": list(items)}
         return self.post(cluster, batch, token=token)
 
-    def post(self, cluster: str, body: Any, *, token: str = "") -> Reply:
+    def post(self, cluster: str, body: Any, *, token: str = "") -> Response:
         """Send any body to ingest."""
         text = json.dumps(body).encode()
         key = cluster if "/" in cluster else f"fleet/{cluster}"
         return self.ingest.respond(Request(key, token or cluster, text))
 
-    def tell(self, cluster: str, *events: Mapping[str, Any], token: str = "") -> Reply:
+    def tell(self, cluster: str, *events: Mapping[str, Any], token: str = "") -> Response:
         """Send CloudEvents in one batch, as a broker does."""
         text, media = json.dumps(events).encode(), BATCH
         return self.ingest.respond(Request(f"fleet/{cluster}", token or cluster, text, media))
@@ -316,7 +316,7 @@ class Fleet:
             declare=self.declare,
             secrets=secrets,
             access=self.access,
-            reach=HERE,
+            reach=LOCAL,
             publisher=self.publisher,
             dead=dict(self.queues),
             inbound=Inbound("", ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellhop.extras.health.notifier import Noticing
+from bellhop.extras.health.notifier import HealthNotifier
 from bellhop.logs import Log
 from bellhop.state.consumer import Inbox
 from bellhop.state.messages import INBOXES
@@ -56,7 +56,7 @@ class Watched(Fleet):
     def _wire(self) -> None:
         super()._wire()
         log = Log(self.output)
-        stage = Noticing(self.installation(), self.stages["sweep"], log)
+        stage = HealthNotifier(self.installation(), self.stages["sweep"], log)
         self.stages["sweep"] = stage
         for name in (each for each, whose in INBOXES.items() if whose == "sweep"):
             self.inboxes[name] = Inbox(name, stage, self.settings, log)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from bellhop.core.gvk import GVK
 from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.record import Outcome
+from bellhop.state.record import DeploymentStatus
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile
@@ -44,7 +44,7 @@ def names(kube: FakeKube) -> set[str]:
     return {each["metadata"]["name"] for each in kube.objects(CONFIG)}
 
 
-def outcome(fleet: Fleet, cluster: str, name: str = "own") -> Outcome:
+def outcome(fleet: Fleet, cluster: str, name: str = "own") -> DeploymentStatus:
     """Return how a profile ended in a cluster."""
     kept = fleet.records.outcomes.get(cluster, name)
     assert kept

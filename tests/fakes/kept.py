@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 T = TypeVar("T")
 
 
-def value_of(kept: Kept[T] | None) -> T | None:
+def value_of(kept: Stored[T] | None) -> T | None:
     """Return a record as it was read, or None where there is none."""
     return kept.value if kept else None

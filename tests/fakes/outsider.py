@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bellhop.ingest import signatures as signing
-from bellhop.ingest.http import Caller, Reply, caller
+from bellhop.ingest import signatures
+from bellhop.ingest.http import Caller, Response, caller
 from bellhop.rendering.cloud_events import BATCH, attributes
 from bellhop.state.record import Sender
 from tests.fakes.fleet import Fleet
 
 EAST = "fleet/east"
-KEY = signing.PREFIX + "a2V5" * 8
-OTHER_KEY = signing.PREFIX + "b3Ro" * 8
+KEY = signatures.PREFIX + "a2V5" * 8
+OTHER_KEY = signatures.PREFIX + "b3Ro" * 8
 TOKEN = "of-the-ci"
 PATH = "/clusters/fleet/east/senders/ci"
 
@@ -54,25 +54,25 @@ class Outsider:
         return {
             "webhook-id": name,
             "webhook-timestamp": str(at),
-            "webhook-signature": signing.sign(self.key, name, at, body),
+            "webhook-signature": signatures.sign(self.key, name, at, body),
         }
 
-    def send(self, *events: Mapping[str, Any], **more: Any) -> Reply:
+    def send(self, *events: Mapping[str, Any], **more: Any) -> Response:
         """Send CloudEvents as a batch, signed so long ago."""
         body = json.dumps(events).encode()
         return self.post(body, self.headers(body, **more))
 
-    def post(self, body: bytes, headers: Mapping[str, str], media: str = BATCH) -> Reply:
+    def post(self, body: bytes, headers: Mapping[str, str], media: str = BATCH) -> Response:
         """Send a request as a front hands it on."""
         found = caller("POST", self.path, headers)
-        if isinstance(found, Reply):
+        if isinstance(found, Response):
             return found
         return self.bring(found, body, headers, media)
 
-    def bring(self, who: Caller, body: bytes, headers: Mapping[str, str], media: str) -> Reply:
+    def bring(self, who: Caller, body: bytes, headers: Mapping[str, str], media: str) -> Response:
         """Ask for admission by the head, and then bring the body."""
         ingest = self.fleet.ingest
         gate = ingest.admit(who)
-        if isinstance(gate, Reply):
+        if isinstance(gate, Response):
             return gate
         return ingest.respond(who.brings(body, media, "", attributes(headers)), gate)

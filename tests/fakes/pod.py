@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.forwarder.cluster import ACCOUNT
 from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
@@ -47,7 +47,7 @@ class Pod:
         self._spool = folder / "pod-spool"
         self._network: Network | None = None
         self.log = folder / "pod.log"
-        self.admin = KubeClient("pod", sanitise(cluster.kubeconfig(), reach=HERE), reach=HERE)
+        self.admin = KubeClient("pod", sanitise(cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
 
     def run(self, image: Image | None = None) -> Process:
         """Start what the Deployment says, and have its Service lead there.
@@ -78,7 +78,7 @@ class Pod:
 
     def _process(self, arguments: dict[str, str], token: str) -> tuple[list[str], dict[str, str]]:
         """Run the checkout, with a kubeconfig in the place of the account's mount."""
-        config = sanitise(self._cluster.kubeconfig(), reach=HERE).to_dict()
+        config = sanitise(self._cluster.kubeconfig(), reach=LOCAL).to_dict()
         config["users"][0]["user"] = {"token": token}
         kubeconfig = self._folder / "pod.kubeconfig"
         kubeconfig.write_text(json.dumps(config))

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bellhop.core.gvk import GVK, ObjectKey, Resource
-from bellhop.ingest.http import Reply
+from bellhop.ingest.http import Response
 from bellhop.state.management_cluster import MANAGEMENT
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -73,7 +73,7 @@ def rings_for(kube: FakeKube) -> list[str]:
     return sorted(rule["resources"][0] for rule in rules)
 
 
-def ring(fleet: Fleet, item: dict[str, Any]) -> Reply:
+def ring(fleet: Fleet, item: dict[str, Any]) -> Response:
     """Send what rang in `mgmt/mgmt`, as its forwarder does."""
     return fleet.send(MANAGEMENT, item, token="mgmt")
 

@@ -26,7 +26,7 @@ from bellhop.operations import pause as pausing
 from bellhop.profiles.records.pending_removals import Place
 from bellhop.state.delays import sweep_timer
 from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.messages import INBOXES, Apply, Evaluate, Instantiate, Sweep, Weigh
+from bellhop.state.messages import INBOXES, Apply, CheckDeletionGuard, Evaluate, Instantiate, Resync
 from bellhop.state.record import Cluster
 from bellhop.state.records import Records
 from bellhop.state.sealer import Sealer
@@ -157,13 +157,13 @@ def beyond_their_pause(fleet: Fleet) -> list[str]:
 
 def ask_sweep(fleet: Fleet, cluster: str, *, full: bool) -> None:
     """Ask for a sweep as a user or the schedule does."""
-    fleet.publisher.publish([Sweep(place(cluster), full=full)])
+    fleet.publisher.publish([Resync(place(cluster), full=full)])
 
 
 def sweep_together(fleet: Fleet) -> None:
     """Have all clusters swept at one time from now on: of three out of step one always is."""
     for cluster in fleet.catalogs.current().clusters:
-        body = Sweep(cluster).message().body
+        body = Resync(cluster).message().body
         fleet.records.timers.set(sweep_timer(cluster), fleet.clock.now(), body)
 
 
@@ -196,7 +196,7 @@ def weigh(fleet: Fleet, cluster: str) -> None:
     """Have what ended in a cluster weighed, as timers do, and messages that come again."""
     here = place(cluster)
     sources = fleet.catalogs.current().sources_in(here)
-    fleet.publisher.publish(Weigh(here, each) for each in sorted(sources))
+    fleet.publisher.publish(CheckDeletionGuard(here, each) for each in sorted(sources))
 
 
 def publish(fleet: Fleet, queue: str, message: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.runtime.embedded.state import Embedded
 from bellhop.state.record import Cluster
 
@@ -120,7 +120,7 @@ def enrol(embedded: Embedded, key: str, silent: Silent, labels: dict[str, str]) 
     """
     here = embedded.installation
     namespace, _, name = key.partition("/")
-    kubeconfig: Kubeconfig = sanitise(silent.kubeconfig(), reach=HERE)
+    kubeconfig: Kubeconfig = sanitise(silent.kubeconfig(), reach=LOCAL)
     here.secrets.put(f"kubeconfig/{key}", json.dumps(kubeconfig.to_dict()).encode())
     digest = hashlib.sha256(key.encode()).hexdigest()
     now = datetime.now(UTC)

@@ -19,12 +19,12 @@ from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.registration import instructions as ringing
+from bellhop.registration import instructions
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.state.record import Heard
+from bellhop.state.record import Heartbeat
 from infra.demo.stand import Stand
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
@@ -62,12 +62,12 @@ def wrong(flow: Flow, cluster: str) -> dict[str, dict[str, str]]:
     return {each["piece"]: each for each in signs(flow, cluster)["wrong"]}
 
 
-def heard(stand: Stand) -> Heard | None:
+def heard(stand: Stand) -> Heartbeat | None:
     return stand.records().hearings.get(SOURCE)
 
 
 def client(cluster: Cluster) -> KubeClient:
-    return KubeClient("test", sanitise(cluster.kubeconfig(), reach=HERE), reach=HERE)
+    return KubeClient("test", sanitise(cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
 
 
 def happen(flow: Flow, count: int) -> None:
@@ -164,7 +164,7 @@ def test_says_that_the_forwarder_is_refused(flow: Flow) -> None:
     opened = open_state(flow.stand.state, Settings())
     kept = opened.installation.records.clusters.get(SOURCE)
     assert kept
-    earlier = replace(kept.value, token_digest=ringing.digest_of("an earlier one"))
+    earlier = replace(kept.value, token_digest=instructions.digest_of("an earlier one"))
     opened.installation.declare.register(earlier)
     opened.close()
     found = wrong(flow, SOURCE)
@@ -201,7 +201,7 @@ def test_says_that_a_destination_is_down(flow: Flow) -> None:
 def test_says_that_a_clock_is_wrong(flow: Flow) -> None:
     """A sender's whose requests are dated ten minutes ahead of ours."""
     source = client(flow.source_cluster)
-    entries = ringing.entries_of(source)
+    entries = instructions.entries_of(source)
     source.close()
     trust = ssl.create_default_context(cadata=entries["ingest-ca"])
     date = format_datetime(datetime.now(UTC) + timedelta(minutes=10), usegmt=True)

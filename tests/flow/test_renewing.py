@@ -15,10 +15,10 @@ import urllib3
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.diagnosis import timeline
-from bellhop.registration import instructions as ringing
+from bellhop.registration import instructions
 from bellhop.registration.forwarder_manifests import NAME
 from bellhop.registration.renewal import renew
 from bellhop.runtime.embedded.state import open_state
@@ -37,7 +37,7 @@ class Later(SystemClock):
     """The machine's clock, a while ahead."""
 
     def now(self) -> datetime:
-        return datetime.now(UTC) + ringing.OVERLAP + timedelta(minutes=1)
+        return datetime.now(UTC) + instructions.OVERLAP + timedelta(minutes=1)
 
 
 class Writer:
@@ -116,7 +116,9 @@ def settle(flow: Flow) -> None:
 
 
 def wired_path(flow: Flow) -> str:
-    client = KubeClient("test", sanitise(flow.source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    client = KubeClient(
+        "test", sanitise(flow.source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL
+    )
     try:
         found = client.get(WEBHOOK, "", NAME)
     finally:

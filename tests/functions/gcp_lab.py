@@ -17,7 +17,7 @@ from typing import Any
 
 from bellhop.adapters.gcp.queue import DEAD
 from bellhop.adapters.gcp.services import Services
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import TemporaryError, UnreachableError
 from bellhop.logs import Log
@@ -135,7 +135,7 @@ class Project:
         """Open the installation, as somebody else does beside its functions."""
         services = Services(self.name, emulators=emulators) if emulators else self.services
         return open_resources(
-            self.environment, services, Log(self._output), reach=HERE, tells=tells
+            self.environment, services, Log(self._output), reach=LOCAL, tells=tells
         )
 
     def lines(self) -> list[dict[str, Any]]:

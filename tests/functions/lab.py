@@ -19,7 +19,7 @@ from typing import Any
 
 from bellhop.adapters.aws.queue import DEAD
 from bellhop.adapters.aws.services import Services
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.logs import Log
 from bellhop.runtime.aws.batch import Batch
 from bellhop.runtime.aws.http import Front
@@ -101,13 +101,13 @@ class Account:
 
     def open(self) -> Resources:
         """Open the installation, as the first event of a process does; clusters are on loopback."""
-        return open_resources(self.environment, self.services, Log(self.output), reach=HERE)
+        return open_resources(self.environment, self.services, Log(self.output), reach=LOCAL)
 
     def open_ingest(self) -> Resources:
         """Open the installation as ingest does, which has a key of its own."""
         own = {"BELLHOP_KEY_SECRET": f"{self.name}-ingest-key", "BELLHOP_INGEST_KEY_SECRET": ""}
         environment = {**self.environment, **own}
-        return open_resources(environment, self.services, Log(self.output), reach=HERE)
+        return open_resources(environment, self.services, Log(self.output), reach=LOCAL)
 
     def lines(self) -> list[dict[str, Any]]:
         """Return what was logged."""

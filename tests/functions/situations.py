@@ -21,41 +21,41 @@ from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import DEAD
 from bellhop.api.source_names import health_source
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.generated_names import profile_name
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import AwayError
-from bellhop.ingest import signatures as signing
+from bellhop.ingest import signatures
 from bellhop.ingest.account_tokens import read_keys
 from bellhop.ports.store import Item
 from bellhop.registration.registration import Registration, register
 from bellhop.rendering.cloud_events import STRUCTURED
 from bellhop.rendering.observation import observe
-from bellhop.state.blob_garbage import Trash, blob_name
+from bellhop.state.blob_garbage import BlobGarbage, blob_name
 from bellhop.state.delays import classify_timer, hold_timer, probe_timer, retry_timer, sweep_timer
-from bellhop.state.dependency_index import Reader
+from bellhop.state.dependency_index import TemplateDependency
 from bellhop.state.management_cluster import MANAGEMENT
 from bellhop.state.messages import (
     CHARTS,
     Aggregate,
     Apply,
-    Classify,
-    Confirm,
+    CheckDeletionGuard,
+    CollectGarbage,
     Envelope,
     Evaluate,
     Instantiate,
-    Keep,
     Probe,
+    ReadBack,
     Renew,
     Resolve,
-    Sweep,
-    Weigh,
+    Resync,
+    UpdateLabels,
 )
 from bellhop.state.record import (
     Circuit,
     Cluster,
+    DeploymentStatus,
     Issuer,
-    Outcome,
     Owner,
     Refusals,
     Sender,
@@ -125,7 +125,7 @@ def is_fed_by_rules(post: Post) -> None:
 def gives_back(post: Post, inbox: str) -> None:
     """There is no time left for a message: it is there for others at once."""
     post.clear(inbox)
-    post.publish(inbox, Keep().message().body)
+    post.publish(inbox, CollectGarbage().message().body)
     handler = post.functions.handlers[FEEDS[inbox]]
 
     assert len(post.functions.feed(inbox, handler, Context(each=40))) == 1
@@ -283,7 +283,7 @@ def hears_that_something_is_read(post: Post) -> None:
     assert kept
     records.clusters.put(Cluster("mgmt", "mgmt", {}, "v1.33.1", "", now))
     records.gates.put(MANAGEMENT, replace(kept.value, followed=(WatchedKind(key.gvk),)))
-    records.readers.note(key.identity, Reader("made", EAST, "web", EAST))
+    records.readers.note(key.identity, TemplateDependency("made", EAST, "web", EAST))
     post.taken("apply")
     try:
         answer = post.functions.send(MANAGEMENT, batch({"object": web}), token="east")
@@ -377,12 +377,12 @@ def tells(
 @contextmanager
 def _sender(post: Post) -> Iterator[Callable[[str], Mapping[str, str]]]:
     """Have a sender that signs; yield what signs a body for it."""
-    key, now, name = signing.new_key(), datetime.now(UTC), post.site.name()
+    key, now, name = signatures.new_key(), datetime.now(UTC), post.site.name()
     post.here.records.senders.put(Sender(EAST, "ci", now, signs=True, proof=key))
     at = int(now.timestamp())
 
     def sign(body: str) -> Mapping[str, str]:
-        signature = signing.sign(key, name, at, body.encode())
+        signature = signatures.sign(key, name, at, body.encode())
         return {
             "webhook-id": name,
             "webhook-timestamp": str(at),
@@ -661,7 +661,7 @@ def sweeps(post: Post, tells: str) -> None:
     """What a cluster holds is to be evaluated, its triggers asked for, its holdings surveyed."""
     _begins(post)
 
-    assert post.work(Sweep(SOUTH, full=True), tells)
+    assert post.work(Resync(SOUTH, full=True), tells)
 
 
 def confirms_a_hint(post: Post) -> None:
@@ -671,7 +671,7 @@ def confirms_a_hint(post: Post) -> None:
     del web["status"]
     stored = post.site.someone.create(web)
     uid = stored["metadata"]["uid"]
-    hint = Confirm(SOUTH, str(ObjectKey.of(stored)), uid, 1, rang=datetime.now(UTC).isoformat())
+    hint = ReadBack(SOUTH, str(ObjectKey.of(stored)), uid, 1, rang=datetime.now(UTC).isoformat())
 
     assert post.work(hint, "evaluate")
 
@@ -680,13 +680,13 @@ def asks_for_a_probe(post: Post) -> None:
     """Of a cluster that does not answer somebody wants to know now."""
     _begins(post, away=True)
 
-    assert post.work(Sweep(SOUTH), "probe")
+    assert post.work(Resync(SOUTH), "probe")
 
 
 def tells_who_waited(post: Post) -> None:
     """A cluster answers again: what waits for it is to be applied."""
     _begins(post, away=True)
-    waits = Outcome(
+    waits = DeploymentStatus(
         SOUTH, post.site.name(), "made", EAST, "Failed", datetime.now(UTC), AwayError.code
     )
     post.here.records.outcomes.put(waits)
@@ -701,9 +701,9 @@ def collects_blobs(post: Post) -> None:
     """What no record names goes after a day."""
     kept, name = blobs(post), blob_name("catalog", "revision")
     kept.put(name, b"x")
-    trash = Trash(post.here.records.store, kept)
+    trash = BlobGarbage(post.here.records.store, kept)
     trash.put(name, "catalog", "revision", datetime.now(UTC) - _ENDED)
-    post.work(Keep())
+    post.work(CollectGarbage())
     left = post.site.account.services.client("s3").list_objects_v2(Bucket=post.site.account.name)
 
     assert hashlib.sha256(name.encode()).hexdigest() not in str(left)
@@ -731,7 +731,7 @@ def registers_anew(post: Post, *, by_hand: bool = False) -> None:
 
 def _registered(post: Post, *, due: bool = True) -> None:
     """Register a cluster, and have it look like one whose renewal is `due` and meets another."""
-    here, kubeconfig = post.here, sanitise(post.site.kubeconfig, reach=HERE)
+    here, kubeconfig = post.here, sanitise(post.site.kubeconfig, reach=LOCAL)
     if here.records.clusters.get(NORTH) is None:
         spec = Registration("fleet", "north", kubeconfig, {}, here.inbound, twice=True)
         register(here, spec, pause=lambda _: None)
@@ -759,7 +759,7 @@ def silences_the_one_before(post: Post) -> None:
 def sweeps_a_cluster_of_eks(post: Post, cluster: str = EKS) -> None:
     """EKS says where it is, and nobody listens there."""
     post.here.records.circuits.delete(cluster)
-    post.work(Sweep(cluster))
+    post.work(Resync(cluster))
 
     assert post.here.records.circuits.get(cluster)
 
@@ -891,11 +891,13 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         logs,
     ],
     "schedule": [
-        partial(ticks, name=sweep_timer(SOUTH), message=Sweep(SOUTH)),
+        partial(ticks, name=sweep_timer(SOUTH), message=Resync(SOUTH)),
         partial(ticks, name=probe_timer(SOUTH), message=Probe(SOUTH)),
-        partial(ticks, name=classify_timer(SOUTH), message=Classify(SOUTH)),
+        partial(ticks, name=classify_timer(SOUTH), message=UpdateLabels(SOUTH)),
         partial(ticks, name=retry_timer(SOUTH, "own"), message=Apply("made", EAST, "own", SOUTH)),
-        partial(ticks, name=hold_timer(SOUTH, "watched"), message=Weigh(SOUTH, "watched")),
+        partial(
+            ticks, name=hold_timer(SOUTH, "watched"), message=CheckDeletionGuard(SOUTH, "watched")
+        ),
         partial(ticks, name="cloud-event/over", message=Evaluate(SOUTH, "CloudEvent/builds/over")),
         resumes,
         *reading_rules(resumes),

@@ -11,9 +11,9 @@ import pytest
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
-from bellhop.state.messages import INBOXES, Sweep
+from bellhop.state.messages import INBOXES, Resync
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto, pass_time
@@ -33,7 +33,7 @@ class Stand:
         user = User(account)
         user.register("east", kubeconfig, env="production")
         user.apply(RULES)
-        self.kube = KubeClient("fleet/east", sanitise(kubeconfig, reach=HERE), reach=HERE)
+        self.kube = KubeClient("fleet/east", sanitise(kubeconfig, reach=LOCAL), reach=LOCAL)
         self.someone = Someone(kubeconfig)
         self.functions = Lambda(account)
         self.pump(lambda: self.waiting() == 0)
@@ -214,7 +214,7 @@ def test_a_lost_tick_is_made_good_by_the_next(account: Account) -> None:
     """What was due stays due; two ticks at once publish it twice at worst, and then it is done."""
     here, functions = account.open(), Lambda(account)
     functions.tick(event("scheduler"), Context())
-    here.records.timers.set("late", here.records.clock.now(), Sweep("fleet/east").message().body)
+    here.records.timers.set("late", here.records.clock.now(), Resync("fleet/east").message().body)
     others = [functions, Lambda(account)]
     with ThreadPoolExecutor(2) as threads:
         told = list(threads.map(lambda one: one.tick(event("scheduler"), Context()), others))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.ingest import signatures as signing
+from bellhop.ingest import signatures
 from bellhop.rendering.cloud_events import STRUCTURED
 from bellhop.runtime.aws.http import Front
 from bellhop.state.record import Sender
@@ -21,7 +21,7 @@ EMPTY = {"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": []}
 BATCH = json.dumps(EMPTY)
 LIMIT = 1_000
 PATH = "/clusters/fleet/east"
-KEY = signing.new_key()
+KEY = signatures.new_key()
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_takes_what_a_sender_from_outside_signs(front: Front, account: Account) 
             "content-type": STRUCTURED,
             "webhook-id": name,
             "webhook-timestamp": str(at),
-            "webhook-signature": signing.sign(KEY, name, at, body.encode()),
+            "webhook-signature": signatures.sign(KEY, name, at, body.encode()),
         }
         sent = base64.b64encode(body.encode()).decode() if encoded else body
         about = {"path": f"{PATH}/senders/ci", "body": sent, "encoded": encoded, **headers}

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
 from bellhop.adapters.local.server import Server
-from bellhop.ingest import signatures as signing
+from bellhop.ingest import signatures
 from bellhop.logs import Log
 from bellhop.rendering.cloud_events import BATCH, STRUCTURED
 from bellhop.runtime.aws.http import Front as AwsFront
@@ -44,7 +44,7 @@ MANY = int(os.environ.get("BELLHOP_FUZZ", "0")) or 1
 LIMIT = 20_000
 PATH = "/clusters/fleet/east"
 EAST = (("authorization", "Bearer east"),)
-KEY = signing.new_key()
+KEY = signatures.new_key()
 NOW = int(START.timestamp())
 PAYLOADS = Path(__file__).parents[1] / "payloads" / "kube"
 BODIES = [
@@ -151,7 +151,7 @@ def signed(draw: st.DrawFn) -> Ask:
     head = {
         "webhook-id": name.encode("utf-8", "replace").decode("latin-1"),
         "webhook-timestamp": str(at),
-        "webhook-signature": signing.sign(KEY, name, at, body),
+        "webhook-signature": signatures.sign(KEY, name, at, body),
         "content-type": media,
     }
     changed = dict(draw(headers)) if draw(st.booleans()) else {}
@@ -309,7 +309,7 @@ def test_what_a_sender_signs_is_taken_over_the_wire(listener: tuple[str, int]) -
     head = (
         ("webhook-id", "wire"),
         ("webhook-timestamp", str(NOW)),
-        ("webhook-signature", f"v1,AAAA {signing.sign(KEY, 'wire', NOW, body)}"),
+        ("webhook-signature", f"v1,AAAA {signatures.sign(KEY, 'wire', NOW, body)}"),
         ("content-type", STRUCTURED),
         ("connection", "close"),
     )

@@ -19,7 +19,7 @@ import pytest
 
 from bellhop.core.gvk import ObjectKey
 from bellhop.ports.queue import Again, Delivery, Message
-from bellhop.state.messages import INBOXES, Apply, Envelope, Evaluate, Instantiate, Sweep
+from bellhop.state.messages import INBOXES, Apply, Envelope, Evaluate, Instantiate, Resync
 from bellhop.state.record import Inventory
 from infra.lab.frameworks import Answer
 from infra.lab.google import Emulator
@@ -226,7 +226,7 @@ class TestFaults:
         flow.settle(lambda: flow.there(60000))
         here = stand.project.open()
         flow.source.patch(WEB, to_port(60001))
-        swept = Sweep(SOURCE, full=True).message()
+        swept = Resync(SOURCE, full=True).message()
         rests = Delivery(swept, "rested", "", 1)
         here.queues["sweep"].settle(rests, Again(timedelta(0), "it waits"))
         here.records.timers.set("late", here.records.clock.now(), swept.body)

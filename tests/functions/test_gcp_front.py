@@ -10,7 +10,7 @@ import pytest
 from flask import Request
 from werkzeug.test import EnvironBuilder
 
-from bellhop.ingest import signatures as signing
+from bellhop.ingest import signatures
 from bellhop.rendering.cloud_events import STRUCTURED
 from bellhop.runtime.gcp.http import Front
 from bellhop.state.record import Sender
@@ -20,7 +20,7 @@ from tests.functions.gcp_lab import BATCH, Project
 EMPTY = json.dumps({**BATCH, "items": []})
 LIMIT = 1_000
 PATH = "/clusters/fleet/east"
-KEY = signing.new_key()
+KEY = signatures.new_key()
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_takes_what_a_sender_from_outside_signs(front: Front, project: Project) 
         "Content-Type": STRUCTURED,
         "Webhook-Id": "msg",
         "Webhook-Timestamp": str(at),
-        "Webhook-Signature": signing.sign(KEY, "msg", at, body.encode()),
+        "Webhook-Signature": signatures.sign(KEY, "msg", at, body.encode()),
     }
 
     told = [ask(front, f"{PATH}/senders/ci", body, headers=headers) for _ in range(2)]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bellhop.core.gvk import GVK
-from bellhop.registration import instructions as ringing
+from bellhop.registration import instructions
 from bellhop.registration.forwarder_manifests import NAME
 from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
@@ -196,4 +196,4 @@ def tell(logging: Logging, stand: Stand) -> None:
 def rings(stand: Stand, pod: Pod) -> None:
     """Wait until the API server rings for what was declared; a reader is slower than that."""
     stand.wait(lambda: (pod.admin.get(WEBHOOK, "", NAME) or {}).get("webhooks"))
-    time.sleep(ringing.SPREAD_SECONDS)
+    time.sleep(instructions.SPREAD_SECONDS)

@@ -21,12 +21,12 @@ from msgspec.structs import replace
 
 from bellhop.adapters.gcp.blobs import CloudBlobs
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import MissingError
 from bellhop.registration.registration import Registration, register
-from bellhop.state.blob_garbage import Trash, blob_name
-from bellhop.state.messages import INBOXES, Keep, Renew, Sweep
+from bellhop.state.blob_garbage import BlobGarbage, blob_name
+from bellhop.state.messages import INBOXES, CollectGarbage, Renew, Resync
 from bellhop.state.record import WatchedKind
 from infra.lab.cluster import Cluster
 from infra.lab.google_access import Access, Asked
@@ -191,7 +191,7 @@ def copies_an_object(guarded: Guarded) -> None:
     guarded.until("evaluate", "storage.objects.create", rules_change)
 
     def resync() -> None:
-        flow.owner.here.publisher.publish([Sweep(SOURCE, full=True)])
+        flow.owner.here.publisher.publish([Resync(SOURCE, full=True)])
 
     def rules_change_before_a_resync() -> None:
         records.catalog.change("declared")
@@ -231,7 +231,7 @@ def knows_many_kinds(guarded: Guarded) -> None:
 
 def renews_a_registration(flow: Flow, cluster: Cluster, *, left: bool) -> None:
     """Another cluster has the address: its credentials are kept apart, over some that were left."""
-    here, kubeconfig = flow.owner.here, sanitise(cluster.kubeconfig(), reach=HERE)
+    here, kubeconfig = flow.owner.here, sanitise(cluster.kubeconfig(), reach=LOCAL)
     if here.records.clusters.get(NORTH) is None:
         spec = Registration("fleet", "north", kubeconfig, {}, here.inbound, twice=True)
         register(here, spec, pause=lambda _: None)
@@ -258,9 +258,9 @@ def collects_a_blob(flow: Flow) -> None:
     kept = CloudBlobs(project.services, project.environment["BELLHOP_BUCKET"])
     name = blob_name("catalog", "revision")
     kept.put(name, b"x")
-    trash = Trash(flow.owner.here.records.store, kept)
+    trash = BlobGarbage(flow.owner.here.records.store, kept)
     trash.put(name, "catalog", "revision", datetime.now(UTC) - ENDED)
-    flow.owner.here.publisher.publish([Keep()])
+    flow.owner.here.publisher.publish([CollectGarbage()])
     flow.stand.wait(lambda: lost(kept, name))
 
 

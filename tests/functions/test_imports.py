@@ -38,7 +38,7 @@ for owner, names in (
 sys.addaudithook(lambda event, _: effects.append(event) if event == "socket.connect" else None)
 module = __import__(f"functions.{sys.argv[1]}.{sys.argv[3]}", fromlist=["handle"])
 assert callable(module.handle)
-forbidden = {"BaseClient", "Session", "Services", "Sealer", "Ledger", "ToldLedger", "Records",
+forbidden = {"BaseClient", "Session", "Services", "Sealer", "EventLog", "LoggedEventLog", "Records",
              "Log", "KubeClient", "KubeAccess", "ThreadPoolExecutor", "SqsQueue", "DynamoStore",
              "CloudFormatter", "PubsubQueue", "FirestoreStore", "Channel", "AuthorizedSession"}
 collected, kept = gc.isenabled(), gc.get_freeze_count()

@@ -14,7 +14,7 @@ import pytest
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.eks import NAME, Eks
@@ -87,7 +87,7 @@ class Fleet:
 def by_account(cluster: Cluster) -> dict[str, Any]:
     """Return a kubeconfig with a token of an account, as the how-to says."""
     kubeconfig = cluster.kubeconfig()
-    kube = KubeClient(cluster.name, sanitise(kubeconfig, reach=HERE), reach=HERE)
+    kube = KubeClient(cluster.name, sanitise(kubeconfig, reach=LOCAL), reach=LOCAL)
     group = "rbac.authorization.k8s.io"
     kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _ACCOUNT})
     kube.apply(

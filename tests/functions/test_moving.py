@@ -10,11 +10,11 @@ import pytest
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.errors import BusyError
 from bellhop.installation.installation import Installation
-from bellhop.operations import backup as moving
+from bellhop.operations import backup
 from bellhop.runtime.aws.installation import installation
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
@@ -28,7 +28,9 @@ PASSPHRASE = "four words and a number 7"
 
 @pytest.fixture
 def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
-    client = KubeClient("fleet/east", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    client = KubeClient(
+        "fleet/east", sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL
+    )
     yield client
     client.close()
 
@@ -42,7 +44,7 @@ def made(kube: KubeClient) -> dict[str, str]:
 
 def leave(here: Installation) -> io.StringIO:
     file = io.StringIO()
-    moving.backup(here, file, PASSPHRASE, leave=True, pause=lambda _: None)
+    backup.backup(here, file, PASSPHRASE, leave=True, pause=lambda _: None)
     file.seek(0)
     return file
 
@@ -79,7 +81,7 @@ def test_an_installation_moves_to_a_machine_and_back(
 
     archive = leave(installation(account.open()))
     embedded = open_state(tmp_path / "state", Settings())
-    moved = moving.restore(embedded.installation, archive, PASSPHRASE)
+    moved = backup.restore(embedded.installation, archive, PASSPHRASE)
     assert (moved.clusters, moved.lost) == (1, [])
     assert embedded.installation.secrets.read("kubeconfig/fleet/east")
     assert "made" in embedded.installation.catalogs.current().triggers
@@ -87,7 +89,7 @@ def test_an_installation_moves_to_a_machine_and_back(
     embedded.close()
 
     again = Account(account.moto, attempts=3, retry_first=1, retry_longest=1)
-    moving.restore(installation(again.open()), archive, PASSPHRASE)
+    backup.restore(installation(again.open()), archive, PASSPHRASE)
     second = Lambda(again)
     second.pump(until=lambda: settled(again))
     assert made(kube) == before
@@ -113,5 +115,5 @@ def test_functions_of_an_installation_that_was_left_work_on_nothing(account: Acc
     assert functions.send("east", batch)["statusCode"] == 503
     with pytest.raises(BusyError):
         functions.tick({}, None)
-    assert moving.restore(user.here, archive, PASSPHRASE).returned
+    assert backup.restore(user.here, archive, PASSPHRASE).returned
     assert functions.send("east", batch)["statusCode"] == 200

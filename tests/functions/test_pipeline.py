@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from bellhop import __version__
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.state.record import Pulse
+from bellhop.state.record import WorkerHeartbeat
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from tests.fakes.fleet import service
@@ -47,7 +47,9 @@ RULES = join(source(), trigger(), holder("made", config(FOR_EACH), annotations=I
 
 @pytest.fixture
 def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
-    client = KubeClient("fleet/east", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    client = KubeClient(
+        "fleet/east", sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL
+    )
     yield client
     client.close()
 
@@ -190,7 +192,7 @@ def test_a_tick_tells_that_it_was(account: Account) -> None:
     """Since when it ticks, when last, and of which version; who was silent for long began anew."""
     functions, records = Lambda(account), account.open().records
 
-    def tick() -> Pulse:
+    def tick() -> WorkerHeartbeat:
         functions.tick(event("scheduler"), Context())
         pulse = records.pulses.get()
         assert pulse is not None

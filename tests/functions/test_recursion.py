@@ -8,7 +8,7 @@ import pytest
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.ports.queue import Message
 from infra.lab.cluster import Cluster
@@ -95,8 +95,8 @@ def test_long_work_goes_on_from_turn_to_turn(
     account = Account(moto, turn=ONE_TURN_EACH, workers=1)
     user, functions = User(account), Lambda(account, recursion=recursion)
     user.register("east", source_cluster.kubeconfig(), env="production", dep="eng")
-    kubeconfig = sanitise(source_cluster.kubeconfig(), reach=HERE)
-    kube, records = KubeClient("fleet/east", kubeconfig, reach=HERE), account.open().records
+    kubeconfig = sanitise(source_cluster.kubeconfig(), reach=LOCAL)
+    kube, records = KubeClient("fleet/east", kubeconfig, reach=LOCAL), account.open().records
 
     def made() -> list[str]:
         found = [each["metadata"]["name"] for each in kube.list(CONFIG, namespace="default")]

@@ -23,10 +23,10 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.adapters.local.server import Server
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, Resource
 from bellhop.errors import BellhopError
-from bellhop.registration import forwarder_manifests as wiring
+from bellhop.registration import forwarder_manifests
 from infra.lab.binaries import find
 from infra.lab.cluster import Cluster
 from infra.lab.port import free_port
@@ -246,7 +246,7 @@ class Rig:
         self.cluster = cluster
         self.inbox = Inbox()
         self.api = Api(cluster)
-        self.admin = KubeClient("source", sanitise(cluster.kubeconfig(), reach=HERE), reach=HERE)
+        self.admin = KubeClient("source", sanitise(cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
         self._nursery = nursery
         self._port, self._health_port = free_port(), free_port()
         self.authority = make_authority(
@@ -262,10 +262,13 @@ class Rig:
 
     def grant(self) -> None:
         """Install the forwarder's rights, and a kubeconfig with the token of its account."""
-        for manifest in (*wiring.forwarder_rights(), wiring.forwarder_role(WATCHED)):
+        for manifest in (
+            *forwarder_manifests.forwarder_rights(),
+            forwarder_manifests.forwarder_role(WATCHED),
+        ):
             self.admin.apply(manifest)
-        token = self.admin.token_request(wiring.NAMESPACE, wiring.NAME)
-        config = sanitise(self.cluster.kubeconfig(), reach=HERE).to_dict()
+        token = self.admin.token_request(forwarder_manifests.NAMESPACE, forwarder_manifests.NAME)
+        config = sanitise(self.cluster.kubeconfig(), reach=LOCAL).to_dict()
         config["users"][0]["user"] = {"token": token}
         (self.folder / "kubeconfig").write_text(json.dumps(config))
 
@@ -281,12 +284,12 @@ class Rig:
             "tls.crt": certificate.decode(),
             "tls.key": key.decode(),
         }
-        self.admin.apply(wiring.forwarder_secret(entries | changes))
+        self.admin.apply(forwarder_manifests.forwarder_secret(entries | changes))
 
     def hook(self, path: str = PATH) -> None:
         """Have the API server ring."""
         forwarder = {"url": self.url, "ca": self.authority.certificate_pem.decode(), "path": path}
-        self.admin.apply(wiring.webhook_configuration(WATCHED, forwarder))
+        self.admin.apply(forwarder_manifests.webhook_configuration(WATCHED, forwarder))
 
     def deny(self) -> None:
         """Have another webhook deny what is labelled so."""

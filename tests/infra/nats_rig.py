@@ -18,7 +18,7 @@ from bellhop.adapters.local.server import Server as HttpServer
 from bellhop.core.gvk import GVK
 from bellhop.forwarder.account import Account
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.ingest_client import Uplink
+from bellhop.forwarder.ingest_client import IngestClient
 from bellhop.forwarder.instructions import Instructions
 from bellhop.forwarder.nats.nats import Messaging
 from bellhop.logs import Log
@@ -122,7 +122,7 @@ class Bridge:
         return Messaging(
             self.kube,
             self.spool,
-            lambda: Uplink(lambda: told, lambda: None, Account(), log),
+            lambda: IngestClient(lambda: told, lambda: None, Account(), log),
             self.counts,
             log,
         )

@@ -15,10 +15,10 @@ from bellhop.adapters.local.server import Server
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.instructions import Instructions
-from bellhop.forwarder.journal import Spool
+from bellhop.forwarder.journal import Journal
 from bellhop.forwarder.outbox import Item, Outbox
 from bellhop.forwarder.sender import Sender
-from bellhop.forwarder.workqueue import Desk
+from bellhop.forwarder.workqueue import DelayingQueue
 from bellhop.ingest.admission import Hint
 from bellhop.logs import Log
 from tests.infra.forwarder_rig import failures
@@ -90,8 +90,8 @@ class Office:
         self.released: list[tuple[list[str], int]] = []
         self.unsubscribed = ""
         self.outbox = Outbox()
-        self.spool = Spool(folder)
-        self.desk = Desk(self.spool, log)
+        self.spool = Journal(folder)
+        self.desk = DelayingQueue(self.spool, log)
         instructions = Instructions(
             f"{url}/clusters/fleet/east",
             url,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.forwarder.pending import Debt, Known, Sight
+from bellhop.forwarder.pending import Known, PendingObject, ReadBackResult
 from bellhop.ingest.admission import Hint
 
 EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
@@ -21,11 +21,11 @@ def hint(uid: str = "u", before: int = 0, name: str = "a") -> Hint:
     return Hint(key(name), uid, before)
 
 
-def owed(*hints: Hint) -> Debt:
+def owed(*hints: Hint) -> PendingObject:
     """Merge hints in the order in which they came."""
-    found = Debt.of(hints[0], EARLY, 1)
+    found = PendingObject.of(hints[0], EARLY, 1)
     for number, each in enumerate(hints[1:], 2):
-        found = found.merge(Debt.of(each, LATE, number))
+        found = found.merge(PendingObject.of(each, LATE, number))
     return found
 
 
@@ -33,7 +33,12 @@ def state(uid: str, version: int) -> dict[str, Any]:
     return {"metadata": {"uid": uid, "resourceVersion": str(version)}}
 
 
-NOT_YET, SEND, GONE, NOTHING = Sight.NOT_YET, Sight.SEND, Sight.GONE, Sight.NOTHING
+NOT_YET, SEND, GONE, NOTHING = (
+    ReadBackResult.NOT_YET,
+    ReadBackResult.SEND,
+    ReadBackResult.GONE,
+    ReadBackResult.NOTHING,
+)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +75,10 @@ NOT_YET, SEND, GONE, NOTHING = Sight.NOT_YET, Sight.SEND, Sight.GONE, Sight.NOTH
     ],
 )
 def test_tells_what_a_look_means(
-    debt: Debt, seen: dict[str, Any] | None, now: Sight, in_the_end: Sight
+    debt: PendingObject,
+    seen: dict[str, Any] | None,
+    now: ReadBackResult,
+    in_the_end: ReadBackResult,
 ) -> None:
     """While the write may be on its way, and once it can no longer be."""
     assert (debt.judge(seen), debt.conclude(seen)) == (now, in_the_end)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bellhop import __version__
 from bellhop.adapters.local.http_app import Admission, Answer
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.webhook import BODY_BYTES, Door
+from bellhop.forwarder.webhook import BODY_BYTES, Webhook
 from bellhop.ingest.admission import KNOCKER, Hint, changes_nothing
 from bellhop.logs import Log
 from bellhop.registration.forwarder_manifests import NAME
@@ -54,7 +54,7 @@ class Visitor:
         self.counts = Counts()
         self.fails = False
         log = Log(self.written)
-        self.door = Door(self._ring, lambda: paths, self._stranger, self.counts, log)
+        self.door = Webhook(self._ring, lambda: paths, self._stranger, self.counts, log)
 
     def knock(self, body: bytes, path: str = PATH, **environ: Any) -> tuple[str, dict[str, Any]]:
         status = []

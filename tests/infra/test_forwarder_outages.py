@@ -13,8 +13,8 @@ import pytest
 
 from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
-from bellhop.registration import forwarder_manifests as wiring
+from bellhop.core.address_policy import LOCAL
+from bellhop.registration import forwarder_manifests
 from infra.lab.cluster import Cluster
 from tests.infra.forwarder_rig import (
     CONFIG_MAP,
@@ -178,7 +178,7 @@ def test_waits_for_its_secret(bare_rig: Rig) -> None:
 
 def test_waits_for_a_right_that_it_lacks_yet(rig: Rig) -> None:
     """What it may not read yet is read once it may, and each kind is named in the log once."""
-    rig.admin.apply(wiring.forwarder_role([CONFIG_MAP]))
+    rig.admin.apply(forwarder_manifests.forwarder_role([CONFIG_MAP]))
     time.sleep(0.2)
     service = {
         "apiVersion": "v1",
@@ -191,7 +191,7 @@ def test_waits_for_a_right_that_it_lacks_yet(rig: Rig) -> None:
     rig.api.create("other")
     eventually("other kinds are sent", lambda: rig.inbox.named("other"))
     assert rig.inbox.named("web") == []
-    rig.admin.apply(wiring.forwarder_role([CONFIG_MAP, SERVICE]))
+    rig.admin.apply(forwarder_manifests.forwarder_role([CONFIG_MAP, SERVICE]))
     rig.settle()
 
     assert len(rig.inbox.named("web")) == 1
@@ -302,7 +302,7 @@ def test_ends_within_its_grace_and_keeps_the_rest(rig: Rig) -> None:
 def test_has_no_right_that_it_does_not_use(rig: Rig) -> None:
     """Its own token reads single objects of the watched kinds and its Secret, and nothing else."""
     own = KubeClient(
-        "own", sanitise((rig.folder / "kubeconfig").read_text(), reach=HERE), reach=HERE
+        "own", sanitise((rig.folder / "kubeconfig").read_text(), reach=LOCAL), reach=LOCAL
     )
     refused = [
         Right("list", "", "configmaps"),

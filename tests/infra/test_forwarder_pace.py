@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.forwarder.journal import Spool
+from bellhop.forwarder.journal import Journal
 from bellhop.forwarder.pending import Known
-from bellhop.forwarder.read_delay import BEGIN, LONGEST, SHORTEST, Pace
-from bellhop.forwarder.workqueue import Desk
+from bellhop.forwarder.read_delay import BEGIN, LONGEST, SHORTEST, ReadDelay
+from bellhop.forwarder.workqueue import DelayingQueue
 from bellhop.ingest.admission import Hint
 from bellhop.logs import Log
 
@@ -20,7 +20,7 @@ from bellhop.logs import Log
 @pytest.mark.parametrize("typical", [0.002, 0.004, 0.012])
 def test_about_one_look_of_ten_is_made_in_vain(typical: float) -> None:
     """Whatever the API server takes, the wait settles where few looks come too early."""
-    pace, draws = Pace(), random.Random(1)
+    pace, draws = ReadDelay(), random.Random(1)
     early = 0
     for turn in range(2_000):
         looks = int(draws.gauss(typical, typical / 5) > pace.seconds)
@@ -33,7 +33,7 @@ def test_about_one_look_of_ten_is_made_in_vain(typical: float) -> None:
 
 def test_the_wait_has_bounds() -> None:
     """A server that is always, or never, in time moves it no further than that."""
-    fast, slow = Pace(), Pace()
+    fast, slow = ReadDelay(), ReadDelay()
     for _ in range(1_000):
         fast.found(0)
         slow.found(1)
@@ -43,7 +43,7 @@ def test_the_wait_has_bounds() -> None:
 
 def test_what_was_found_late_says_nothing() -> None:
     """It waited for another webhook, or was put off by what rang again."""
-    pace = Pace()
+    pace = ReadDelay()
     pace.found(4)
 
     assert pace.seconds == BEGIN
@@ -51,9 +51,9 @@ def test_what_was_found_late_says_nothing() -> None:
 
 def test_the_desk_follows_what_its_readers_find(tmp_path: Path) -> None:
     """After looks in vain an object is given out later than the first one was."""
-    spool = Spool(tmp_path)
+    spool = Journal(tmp_path)
     now = [100.0]
-    desk = Desk(spool, Log(io.StringIO()), clock=lambda: now[0])
+    desk = DelayingQueue(spool, Log(io.StringIO()), clock=lambda: now[0])
     for number in range(20):
         key = ObjectKey(GVK("", "v1", "ConfigMap"), "default", f"a{number}")
         desk.ring(Hint(key, "u", 1), "2026-01-01T00:00:00+00:00")

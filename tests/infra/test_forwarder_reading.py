@@ -13,10 +13,10 @@ import pytest
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import BellhopError, DeniedError, InvalidError
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.journal import Spool
+from bellhop.forwarder.journal import Journal
 from bellhop.forwarder.outbox import Outbox
 from bellhop.forwarder.reader import REFUSED_AT_MOST, Readers
-from bellhop.forwarder.workqueue import Desk
+from bellhop.forwarder.workqueue import DelayingQueue
 from bellhop.ingest.admission import Hint
 from bellhop.logs import Log
 from tests.fakes.kube import FakeKube
@@ -50,8 +50,8 @@ class Room:
         self.log = io.StringIO()
         log = Log(self.log)
         self.kube = OddKube()
-        self.spool = Spool(folder)
-        self.desk = Desk(self.spool, log)
+        self.spool = Journal(folder)
+        self.desk = DelayingQueue(self.spool, log)
         self.outbox = Outbox()
         self.readers = Readers(self.kube, self.desk, self.outbox, Counts(), log, patience)
         self.readers.start()

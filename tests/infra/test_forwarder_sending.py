@@ -16,9 +16,9 @@ from bellhop import __version__
 from bellhop.core.gvk import ObjectKey
 from bellhop.errors import TemporaryError
 from bellhop.forwarder import backoff, outbox
-from bellhop.forwarder.journal import Spool
-from bellhop.forwarder.pending import Debt
-from bellhop.forwarder.workqueue import Desk
+from bellhop.forwarder.journal import Journal
+from bellhop.forwarder.pending import PendingObject
+from bellhop.forwarder.workqueue import DelayingQueue
 from bellhop.ingest.admission import Hint
 from bellhop.logs import Log
 from tests.infra.sender_rig import CONFIG, Office, name_of
@@ -369,13 +369,13 @@ def test_releases_kinds_that_nobody_asks_for(office: Office) -> None:
 def test_asks_for_a_look_when_it_cannot_spool(tmp_path: Path) -> None:
     """What is in memory alone may be lost by a kill: somebody should look."""
     called: list[bool] = []
-    spool = Spool(tmp_path)
-    desk = Desk(spool, Log(io.StringIO()), lambda: called.append(True))
+    spool = Journal(tmp_path)
+    desk = DelayingQueue(spool, Log(io.StringIO()), lambda: called.append(True))
     key = ObjectKey(CONFIG, "default", "a")
     desk.ring(Hint(key, "", 0), datetime.now(UTC).isoformat())
     assert called == []
 
-    def full(debt: Debt) -> None:
+    def full(debt: PendingObject) -> None:
         raise TemporaryError(f"the disk is full of {debt.key}")
 
     spool.put = full  # type: ignore[method-assign]

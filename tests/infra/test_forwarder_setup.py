@@ -13,8 +13,7 @@ import urllib3
 from bellhop.adapters.local.status_server import StatusServer
 from bellhop.core.gvk import GVK
 from bellhop.errors import DeniedError, InvalidError, MissingError
-from bellhop.forwarder import backoff
-from bellhop.forwarder import cluster as home
+from bellhop.forwarder import backoff, cluster
 from bellhop.forwarder.__main__ import main
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.instructions import parse
@@ -100,7 +99,7 @@ def test_finds_its_cluster_from_within_a_pod(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("PEM")
     environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
 
-    found = home._of_account(environ, tmp_path)
+    found = cluster._of_account(environ, tmp_path)
 
     assert (found.server, found.token) == ("https://[fd00::1]:443", "secret-token")
     assert base64.b64decode(found.ca_data) == b"PEM"
@@ -120,7 +119,7 @@ def test_finds_its_cluster_from_within_a_pod(tmp_path: Path) -> None:
 def test_says_what_a_pod_lacks(environ: dict[str, str], advice: str, tmp_path: Path) -> None:
     """Without an address or a token it cannot begin, and says what to do."""
     with pytest.raises(MissingError, match=advice):
-        home.connect(None, environ, tmp_path)
+        cluster.connect(None, environ, tmp_path)
 
 
 def test_reads_a_token_again_that_has_changed(source_cluster: Cluster, tmp_path: Path) -> None:
@@ -132,7 +131,7 @@ def test_reads_a_token_again_that_has_changed(source_cluster: Cluster, tmp_path:
     }
     (tmp_path / "token").write_text("of-an-hour-ago")
     (tmp_path / "ca.crt").write_text(source_cluster.ca_pem)
-    kube = home.connect(None, environ, tmp_path)
+    kube = cluster.connect(None, environ, tmp_path)
     (tmp_path / "token").unlink()
     with pytest.raises(DeniedError):
         kube.get(NAMESPACE, "", "default")
@@ -145,7 +144,7 @@ def test_reads_a_token_again_that_has_changed(source_cluster: Cluster, tmp_path:
 def test_says_that_a_kubeconfig_cannot_be_read(tmp_path: Path) -> None:
     """A file that is not there is named."""
     with pytest.raises(InvalidError, match="absent"):
-        home.connect(tmp_path / "absent")
+        cluster.connect(tmp_path / "absent")
 
 
 def test_ends_with_a_sentence_where_it_cannot_begin(

@@ -14,9 +14,9 @@ import yaml
 from bellhop import __version__
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import InvalidError
-from bellhop.ingest import account_tokens as accounts
+from bellhop.ingest import account_tokens
 from bellhop.registration import forwarder_manifests as wiring
 from bellhop.registration.forwarder_pods import MOUNTED, forwarder_manifests
 from infra.lab.binaries import KUBECTL, release
@@ -91,7 +91,7 @@ def test_has_a_token_that_is_for_its_ingest_alone() -> None:
     assert source["serviceAccountToken"]["audience"] == "https://ingest.example"
     assert f"{mount['mountPath']}/{source['serviceAccountToken']['path']}" == MOUNTED
     account = f"system:serviceaccount:{wiring.NAMESPACE}:{pod['serviceAccountName']}"
-    assert account == accounts.FORWARDER
+    assert account == account_tokens.FORWARDER
 
 
 def test_keeps_what_is_done_in_its_own_namespace_from_ringing() -> None:
@@ -221,7 +221,7 @@ def test_gives_the_pod_more_time_to_end_than_it_takes() -> None:
 @pytest.mark.parametrize("folder", OVERLAYS)
 def test_is_taken_by_an_api_server(folder: str, source_cluster: Cluster) -> None:
     """A dry run of server-side apply takes every manifest, of the examples, too."""
-    client = KubeClient("source", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    client = KubeClient("source", sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
     try:
         client.apply(wiring.forwarder_rights()[0])
         client.apply(NAMESPACE)

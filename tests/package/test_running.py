@@ -11,7 +11,7 @@ import pytest
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.celbox import Rule
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.rendering.observation import observe
 from bellhop.state.messages import Evaluate
@@ -79,7 +79,7 @@ def test_an_event_goes_through_all_packages_into_the_cluster(
     user.apply(RULES)
     functions = Zipped(account, lambdas, packages)
     someone = Someone(source_cluster.kubeconfig())
-    kube = KubeClient("fleet/east", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    kube = KubeClient("fleet/east", sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
     web = service("web")
     del web["status"]
     stored = someone.create(web)
@@ -195,7 +195,7 @@ def test_deploy_checks_by_lua_and_where_its_layer_is_by_cel(
     missing = "cannot be checked: up, rule 'active': CEL's runtime is not installed;"
     assert (found.phase == "Provisioned") == layered
     assert (missing in found.message) != layered
-    kube = KubeClient("fleet/east", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    kube = KubeClient("fleet/east", sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
     assert _there(kube, "checked")
     kube.close()
 
@@ -246,7 +246,7 @@ def test_charts_deploys_by_the_programs_of_its_layer(
 
     [found] = outcomes.of("fleet/east")
     assert (found.phase, found.message) == ("Provisioned", "")
-    kube = KubeClient("fleet/east", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    kube = KubeClient("fleet/east", sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
     made = kube.get(CONFIG, "default", "web-config")
     assert made
     assert made["data"] == {"greeting": "hello", "patched": "yes"}

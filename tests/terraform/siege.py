@@ -23,7 +23,7 @@ from bellhop.adapters.aws.queue import DEAD
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import DeniedError
 from bellhop.logs import Log
@@ -72,12 +72,12 @@ class Courier:
     def __init__(self, cluster: Cluster) -> None:
         self.name = cluster.name
         self._cluster = cluster
-        self.admin = KubeClient("there", sanitise(cluster.kubeconfig(), reach=HERE), reach=HERE)
+        self.admin = KubeClient("there", sanitise(cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
         self.token = self._enter()
 
     def renew(self) -> None:
         """Take a new token, and wait until the old one is refused."""
-        old = KubeClient("old", sanitise(self.kubeconfig(), reach=HERE), reach=HERE)
+        old = KubeClient("old", sanitise(self.kubeconfig(), reach=LOCAL), reach=LOCAL)
         self.admin.remove(ACCOUNTS, *_ACCOUNT)
         self.token = self._enter()
 
@@ -304,7 +304,7 @@ class Siege:
             )
             given = self.cloud.environment("sweep")
             self._here = open_resources(
-                given, services, Log(io.StringIO()), reach=HERE, tells=False
+                given, services, Log(io.StringIO()), reach=LOCAL, tells=False
             )
         return self._here
 

@@ -14,7 +14,7 @@ from typing import Self
 import pytest
 
 from bellhop.core.gvk import GVK
-from bellhop.registration import instructions as ringing
+from bellhop.registration import instructions
 from bellhop.registration.forwarder_manifests import NAME
 from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
@@ -109,7 +109,7 @@ class Surroundings:
             lambda: (self._pod.admin.get(WEBHOOK, "", NAME) or {}).get("webhooks"),
             patience=90,
         )
-        time.sleep(ringing.SPREAD_SECONDS)
+        time.sleep(instructions.SPREAD_SECONDS)
 
 
 def test_the_page_runs_as_it_is_written_and_leaves_nothing(

@@ -13,17 +13,17 @@ from bellhop.state import messages
 from bellhop.state.messages import (
     Aggregate,
     Apply,
-    AskRights,
-    Confirm,
+    CheckDeletionGuard,
     Evaluate,
     Instantiate,
     Publisher,
-    ReadKeys,
+    PurgeCluster,
+    ReadBack,
+    RefreshTokenKeys,
     Resolve,
-    Survey,
-    Sweep,
-    Tidy,
-    Weigh,
+    Resync,
+    ReviewAccess,
+    ScanDrift,
 )
 
 EVENT = str(CloudEvent({"source": "ci", "subject": "web"}).key("builds"))
@@ -32,20 +32,20 @@ EVERY = [
     Evaluate("fleet/east", "/v1/Service/default/web", "trace", "2026-01-01T00:00:00+00:00"),
     Evaluate("fleet/east", "/v1/Service/default/web", source="scripted"),
     Aggregate("fleet/east", "choosing", "trace", "2026-01-01T00:00:00+00:00"),
-    Weigh("fleet/east", "services"),
+    CheckDeletionGuard("fleet/east", "services"),
     Instantiate("made", "fleet/east"),
     Instantiate("made", "fleet/east", "/v1/Service/default/web", "trace"),
     Evaluate("fleet/east", EVENT),
     Instantiate("made", "fleet/east", EVENT),
     Resolve("own"),
     Apply("made", "fleet/east", "made-1", "fleet/west", contested="/v1/ConfigMap/default/x"),
-    Sweep("fleet/east", full=True),
-    Sweep("fleet/east", walk="w"),
-    Survey("fleet/east", kind="/Service", after="token", last="default/web"),
-    Confirm("fleet/east", "/v1/Service/default/web", "uid", 7),
-    ReadKeys("fleet/east"),
-    AskRights("fleet/east", "team/ann", "v1/Service", "default", "/v1/Service/default/web"),
-    Tidy("fleet/east"),
+    Resync("fleet/east", full=True),
+    Resync("fleet/east", walk="w"),
+    ScanDrift("fleet/east", kind="/Service", after="token", last="default/web"),
+    ReadBack("fleet/east", "/v1/Service/default/web", "uid", 7),
+    RefreshTokenKeys("fleet/east"),
+    ReviewAccess("fleet/east", "team/ann", "v1/Service", "default", "/v1/Service/default/web"),
+    PurgeCluster("fleet/east"),
 ]
 
 
@@ -67,7 +67,7 @@ def test_comes_back_as_it_was_sent(message: messages.Envelope) -> None:
 
 def test_passes_over_what_a_later_version_adds() -> None:
     """A field nobody here knows does no harm while versions change."""
-    assert messages.read({"do": "tidy", "cluster": "a/b", "colour": "red"}) == Tidy("a/b")
+    assert messages.read({"do": "tidy", "cluster": "a/b", "colour": "red"}) == PurgeCluster("a/b")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_publishes_each_to_its_inbox_and_the_same_work_once() -> None:
     queues = {"evaluate": Kept(), "deploy": Kept(), "sweep": Kept()}
 
     Publisher(queues).publish(
-        [Sweep("a/b"), Resolve("p"), Sweep("a/b"), Tidy("a/b"), Resolve("p", trace="t")]
+        [Resync("a/b"), Resolve("p"), Resync("a/b"), PurgeCluster("a/b"), Resolve("p", trace="t")]
     )
 
     assert [each.body["do"] for each in queues["sweep"].messages] == ["sweep", "tidy"]

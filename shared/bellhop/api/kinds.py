@@ -10,8 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bellhop.api import account
-from bellhop.api import core_kinds as served
+from bellhop.api import account, core_kinds
 from bellhop.api.addon import ClusterRef
 from bellhop.api.classifier import Classifier
 from bellhop.api.cluster_set import ClusterSet, NamespacedSet
@@ -33,7 +32,7 @@ from bellhop.api.role_request import RoleRequest
 from bellhop.api.source import EventSource, LabelFilter, ResourceSelector
 from bellhop.api.trigger import EventTrigger
 from bellhop.api.unsupported import KNOWN
-from bellhop.core import sveltos_annotations as marks
+from bellhop.core import sveltos_annotations
 from bellhop.core.selector import Requirement, Selector
 from bellhop.documents.document import Document, InvalidDocuments, read_documents
 from bellhop.errors import InvalidError
@@ -152,12 +151,12 @@ def _read(
         return None
     written = without_server_fields(document.data)
     kind = written["kind"]
-    found = dict([*refusals(kind, model, written), *marks.refusals(kind, written)])
+    found = dict([*refusals(kind, model, written), *sveltos_annotations.refusals(kind, written)])
     if model.for_tenants:
         found |= dict(account.mistakes(written))
     declaration: Declaration | None = None
     try:
-        declaration = model.model_validate(written, context={served.WRITTEN_NOW: written_now})
+        declaration = model.model_validate(written, context={core_kinds.WRITTEN_NOW: written_now})
     except ValidationError as error:
         told = [*found.items(), *mistakes(error, model, found)]
     else:

@@ -32,9 +32,9 @@ from bellhop.api.kinds import (
 from bellhop.catalog.catalog import Catalog
 from bellhop.catalog.records.manifests import Manifest, Revision
 from bellhop.errors import MissingError
-from bellhop.state.record import Choice, Cluster
+from bellhop.state.record import Cluster, SetSelection
 from bellhop.state.records import Records
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 _FEW = 8
 """Rules read one by one beside a blob; it is written anew when there are more."""
@@ -54,7 +54,7 @@ class _Known(Struct, frozen=True):
 
     revision: Revision
     rules: Rules
-    clusters: Mapping[str, Kept[Cluster]]
+    clusters: Mapping[str, Stored[Cluster]]
     catalog: Catalog
 
 
@@ -152,7 +152,7 @@ class Catalogs:
 
     def _choices(
         self, earlier: Catalog, changed: Iterable[Declaration | None]
-    ) -> dict[str, Choice]:
+    ) -> dict[str, SetSelection]:
         """Read what sets have chosen, where any may choose; a choice changes the clusters' mark."""
         if earlier.choosing or any(isinstance(each, ClusterSet) for each in changed):
             return {place: kept.value for place, kept in self.records.choices.all().items()}

@@ -27,7 +27,7 @@ from bellhop.catalog.dependencies import reached, turned
 from bellhop.core.digest import digest
 from bellhop.core.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.errors import PermanentError
-from bellhop.state.record import Choice, Cluster, Listener
+from bellhop.state.record import Cluster, Listener, SetSelection
 
 _DIGEST = 16
 
@@ -62,7 +62,7 @@ _Alike = tuple[tuple[tuple[str, str], ...], frozenset[str]]
 
 _NOTHING = _Found({}, {}, {})
 _NOBODY: frozenset[str] = frozenset()
-_UNCHOSEN: Mapping[str, Choice] = {}
+_UNCHOSEN: Mapping[str, SetSelection] = {}
 
 
 def cluster_object(cluster: Cluster) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Catalog:
         triggers: Iterable[EventTrigger],
         profiles: Iterable[ClusterProfile],
         sets: Iterable[ClusterSet] = (),
-        choices: Mapping[str, Choice] = _UNCHOSEN,
+        choices: Mapping[str, SetSelection] = _UNCHOSEN,
     ) -> None:
         self.revision = revision
         self.declared = ""
@@ -128,7 +128,7 @@ class Catalog:
         # What an earlier catalog found holds but for these triggers, where clusters are the same.
         self._earlier: tuple[Mapping[str, _Found], Collection[str]] = {}, ()
 
-    def _choose(self, choices: Mapping[str, Choice]) -> None:
+    def _choose(self, choices: Mapping[str, SetSelection]) -> None:
         self.choosing = {name: each for name, each in self.sets.items() if each.most is not None}
         self.choices = {name: each for name, each in choices.items() if name in self.choosing}
         self._chosen = {name: frozenset(each.clusters) for name, each in self.choices.items()}
@@ -137,7 +137,7 @@ class Catalog:
         self,
         revision: int,
         clusters: Iterable[Cluster],
-        choices: Mapping[str, Choice] = _UNCHOSEN,
+        choices: Mapping[str, SetSelection] = _UNCHOSEN,
     ) -> Catalog:
         """Return a later catalog of the same rules, which still knows about unchanged clusters."""
         later = Catalog(revision, clusters, (), (), ())
@@ -169,7 +169,7 @@ class Catalog:
         revision: int,
         clusters: Iterable[Cluster],
         changed: Mapping[DeclarationKey, Declaration | None],
-        choices: Mapping[str, Choice] = _UNCHOSEN,
+        choices: Mapping[str, SetSelection] = _UNCHOSEN,
     ) -> Catalog:
         """Return a later catalog, which still knows what the rules that changed do not concern.
 

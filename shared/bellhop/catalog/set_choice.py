@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bellhop.state.record import Choice
+from bellhop.state.record import SetSelection
 
 
-def choose(most: int, pool: Sequence[str], old: Choice, is_down: Callable[[str], bool]) -> Choice:
+def choose(
+    most: int, pool: Sequence[str], old: SetSelection, is_down: Callable[[str], bool]
+) -> SetSelection:
     """Choose from a pool so many clusters at most; who was chosen stays.
 
     One that left the pool is replaced, and so is one that is down: by the first that is not, in
@@ -22,4 +24,4 @@ def choose(most: int, pool: Sequence[str], old: Choice, is_down: Callable[[str],
     while len(chosen) < most and (new := next(spare, None)):
         chosen.append(new)
     failing = [each for each in stay if each in down][: most - len(chosen)]
-    return Choice((*chosen, *failing), tuple(failing))
+    return SetSelection((*chosen, *failing), tuple(failing))

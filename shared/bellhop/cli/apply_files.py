@@ -9,9 +9,9 @@ from bellhop.api.fields import nearest
 from bellhop.api.kinds import Declaration, EventTrigger, of
 from bellhop.cli.manifest_files import declarations, documents, files, last_of_each
 from bellhop.cli.output import say
-from bellhop.core import sveltos_annotations as marks
-from bellhop.declarations.apply import Declared
-from bellhop.diagnosis import catalog_hints as advising
+from bellhop.core import sveltos_annotations
+from bellhop.declarations.apply import WrittenManifest
+from bellhop.diagnosis import catalog_hints
 from bellhop.documents.document import Document, InvalidDocuments
 from bellhop.errors import InvalidError, MissingError
 from bellhop.installation.installation import Installation
@@ -83,15 +83,15 @@ def _refuse_changes(
 
 
 def hints(
-    here: Installation, found: Sequence[Declaration], results: Sequence[Declared]
+    here: Installation, found: Sequence[Declaration], results: Sequence[WrittenManifest]
 ) -> Iterator[str]:
     """Say what is probably misspelt, what templates probably lack, and what reaches no cluster."""
     for new in found:
-        for mark in marks.unknown(new.written):
-            meant = nearest(mark, marks.MARKS)
+        for mark in sveltos_annotations.unknown(new.written):
+            meant = nearest(mark, sveltos_annotations.MARKS)
             yield f"{new.key} has '{mark}', of which nothing is known{meant}"
     changed = {new.key for new in found}
-    yield from advising.of_changed(here.catalogs.known(), changed, here.catalogs.holder)
+    yield from catalog_hints.of_changed(here.catalogs.known(), changed, here.catalogs.holder)
     pairs = zip(found, results, strict=True)
     created = {new.key for new, result in pairs if result.change == "created"}
     for each in pinned(here, changed, created):

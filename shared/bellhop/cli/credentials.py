@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from bellhop.adapters.local.files import bounded, read_at_most, read_regular, write_whole
 from bellhop.cli.files import explained
 from bellhop.clusters.kubeconfig import LARGEST, Kubeconfig, parse, refuse_passing, sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.documents.document import dump
 from bellhop.errors import BellhopError, InvalidError
 
@@ -70,13 +70,13 @@ def read_kubeconfig(path: Path, context: str | None, *, patience: timedelta = PA
         # What is refused anyway is refused before a program runs; this token is never sent.
         user["token"] = _NONE_YET
         with _about(name):
-            sanitise(taken, context=context, reach=HERE)
+            sanitise(taken, context=context, reach=LOCAL)
         del user["token"]
         with _cannot_log_in(name):
             user |= _log_in(login, entries["clusters"], None if piped else path, context, patience)
     with _about(name):
         # Which of this machine's clusters an installation calls, it says itself.
-        found = sanitise(taken, context=context, reach=HERE)
+        found = sanitise(taken, context=context, reach=LOCAL)
         if not login:
             refuse_passing(found)
     return Given(found, bool(login))

@@ -24,7 +24,7 @@ from bellhop.cli.registrations import specified, warn_of_silence
 from bellhop.cli.removal_warnings import say_held, say_plan
 from bellhop.cli.selection import for_each
 from bellhop.core.sveltos_annotations import APPLYSET
-from bellhop.declarations.apply import Declare
+from bellhop.declarations.apply import ManifestWriter
 from bellhop.declarations.deletion_guard import RemovalPlan
 from bellhop.documents.document import Document, InvalidDocuments
 from bellhop.errors import BellhopError, ConflictError, InvalidError
@@ -149,7 +149,7 @@ def _settle_all(
 
     def attempt(cluster: DeclaredCluster) -> tuple[Settled | BellhopError, Sequence[HeldRemoval]]:
         # `held` is what one change would remove: each cluster has its own.
-        declare = Declare(here.records, here.catalogs, here.publisher, here.settings)
+        declare = ManifestWriter(here.records, here.catalogs, here.publisher, here.settings)
         declare.hold_also(also)
         try:
             done = settle(replace(here, declare=declare), cluster, specify, renew=renew)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from bellhop.cli import events as telling
-from bellhop.cli import lines, output
+from bellhop.cli import events, lines, output
 from bellhop.cli.clusters import known
 from bellhop.cli.duration import read_duration
 from bellhop.cli.options import TABLE, YAML
@@ -53,7 +52,7 @@ def show(  # noqa: PLR0913 - one parameter an option of the command
     if form == TABLE:
         told = False
         for block in timeline.blocks(entries, wanted):
-            telling.tell(block)
+            events.tell(block)
             told = True
         if not told:
             say(f"No events found in the last {since or '1h'}.", err=True)

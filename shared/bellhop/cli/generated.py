@@ -9,7 +9,7 @@ from bellhop.cli.output import compose, document, say
 from bellhop.core.printable import visible
 
 if TYPE_CHECKING:
-    from bellhop.diagnosis.offline_render import Rehearsal
+    from bellhop.diagnosis.offline_render import OfflineRender
     from bellhop.diagnosis.offline_result import Generated
     from bellhop.diagnosis.source_evaluation import Tried
 
@@ -22,7 +22,7 @@ def reason(judged: Tried) -> str:
 
 
 def print_yaml(
-    _rehearsal: Rehearsal, _judged: Sequence[Tried], generated: Iterable[Generated], show: str
+    _rehearsal: OfflineRender, _judged: Sequence[Tried], generated: Iterable[Generated], show: str
 ) -> None:
     """Print profiles, ConfigMaps and manifests as documents, with a comment above each."""
     from bellhop.diagnosis.overview import object_name
@@ -62,7 +62,7 @@ def _documents(made: Generated, said: str, show: str) -> Iterator[tuple[str, Map
 
 
 def print_json(
-    rehearsal: Rehearsal, judged: Sequence[Tried], generated: Iterable[Generated], show: str
+    rehearsal: OfflineRender, judged: Sequence[Tried], generated: Iterable[Generated], show: str
 ) -> None:
     """Print one object: what the source said of each object, and all that was generated."""
     from bellhop.diagnosis.overview import object_name

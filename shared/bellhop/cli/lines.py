@@ -57,9 +57,9 @@ def line_options(command: F) -> F:
 
 def tell_lines(entries: Iterable[Entry], form: str) -> None:
     """Print a line for each entry as it comes."""
-    from bellhop.cli import events as telling
+    from bellhop.cli import events
 
-    tell = telling.tell_json if form == JSON else telling.tell_line
+    tell = events.tell_json if form == JSON else events.tell_line
     for entry in entries:
         tell(entry)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from bellhop.cli.output import Column, Row
 from bellhop.core.gvk import Identity
-from bellhop.deploy import object_diff as comparing
+from bellhop.deploy import object_diff
 from bellhop.diagnosis.names import Titled
 from bellhop.operations.previews import Previewed
 from bellhop.state.chart import RELEASE_KEY
@@ -31,7 +31,7 @@ SAME, NOT_COMPARED, DIFFERS, REFUSED = "same", "not compared", "differs", "refus
 def sort_of(change: Change) -> str:
     """Say whether an object is the same, was not compared, differs, or was refused."""
     if change.action == "No Action":
-        return NOT_COMPARED if change.message == comparing.NOT_COMPARED else SAME
+        return NOT_COMPARED if change.message == object_diff.NOT_COMPARED else SAME
     return REFUSED if change.action == "Error" else DIFFERS
 
 

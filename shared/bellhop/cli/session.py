@@ -115,7 +115,7 @@ def answers(inbound: Inbound) -> bool:
     from bellhop.adapters.egress.answer import LimitError
     from bellhop.adapters.egress.client import HttpClient, HttpError
     from bellhop.adapters.egress.dialer import Dialer
-    from bellhop.core.address_policy import HERE
+    from bellhop.core.address_policy import LOCAL
 
     if not inbound.url.lower().startswith("https://"):
         return False
@@ -123,7 +123,7 @@ def answers(inbound: Inbound) -> bool:
     try:
         trust = ssl.create_default_context(cadata=inbound.ca or None)
         client = HttpClient(
-            inbound.url, dialer=Dialer(HERE), threads=1, whole=_PROBE_SECONDS, ssl_context=trust
+            inbound.url, dialer=Dialer(LOCAL), threads=1, whole=_PROBE_SECONDS, ssl_context=trust
         )
         client.request("GET", "/healthz", headers={}, timeout=_PROBE_SECONDS)
     except (HttpError, LimitError, OSError, ValueError):

@@ -31,10 +31,10 @@ from bellhop.ports.access import Access
 from bellhop.ports.store import ABSENT
 from bellhop.settings import Settings
 from bellhop.state.delays import probe_timer, spread
-from bellhop.state.messages import Apply, Probe, Publisher, Sweep
+from bellhop.state.messages import Apply, Probe, Publisher, Resync
 from bellhop.state.record import Circuit
 from bellhop.state.records import Records
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 _DOUBLINGS = 16
 _NAMESPACE = GVK("", "v1", "Namespace")
@@ -116,7 +116,7 @@ class Circuits:
             return ""
         return ""
 
-    def _open(self, cluster: str, kept: Kept[Circuit] | None, said: str) -> None:
+    def _open(self, cluster: str, kept: Stored[Circuit] | None, said: str) -> None:
         """Open a circuit, or keep it open for longer; who was quicker has said the same."""
         now = self._records.clock.now()
         failures = kept.value.failures + 1 if kept else 1
@@ -129,7 +129,7 @@ class Circuits:
             if kept is None:
                 self._log.warning("A cluster does not answer", cluster=cluster, error=said)
 
-    def _close(self, cluster: str, kept: Kept[Circuit]) -> None:
+    def _close(self, cluster: str, kept: Stored[Circuit]) -> None:
         """Let everybody call a cluster again, and tell those who waited.
 
         Raises:
@@ -145,7 +145,7 @@ class Circuits:
             if each.reason == AwayError.code or each.retry_at
         ]
         # What rang while it was away was not read back.
-        self._publisher.publish([*waiting, Sweep(cluster)])
+        self._publisher.publish([*waiting, Resync(cluster)])
         self._records.circuits.delete(cluster, expect=token)
         self._log.info("A cluster answers again", cluster=cluster, waiting=len(waiting))
 

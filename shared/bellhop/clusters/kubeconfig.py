@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from bellhop.clusters.proxy_url import read_proxy_url, shown_proxy
-from bellhop.core.address_policy import ABROAD, Reach
+from bellhop.core.address_policy import PUBLIC, AddressPolicy
 from bellhop.core.redaction import Redacted
 from bellhop.errors import InvalidError, TooLargeError
 
@@ -171,7 +171,7 @@ def sanitise(
     text_or_dict: str | bytes | Mapping[str, Any],
     *,
     context: str | None = None,
-    reach: Reach = ABROAD,
+    reach: AddressPolicy = PUBLIC,
 ) -> Kubeconfig:
     """Take address and credentials of one context, by default the current one.
 
@@ -302,7 +302,7 @@ def _text(entry: Mapping[str, Any], key: str, where: str) -> str:
     return value.strip()
 
 
-def _server(server: str, reach: Reach) -> str:
+def _server(server: str, reach: AddressPolicy) -> str:
     where = "cluster.server"
     try:
         parts = urlsplit(server)
@@ -319,7 +319,7 @@ def _server(server: str, reach: Reach) -> str:
             f"the host {refusal}; give the address where the API server is reached", where=where
         )
     # What only one machine may call is that machine.
-    if parts.scheme == "http" and not ABROAD.refusal(host):
+    if parts.scheme == "http" and not PUBLIC.refusal(host):
         raise InvalidError(
             "is http, which would send the credentials in clear; use https", where=where
         )

@@ -18,7 +18,7 @@ from bellhop.errors import BellhopError, MissingError
 from bellhop.state.management_cluster import MANAGEMENT, Hosting
 from bellhop.state.record import Cluster, Profile
 from bellhop.state.records import Records
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 
 def housed(records: Records, old: Profile | None, new: Profile) -> Profile:
@@ -40,7 +40,7 @@ def _left(old: Profile | None, new: Profile) -> Hosting:
     return "left" if old and old.hosting and MANAGEMENT not in new.matched else ""
 
 
-def guests(records: Records, profile: Profile | None, cluster: str) -> list[Kept[Cluster]]:
+def guests(records: Records, profile: Profile | None, cluster: str) -> list[Stored[Cluster]]:
     """Read the clusters for which a profile brings to a cluster what is Local."""
     names = profile.guests(cluster) if profile else ()
     return records.clusters.several(names) if names else []

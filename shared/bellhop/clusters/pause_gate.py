@@ -13,7 +13,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from bellhop.clusters.pause import Pause, pause_of
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.errors import PausedError, StaleError, TemporaryError
 from bellhop.state.delays import opening_timer
 from bellhop.state.messages import Instantiate
@@ -30,7 +30,7 @@ class Pauses:
     def __init__(self, records: Records) -> None:
         self._records = records
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: ReconcileContext) -> None:
         """Keep a cluster from being changed while it is paused.
 
         Raises:
@@ -46,7 +46,7 @@ class Pauses:
             until=pause.until,
         )
 
-    def look_again(self, work: Work, error: PausedError) -> None:
+    def look_again(self, work: ReconcileContext, error: PausedError) -> None:
         """See whether who tells those that wait could see by now that we do.
 
         Raises:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.errors import InvalidError
 
 _WHERE = "cluster.proxy-url"
 
 
-def read_proxy_url(text: str, server: str, reach: Reach) -> str:
+def read_proxy_url(text: str, server: str, reach: AddressPolicy) -> str:
     """Return the proxy by which a server is called; empty if there is none.
 
     Raises:

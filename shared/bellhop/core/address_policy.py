@@ -81,13 +81,13 @@ class Allowed(Struct, frozen=True):
         return (self.public and address.is_global) or any(address in each for each in self.ranges)
 
 
-class Reach(Struct, frozen=True):
+class AddressPolicy(Struct, frozen=True):
     """How far calls may go; `loopback` lets them stay on this machine, `only` nowhere but there."""
 
     loopback: bool = False
     only: Allowed | None = None
 
-    def within(self, text: str) -> Reach:
+    def within(self, text: str) -> AddressPolicy:
         """Return the same for contents, which come only from what a list names; an empty one, all.
 
         Raises:
@@ -136,10 +136,10 @@ class Reach(Struct, frozen=True):
         return "" if undecided else _UNLISTED
 
 
-HERE = Reach(loopback=True)
+LOCAL = AddressPolicy(loopback=True)
 """One machine: laboratory clusters listen on loopback."""
 
-ABROAD = Reach()
+PUBLIC = AddressPolicy()
 """A cloud's function: nothing of what runs it may be called."""
 
 

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Remembered(Generic[T]):
+class Cached(Generic[T]):
     """Answers by name, each for as many seconds as `age` says; shared between threads."""
 
     def __init__(self, age: float, *, seconds: Callable[[], float] = time.monotonic) -> None:

@@ -22,11 +22,11 @@ from bellhop.catalog.dependencies import refuse_cycle, refuse_exchange
 from bellhop.catalog.records.manifests import UPGRADED_FROM, Manifest
 from bellhop.catalog.set_choice import choose
 from bellhop.core.digest import same
-from bellhop.declarations.cluster_selection import Choosing
-from bellhop.declarations.deletion_guard import RemovalPlan, Removals
+from bellhop.declarations.cluster_selection import SetSelector
+from bellhop.declarations.deletion_guard import RemovalGuard, RemovalPlan
 from bellhop.declarations.diff import PROFILES, SETS, TRIGGERS, Key
 from bellhop.declarations.end_behavior import note_endings
-from bellhop.declarations.fan_out import Consequences
+from bellhop.declarations.fan_out import ChangeFanOut
 from bellhop.declarations.records.held_removals import Rule
 from bellhop.errors import InvalidError, LostWriteError, MissingError, StaleError
 from bellhop.events.transfer import ReportTransfer
@@ -35,9 +35,9 @@ from bellhop.settings import Settings
 from bellhop.state.concurrency import until_written
 from bellhop.state.held_removal import HeldRemoval
 from bellhop.state.messages import Publisher
-from bellhop.state.record import Choice, Cluster
+from bellhop.state.record import Cluster, SetSelection
 from bellhop.state.records import Records
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ _RELEASED, _RULES = "released", "rules"
 """In a release that is under way: which held change it releases, and the rules that it concerns."""
 
 
-class Declared(Struct, frozen=True):
+class WrittenManifest(Struct, frozen=True):
     """What became of one object that a user applied or deleted."""
 
     kind: str
@@ -59,7 +59,7 @@ class Declared(Struct, frozen=True):
     change: Change
 
 
-class Declare:
+class ManifestWriter:
     """Changes what users declared, and tells the stages."""
 
     def __init__(
@@ -67,17 +67,17 @@ class Declare:
     ) -> None:
         self._records = records
         self._catalogs = catalogs
-        self._consequences = Consequences(records, publisher, settings)
+        self._consequences = ChangeFanOut(records, publisher, settings)
         self._reports = ReportTransfer(records)
-        self._removals = Removals(records, settings)
-        self._choosing = Choosing(records, catalogs, self._consequences, self._removals)
+        self._removals = RemovalGuard(records, settings)
+        self._choosing = SetSelector(records, catalogs, self._consequences, self._removals)
         self.held: Sequence[HeldRemoval] = ()
         """What the last change that was made by this object would have removed, and is held."""
         self._also: frozenset[Rule] = frozenset()
 
     # Manifests --------------------------------------------------------------------------------
 
-    def apply(self, declarations: Sequence[Declaration]) -> list[Declared]:
+    def apply(self, declarations: Sequence[Declaration]) -> list[WrittenManifest]:
         """Store objects that are all valid; those that are as they were cost nothing.
 
         Raises:
@@ -102,7 +102,7 @@ class Declare:
             self._follow(list(changed), before, pending, after, held)
         return results
 
-    def rehearse(self, declarations: Sequence[Declaration]) -> list[Declared]:
+    def rehearse(self, declarations: Sequence[Declaration]) -> list[WrittenManifest]:
         """Say what would become of objects that are all valid, and store nothing.
 
         Raises:
@@ -114,11 +114,11 @@ class Declare:
         for new in declarations:
             old = self._old(new)
             self._refuse_change(new, old, beside)
-            results.append(Declared(*new.key, _change(new, old)))
+            results.append(WrittenManifest(*new.key, _change(new, old)))
         return results
 
     @until_written("change {key[0]} '{key[2]}'")
-    def remark(self, key: Key, annotations: Mapping[str, str | None]) -> Declared:
+    def remark(self, key: Key, annotations: Mapping[str, str | None]) -> WrittenManifest:
         """Set annotations of what was declared, or take away those that are None.
 
         Whoever applies another manifest meanwhile has not seen them, nor loses what he wrote.
@@ -133,7 +133,7 @@ class Declare:
             raise MissingError(f"cannot change {key[0]} '{key[2]}': it is not there any more")
         manifest = _annotated(kept.value, annotations)
         if same(manifest, kept.value):
-            return Declared(*key, "unchanged")
+            return WrittenManifest(*key, "unchanged")
         new = of(manifest)
         before = self._catalogs.known()
         pending = self._begin([key])
@@ -145,9 +145,9 @@ class Declare:
             raise
         self._records.catalog.change("declared", keys=[key])
         self._follow([key], before, pending, self._catalogs.known({token: new}), held)
-        return Declared(*key, "configured")
+        return WrittenManifest(*key, "configured")
 
-    def delete(self, keys: Iterable[tuple[str, str, str]]) -> list[Declared]:
+    def delete(self, keys: Iterable[tuple[str, str, str]]) -> list[WrittenManifest]:
         """Delete objects by (kind, namespace, name).
 
         Raises:
@@ -166,7 +166,7 @@ class Declare:
             self._records.manifests.delete(*key)
         self._records.catalog.change("declared", keys=keys)
         self._follow(keys, before, pending, held=held)
-        return [Declared(*key, "deleted") for key in keys]
+        return [WrittenManifest(*key, "deleted") for key in keys]
 
     def _write(self, new: Declaration, change: Change) -> str:
         """Write what is declared, whoever else does, and return its token.
@@ -347,7 +347,7 @@ class Declare:
         self._consequences.tell_profiles(key)
         self._records.forget_traces(key)
 
-    def _cluster(self, key: str, verb: str) -> Kept[Cluster]:
+    def _cluster(self, key: str, verb: str) -> Stored[Cluster]:
         kept = self._records.clusters.get(key)
         if kept is None:
             raise MissingError(
@@ -552,7 +552,7 @@ def _changed(catalog: Catalog, changed: Mapping[DeclarationKey, Declaration | No
         place: choose(
             after.sets[place].most or 0,
             after.pool(place),
-            after.choices.get(place, Choice()),
+            after.choices.get(place, SetSelection()),
             lambda _: False,
         )
         for place in sets

@@ -21,34 +21,34 @@ from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import Catalog
 from bellhop.catalog.set_choice import choose
 from bellhop.core.generated_names import set_kind
-from bellhop.declarations.deletion_guard import Removals
+from bellhop.declarations.deletion_guard import RemovalGuard
 from bellhop.declarations.diff import Key
-from bellhop.declarations.fan_out import Consequences
+from bellhop.declarations.fan_out import ChangeFanOut
 from bellhop.errors import MissingError, StaleError
 from bellhop.ports.store import ABSENT
 from bellhop.state.concurrency import until_settled
 from bellhop.state.held_removal import HeldRemoval
-from bellhop.state.record import Choice
+from bellhop.state.record import SetSelection
 from bellhop.state.records import Records
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 _ROUNDS = 16
 
 _AWAY = 3
 """Failures in a row after which a cluster counts as down: a short outage moves nothing."""
 
-_NONE = Kept(Choice(), ABSENT)
+_NONE = Stored(SetSelection(), ABSENT)
 
 
-class Choosing:
+class SetSelector:
     """Has each set with maxReplicas choose among the clusters that are there."""
 
     def __init__(
         self,
         records: Records,
         catalogs: Catalogs,
-        consequences: Consequences,
-        removals: Removals,
+        consequences: ChangeFanOut,
+        removals: RemovalGuard,
     ) -> None:
         self._records = records
         self._catalogs = catalogs
@@ -59,7 +59,7 @@ class Choosing:
         """Have sets choose again to which a cluster's state makes a difference by now."""
         catalog = self._catalogs.current()
         for place in catalog.choosing_from(cluster):
-            choice = catalog.choices.get(place, Choice())
+            choice = catalog.choices.get(place, SetSelection())
             down = self._is_down(cluster)
             if cluster in choice.clusters:
                 differs = down != (cluster in choice.failing)
@@ -102,10 +102,10 @@ class Choosing:
         return not changed
 
     def _changed(
-        self, catalog: Catalog, kept: Mapping[str, Kept[Choice]]
-    ) -> dict[str, Choice | None]:
+        self, catalog: Catalog, kept: Mapping[str, Stored[SetSelection]]
+    ) -> dict[str, SetSelection | None]:
         """Return the choices that are not as they should be; None for one of no set any more."""
-        changed: dict[str, Choice | None] = {}
+        changed: dict[str, SetSelection | None] = {}
         for place, declared in catalog.choosing.items():
             old = kept.get(place, _NONE).value
             new = choose(declared.most or 0, catalog.pool(place), old, self._is_down)
@@ -113,7 +113,7 @@ class Choosing:
                 changed[place] = new
         return changed | dict.fromkeys(kept.keys() - catalog.choosing.keys())
 
-    def _hold(self, before: Catalog, place: str, new: Choice | None) -> list[HeldRemoval]:
+    def _hold(self, before: Catalog, place: str, new: SetSelection | None) -> list[HeldRemoval]:
         """Hold what a choice would remove, if it is too much; of a deleted set that is known.
 
         What is down is replaced: that is what the set is for.
@@ -130,7 +130,7 @@ class Choosing:
         return self._removals.hold(before, after, [key], cause)
 
     def _write(
-        self, before: Catalog, place: str, choice: Choice | None, token: str
+        self, before: Catalog, place: str, choice: SetSelection | None, token: str
     ) -> list[HeldRemoval]:
         """Write one choice and publish what follows; return what is held of what it would remove.
 

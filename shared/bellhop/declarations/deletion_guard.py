@@ -28,7 +28,7 @@ from bellhop.declarations.removal_limits import Counts, RemovalCount, RemovalLim
 from bellhop.errors import StaleError
 from bellhop.events.transfer import Foreseen
 from bellhop.ports.store import ABSENT
-from bellhop.rendering.deletion_limit import Guard
+from bellhop.rendering.deletion_limit import DeletionLimit
 from bellhop.rendering.leave_policy import departing
 from bellhop.settings import Settings
 from bellhop.state.event_recorder import Nobody, Note, write
@@ -59,12 +59,12 @@ class RemovalPlan(NamedTuple):
         return RemovalPlan([], at_once, self.addons)
 
 
-class Removals:
+class RemovalGuard:
     """Finds what a change would remove, and holds it where that is too much at once."""
 
     def __init__(self, records: Records, settings: Settings) -> None:
         self._records = records
-        self._rule = Guard(settings.hold_from, settings.hold_share)
+        self._rule = DeletionLimit(settings.hold_from, settings.hold_share)
         self._limits = RemovalLimits(records, self._rule)
         self._transfers = Foreseen(records)
         self._window = settings.hold_window

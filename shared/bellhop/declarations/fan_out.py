@@ -17,15 +17,15 @@ from bellhop.state.delays import renewal_timer, spread, sweep_timer
 from bellhop.state.management_cluster import MANAGEMENT
 from bellhop.state.messages import (
     Apply,
-    Classify,
+    CheckHealth,
     Envelope,
-    Examine,
     Instantiate,
     Publisher,
+    PurgeCluster,
     Renew,
     Resolve,
-    Sweep,
-    Tidy,
+    Resync,
+    UpdateLabels,
 )
 from bellhop.state.record import Cluster, Profile, WatchedKind
 from bellhop.state.records import Records
@@ -40,7 +40,7 @@ _REGISTERING = timedelta(minutes=1)
 """Longer than it takes to register a cluster, from its record on."""
 
 
-class Consequences:
+class ChangeFanOut:
     """Opens gates, sets timers and asks for all that a change touches."""
 
     def __init__(self, records: Records, publisher: Publisher, settings: Settings) -> None:
@@ -79,7 +79,7 @@ class Consequences:
             self._publish(asked)
             declared = after.triggers.get(trigger)
             self._publish(
-                Sweep(each.cluster, full=True)
+                Resync(each.cluster, full=True)
                 for each in asked
                 if each.cluster in after.clusters
                 and not (declared and after.source_of(declared, each.cluster))
@@ -94,9 +94,9 @@ class Consequences:
     def _following(self, after: Catalog, touched: Touched) -> Iterator[Envelope]:
         """Yield what asks for all that is touched."""
         for key in sorted(touched.swept & set(after.clusters)):
-            yield Sweep(key, full=key in touched.anew)
-        yield from (Examine(key) for key in sorted(touched.examined))
-        yield from (Classify(key) for key in sorted(touched.classified & set(after.clusters)))
+            yield Resync(key, full=key in touched.anew)
+        yield from (CheckHealth(key) for key in sorted(touched.examined))
+        yield from (UpdateLabels(key) for key in sorted(touched.classified & set(after.clusters)))
         for trigger, cluster in sorted(touched.instantiated, key=str):
             yield from self._instantiated(after, trigger, cluster)
         for key in sorted(touched.resumed):
@@ -118,7 +118,7 @@ class Consequences:
         name = sweep_timer(cluster)
         if self._records.timers.get(name) is None:
             at = self._records.clock.now() + spread(name, self._settings.sweep_interval)
-            self._records.timers.set(name, at, Sweep(cluster).message().body)
+            self._records.timers.set(name, at, Resync(cluster).message().body)
 
     def _keep_renewing(self, cluster: Cluster) -> None:
         """Have it looked at what a cluster that rings needs next: its record may say another time.
@@ -138,7 +138,7 @@ class Consequences:
         self._records.timers.cancel(sweep_timer(cluster))
         self._records.timers.cancel(renewal_timer(cluster))
         at = self._records.clock.now() + _WORK
-        self._records.timers.set(f"tidy/{cluster}", at, Tidy(cluster).message().body)
+        self._records.timers.set(f"tidy/{cluster}", at, PurgeCluster(cluster).message().body)
 
     def _instantiated(
         self, catalog: Catalog, name: str, cluster: str | None

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from bellhop.api.kinds import EventTrigger
 from bellhop.catalog.catalog import Catalog
 from bellhop.declarations.records.held_removals import Rule
-from bellhop.rendering.deletion_limit import Guard
-from bellhop.state.record import Outcome
+from bellhop.rendering.deletion_limit import DeletionLimit
+from bellhop.state.record import DeploymentStatus
 from bellhop.state.records import Records
 
 _MASS = 2
@@ -72,7 +72,7 @@ class Step(NamedTuple):
 class RemovalLimits:
     """Says of which rules a change would remove too much."""
 
-    def __init__(self, records: Records, guard: Guard) -> None:
+    def __init__(self, records: Records, guard: DeletionLimit) -> None:
         self._records = records
         self._guard = guard
 
@@ -151,7 +151,7 @@ def together(found: Iterable[Rule], leaving: Counts) -> set[Rule]:
     return found
 
 
-def _stays(before: Catalog | None, outcome: Outcome) -> bool:
+def _stays(before: Catalog | None, outcome: DeploymentStatus) -> bool:
     """Say whether the declarations before a change may still want an add-on in its cluster."""
     if before is None:
         return True

@@ -14,17 +14,17 @@ from msgspec.structs import replace
 from bellhop.catalog.cache import Catalogs
 from bellhop.clusters.pause_gate import Pauses
 from bellhop.core.gvk import Identity
-from bellhop.deploy.context import Work, ends
-from bellhop.deploy.dependencies import Elsewhere
+from bellhop.deploy.context import ReconcileContext, ends
+from bellhop.deploy.dependencies import TemplateDependencies
 from bellhop.deploy.features.feature import Feature, Plan
 from bellhop.deploy.gates.check_metrics import MetricReader
 from bellhop.deploy.gates.checks import Checks
-from bellhop.deploy.gates.dependencies import Order
-from bellhop.deploy.gates.permissions import Revoking
-from bellhop.deploy.gates.rollout import Turns
+from bellhop.deploy.gates.dependencies import DependencyGate
+from bellhop.deploy.gates.permissions import PermissionsGate
+from bellhop.deploy.gates.rollout import RolloutGate
 from bellhop.deploy.lease import Leases
-from bellhop.deploy.status import Endings, together
-from bellhop.deploy.watches import Watching
+from bellhop.deploy.status import StatusWriter, together
+from bellhop.deploy.watches import DriftWatches
 from bellhop.errors import (
     BellhopError,
     CloudDeniedError,
@@ -34,14 +34,14 @@ from bellhop.errors import (
     UnauthorizedError,
     WaitingError,
 )
-from bellhop.extras.roles.retry import Granting
+from bellhop.extras.roles.retry import PermissionRetry
 from bellhop.ports.access import Access
 from bellhop.ports.metrics import Metrics
-from bellhop.profiles.names import Titles
+from bellhop.profiles.names import NameReservations
 from bellhop.settings import Settings
 from bellhop.state.messages import CHARTS, Apply, Publisher
-from bellhop.state.record import Outcome, Profile
-from bellhop.state.table import Kept
+from bellhop.state.record import DeploymentStatus, Profile
+from bellhop.state.table import Stored
 
 
 class Deployer:
@@ -56,7 +56,7 @@ class Deployer:
         *,
         metrics: Metrics,
         leases: Leases,
-        endings: Endings,
+        endings: StatusWriter,
         features: Sequence[Feature[Any]],
         builds: bool,
     ) -> None:
@@ -67,17 +67,17 @@ class Deployer:
         self._features = features
         self._builds = builds
         self._endings = endings
-        self._watching = Watching(records, publisher)
-        self._elsewhere = Elsewhere(records, publisher, settings)
-        reader = MetricReader(Titles(records, publisher), metrics, settings)
+        self._watching = DriftWatches(records, publisher)
+        self._elsewhere = TemplateDependencies(records, publisher, settings)
+        reader = MetricReader(NameReservations(records, publisher), metrics, settings)
         self._checks = Checks(records, access, reader, settings)
-        self._order = Order(records, publisher)
+        self._order = DependencyGate(records, publisher)
         self._pauses = Pauses(records)
-        self._turns = Turns(records, publisher)
-        self._granting = Granting(records, publisher)
-        self._revoking = Revoking(catalogs)
+        self._turns = RolloutGate(records, publisher)
+        self._granting = PermissionRetry(records, publisher)
+        self._revoking = PermissionsGate(catalogs)
 
-    def deploy(self, work: Work) -> None:
+    def deploy(self, work: ReconcileContext) -> None:
         """Plan the features, execute the plans under the lease, and record success.
 
         Raises:
@@ -104,7 +104,7 @@ class Deployer:
         self._watching.keep(work)
         self._conclude(work, stands=stands)
 
-    def _plans(self, work: Work) -> list[tuple[Feature[Any], Plan]]:
+    def _plans(self, work: ReconcileContext) -> list[tuple[Feature[Any], Plan]]:
         """Plan the features in order, up to one that cannot be planned now.
 
         By continueOnError the features after it are planned, too.
@@ -125,7 +125,7 @@ class Deployer:
                     break
         return plans
 
-    def _conclude(self, work: Work, *, stands: bool) -> None:
+    def _conclude(self, work: ReconcileContext, *, stands: bool) -> None:
         """Record how it ended; by `stands` the checks have passed already."""
         if work.failed:
             others = (*work.lacking, *work.unplanned.values(), *work.terminating)
@@ -148,7 +148,7 @@ class Deployer:
             if not stands:
                 self._checks.tidy(work)
 
-    def _lacks_kubectl(self, work: Work) -> bool:
+    def _lacks_kubectl(self, work: ReconcileContext) -> bool:
         """Say whether this worker cannot plan it, since a plan needs what kustomizations build."""
         builds = any(each.kustomization for each in work.profile.contents)
         return not self._builds and work.wanted and builds
@@ -163,7 +163,7 @@ class Deployer:
             self._publisher.publish([replace(message, of=inbox)])
         return others
 
-    def _end(self, work: Work) -> None:
+    def _end(self, work: ReconcileContext) -> None:
         if work.wanted:
             self._granting.tell(work)
             self._endings.settle(work)
@@ -171,13 +171,17 @@ class Deployer:
         else:
             self.leave(work.profile, work.cluster.key, work.outcome)
 
-    def let_others(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+    def let_others(
+        self, profile: Profile, cluster: str, outcome: Stored[DeploymentStatus] | None
+    ) -> None:
         """Wake the profiles that wait until this one is deployed in a cluster."""
         self._order.tell(profile, cluster, outcome)
         if not profile.error:
             self._turns.end(profile, cluster, outcome)
 
-    def leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+    def leave(
+        self, profile: Profile, cluster: str, outcome: Stored[DeploymentStatus] | None
+    ) -> None:
         """Wake the profiles that wait until this one has left a cluster, and record that it has."""
         if outcome is None or outcome.value.reads:
             self._elsewhere.forget(profile.name, cluster)
@@ -185,7 +189,7 @@ class Deployer:
         self._turns.end(profile, cluster, outcome)
         self._endings.leave(profile, cluster, outcome)
 
-    def _check(self, work: Work, checks: Callable[[Work], None]) -> None:
+    def _check(self, work: ReconcileContext, checks: Callable[[ReconcileContext], None]) -> None:
         """Ask the checks of each feature.
 
         Raises:
@@ -194,7 +198,7 @@ class Deployer:
         for _ in self._each(work):
             checks(work)
 
-    def _each(self, work: Work) -> Iterator[Feature[Any]]:
+    def _each(self, work: ReconcileContext) -> Iterator[Feature[Any]]:
         """Yield the features in order that were planned, and note at which one the work is."""
         for feature in self._features:
             if feature.name in work.unplanned:
@@ -205,20 +209,22 @@ class Deployer:
             yield feature
         work.at = ""
 
-    def _preview(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> None:
+    def _preview(self, work: ReconcileContext, plans: Sequence[tuple[Feature[Any], Plan]]) -> None:
         """Note what plans would change; of what we hold only that it may not be as it was."""
         changes = [each for feature, plan in plans for each in feature.preview(work, plan)]
         if work.message.contested:
             self.keep_doubts(work)
         self._endings.preview(work, changes)
 
-    def keep_doubts(self, work: Work) -> None:
+    def keep_doubts(self, work: ReconcileContext) -> None:
         """Store which objects may have changed: only one message says so."""
         told = filter(None, (work.message.contested, work.message.touched))
         if keys := [Identity.parse(each) for each in told]:
             self._records.inventories.doubt(work.cluster.key, work.profile.name, None, keys)
 
-    def _carry_out(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> None:
+    def _carry_out(
+        self, work: ReconcileContext, plans: Sequence[tuple[Feature[Any], Plan]]
+    ) -> None:
         """Carry plans out under the lease; the inventory keeps what was done."""
         begun = work.held
         for _, plan in plans:
@@ -237,7 +243,7 @@ class Deployer:
         finally:
             self._leases.give_up(work)
 
-    def _look_ahead(self, work: Work) -> None:
+    def _look_ahead(self, work: ReconcileContext) -> None:
         """See once more whether what comes first stays: who withdraws it sees our lease, or we it.
 
         And whether it is our turn still, and what is new to the cluster not to leave it again.
@@ -262,7 +268,7 @@ def _is_of_one(error: BellhopError) -> bool:
     return permanent or type(error) in (TemporaryError, CloudDeniedError)
 
 
-def _refuse_unplanned(work: Work) -> None:
+def _refuse_unplanned(work: ReconcileContext) -> None:
     """Raise why features cannot be planned, if any cannot."""
     if work.unplanned:
         if not work.profile.rollout.continues:

@@ -25,14 +25,14 @@ from bellhop.errors import (
 from bellhop.rendering.references import may_be_elsewhere
 from bellhop.state.management_cluster import MANAGEMENT
 from bellhop.state.messages import Apply
-from bellhop.state.record import Cluster, Held, Inventory, Outcome, Profile
-from bellhop.state.table import Kept
+from bellhop.state.record import Cluster, DeploymentStatus, Held, Inventory, Profile
+from bellhop.state.table import Stored
 
 _OF_ONE = (TemporaryError, CloudDeniedError, OvertimeError)
 """Errors that concern one object or release, and say nothing of the others."""
 
 
-class Upshot(Struct, frozen=True):
+class ObjectResult(Struct, frozen=True):
     """What came of one object: how it is held from now on, if at all, and why it was refused.
 
     One that is Local for a cluster names it as its `guest`. One that is deleted and still exists
@@ -66,7 +66,7 @@ class Contest(Struct, frozen=True):
 
 
 @dataclass
-class Work:
+class ReconcileContext:
     """A profile on its way to a cluster; `outcome` is that of the last time, as it was found.
 
     `held` is what the inventory is to say, and `token` that of the inventory as we know it;
@@ -94,7 +94,7 @@ class Work:
     message: Apply
     profile: Profile
     cluster: Cluster
-    outcome: Kept[Outcome] | None
+    outcome: Stored[DeploymentStatus] | None
     held: dict[Identity, Held]
     token: str
     begun_at: datetime
@@ -175,7 +175,7 @@ class Work:
             if key in self.before:
                 self.held[key] = self.before[key]
 
-    def note(self, upshot: Upshot) -> None:
+    def note(self, upshot: ObjectResult) -> None:
         """Note what came of one object."""
         if upshot.held:
             self.held[upshot.key] = upshot.held
@@ -216,7 +216,9 @@ def watches(profile: Profile) -> bool:
     return profile.sync == "ContinuousWithDriftDetection"
 
 
-def is_done_once(profile: Profile, outcome: Kept[Outcome] | None, inventory: Inventory) -> bool:
+def is_done_once(
+    profile: Profile, outcome: Stored[DeploymentStatus] | None, inventory: Inventory
+) -> bool:
     """Say whether a cluster has had all that it was to have once, and is to keep the profile.
 
     By the syncMode OneTime nothing that changes after the first success counts, as in Sveltos. A

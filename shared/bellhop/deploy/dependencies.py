@@ -15,17 +15,17 @@ from itertools import islice
 
 from bellhop.catalog.catalog import cluster_object
 from bellhop.core.gvk import GVK, Identity
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.records.dependencies import Kind
 from bellhop.deploy.subscribers import application
 from bellhop.errors import MissingError
 from bellhop.gotemplate import Limits
-from bellhop.profiles.names import Titles
+from bellhop.profiles.names import NameReservations
 from bellhop.rendering.references import elsewhere, is_elsewhere, may_be_elsewhere
 from bellhop.settings import Settings
-from bellhop.state.dependency_index import Reader
+from bellhop.state.dependency_index import TemplateDependency
 from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.messages import Publisher, Sweep
+from bellhop.state.messages import Publisher, Resync
 from bellhop.state.record import MOST_FOLLOWED, Cluster, Reading
 from bellhop.state.records import Records
 
@@ -33,7 +33,7 @@ _PART = 6
 """Of the time for which a worker may be silent so little is for noting what is read."""
 
 
-class Elsewhere:
+class TemplateDependencies:
     """Keeps who reads what in `mgmt/mgmt` as it has to be."""
 
     def __init__(self, records: Records, publisher: Publisher, settings: Settings) -> None:
@@ -41,11 +41,11 @@ class Elsewhere:
         self._publisher = publisher
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         self._patience = settings.visibility / _PART
-        self._titles = Titles(records, publisher)
+        self._titles = NameReservations(records, publisher)
 
     # Who reads ----------------------------------------------------------------------------------
 
-    def note(self, work: Work) -> None:
+    def note(self, work: ReconcileContext) -> None:
         """Note what is read from now on, and have it ring; strike out what is read no more.
 
         A profile that has read nothing there, and reads nothing, costs no look.
@@ -58,7 +58,7 @@ class Elsewhere:
         if not reading and not (work.outcome and work.outcome.value.reads):
             return
         profile, cluster = work.profile, work.cluster.key
-        reader = Reader(profile.trigger, profile.cluster, profile.name, cluster)
+        reader = TemplateDependency(profile.trigger, profile.cluster, profile.name, cluster)
         known = self._records.readers.read_for(cluster, profile.name)
         settled = {key for key, each in known.items() if each.settled}
         wanted: set[Identity] = set()
@@ -92,7 +92,7 @@ class Elsewhere:
         for key, reader in self._records.readers.read_for(cluster, profile).items():
             self._records.readers.delete(key, reader)
 
-    def _settle(self, fresh: Mapping[Identity, str], reader: Reader) -> None:
+    def _settle(self, fresh: Mapping[Identity, str], reader: TemplateDependency) -> None:
         """See to it that what is read from now on rings, and note that this was done."""
         if not fresh:
             return
@@ -102,7 +102,7 @@ class Elsewhere:
         kinds = {(key.group, key.kind) for key in fresh}
         # Of many that come at once the first asks: it is also the first that a sweep looks at.
         if gate and any(self._records.readers.first(kind) == reader for kind in kinds - rings):
-            self._publisher.publish([Sweep(MANAGEMENT)])
+            self._publisher.publish([Resync(MANAGEMENT)])
         for key, token in fresh.items():
             self._records.readers.settle(key, reader, expect=token)
 
@@ -132,7 +132,7 @@ class Elsewhere:
                 self._publisher.publish([application(reader)])
         return False
 
-    def _reads(self, reader: Reader, kind: Kind) -> bool:
+    def _reads(self, reader: TemplateDependency, kind: Kind) -> bool:
         try:
             kept = self._records.profiles.get(reader.trigger, reader.source, reader.profile)
         except MissingError:
@@ -144,7 +144,7 @@ class Elsewhere:
         return any(GVK.parse(each.api_version, each.kind)[::2] == kind for each in found)
 
 
-def _rendered_for(work: Work) -> Iterator[Cluster]:
+def _rendered_for(work: ReconcileContext) -> Iterator[Cluster]:
     """Yield the clusters for which templates are rendered: the one they go to, or its guests."""
     if not work.only_hosts:
         yield work.cluster

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from bellhop.core.gvk import Identity, ObjectKey
 from bellhop.core.identity import version_of
-from bellhop.deploy import contention as contending
-from bellhop.deploy.context import Contest, Work
+from bellhop.deploy import contention
+from bellhop.deploy.context import Contest, ReconcileContext
 from bellhop.deploy.release_records import is_superseded
 from bellhop.errors import MissingError
 from bellhop.ports.access import Access
@@ -44,7 +44,7 @@ class Drift:
         self._access = access
         self._clock = clock
 
-    def look(self, work: Work, wanted: Iterable[_Wanted]) -> None:
+    def look(self, work: ReconcileContext, wanted: Iterable[_Wanted]) -> None:
         """Take for unsure what has drifted, and what was applied before drift was watched.
 
         Of the latter nobody noted which fields are ours: it is applied once more. What is wanted
@@ -58,7 +58,7 @@ class Drift:
         if touched in kept:
             self._look_at(work, touched)
 
-    def look_inside(self, work: Work, excluded: Iterable[Exclusion] = ()) -> None:
+    def look_inside(self, work: ReconcileContext, excluded: Iterable[Exclusion] = ()) -> None:
         """Do the same for what releases consist of; an object says itself to be passed over.
 
         What is `excluded` of it is others' to decide.
@@ -70,7 +70,9 @@ class Drift:
         if touched in work.held and work.held[touched].part_of:
             self._look_at(work, touched, excluded)
 
-    def _look_at(self, work: Work, key: Identity, excluded: Iterable[Exclusion] = ()) -> None:
+    def _look_at(
+        self, work: ReconcileContext, key: Identity, excluded: Iterable[Exclusion] = ()
+    ) -> None:
         held = work.held.get(key)
         if held is None or not held.digest:
             return
@@ -84,29 +86,31 @@ class Drift:
         ):
             return
         now = self._clock.now()
-        often, left = contending.times(held, now), contending.wait(held, now)
+        often, left = contention.times(held, now), contention.wait(held, now)
         if left:
-            by, pause = contending.writer(there), contending.pause(often)
+            by, pause = contention.writer(there), contention.pause(often)
             work.contests.append(Contest(key, by, often, pause, now + left))
             return
         work.mending[key] = often + 1, version_of((there or {}).get("metadata") or {})
         # What is known to be gone is made only where nobody else makes it meanwhile.
         work.held[key] = replace(held, digest="", uid=held.uid if there else "")
 
-    def _open(self, work: Work) -> Kube:
+    def _open(self, work: ReconcileContext) -> Kube:
         cluster = work.cluster
         return self._access.open(
             cluster.key, version=cluster.credentials, account=work.profile.account
         )
 
-    def _read(self, work: Work, key: Identity, held: Held) -> Manifest | None:
+    def _read(self, work: ReconcileContext, key: Identity, held: Held) -> Manifest | None:
         try:
             return self._open(work).get(*key.at(held.version))
         except MissingError:
             return None  # With its kind went the object.
 
 
-def counted(work: Work, key: Identity, before: Held | None, held: Held, stored: Manifest) -> Held:
+def counted(
+    work: ReconcileContext, key: Identity, before: Held | None, held: Held, stored: Manifest
+) -> Held:
     """Count that an object was put back, which is held so from now on.
 
     What is applied for another reason counts nothing, nor what was as it is to be after all.

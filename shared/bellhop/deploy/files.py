@@ -20,7 +20,7 @@ from bellhop.errors import (
 from bellhop.gotemplate import Limits
 from bellhop.ports.access import Access
 from bellhop.ports.files import Downloaded, Files
-from bellhop.profiles.names import Titles
+from bellhop.profiles.names import NameReservations
 from bellhop.rendering.event_contents import MissingInputError, entries_of
 from bellhop.rendering.references import placed
 from bellhop.state.file_ref import REMOTE, Address, artifact_of, ref_name
@@ -65,7 +65,12 @@ class FilesReader:
     """Reads files for profiles; without a port it says what is missing."""
 
     def __init__(
-        self, records: Records, access: Access, titles: Titles, files: Files | None, limits: Limits
+        self,
+        records: Records,
+        access: Access,
+        titles: NameReservations,
+        files: Files | None,
+        limits: Limits,
     ) -> None:
         self._records = records
         self._access = access

@@ -8,7 +8,7 @@ Resolve ─────► resolve ────┘
 from __future__ import annotations
 
 from bellhop.catalog.cache import Catalogs
-from bellhop.deploy.reconciler import Execute
+from bellhop.deploy.reconciler import ProfileReconciler
 from bellhop.errors import InvalidError
 from bellhop.profiles.event_profiles import Instantiation
 from bellhop.profiles.own_profiles import Resolution
@@ -26,7 +26,7 @@ class Deploy:
         records: Records,
         catalogs: Catalogs,
         publisher: Publisher,
-        execute: Execute,
+        execute: ProfileReconciler,
         settings: Settings,
     ) -> None:
         writer = Writer(records, catalogs, publisher, settings)

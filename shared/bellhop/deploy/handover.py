@@ -16,20 +16,20 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from bellhop.core.gvk import Identity
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.errors import StaleError
 from bellhop.ports.store import ABSENT
 from bellhop.state.concurrency import until_written
 from bellhop.state.messages import Apply, Publisher
 from bellhop.state.record import Held, Inventory, Owner, Profile
 from bellhop.state.records import Records
-from bellhop.state.table import Kept
-from bellhop.state.worker_pool import Hands
+from bellhop.state.table import Stored
+from bellhop.state.worker_pool import WorkerPool
 
 _Who = tuple[str, str, str]
 """A profile's trigger, source cluster and name."""
 
-_Found = dict[Identity, tuple[Held, Kept[Owner]]]
+_Found = dict[Identity, tuple[Held, Stored[Owner]]]
 """Objects with how they are held, and who owns them."""
 
 
@@ -48,12 +48,12 @@ class Removal(Protocol):
 class Transfer:
     """Gives objects to their next owners before the steps that would remove them."""
 
-    def __init__(self, records: Records, publisher: Publisher, hands: Hands) -> None:
+    def __init__(self, records: Records, publisher: Publisher, hands: WorkerPool) -> None:
         self._records = records
         self._publisher = publisher
         self._hands = hands
 
-    def give(self, work: Work, steps: Sequence[Removal]) -> None:
+    def give(self, work: ReconcileContext, steps: Sequence[Removal]) -> None:
         """Hand over what other profiles wait for; the step of such an object then has no effect.
 
         Raises:

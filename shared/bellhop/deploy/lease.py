@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bellhop.core.gvk import Identity
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.errors import BusyError, StaleError
 from bellhop.ports.store import ABSENT
 from bellhop.settings import Settings
@@ -75,7 +75,7 @@ class Leases:
                 " at it"
             )
 
-    def take(self, work: Work, begun: Mapping[Identity, Held]) -> None:
+    def take(self, work: ReconcileContext, begun: Mapping[Identity, Held]) -> None:
         """Say that we are at work, and what may be applied or removed from now on.
 
         Nothing of that is certain any more: we may die before we can tell. Our turn begins now,
@@ -91,7 +91,7 @@ class Leases:
         inventory = Inventory(work.cluster.key, work.profile.name, work.held, work.worker, until)
         work.token = self._records.inventories.put(inventory, expect=work.token)
 
-    def give_up(self, work: Work) -> None:
+    def give_up(self, work: ReconcileContext) -> None:
         """Say what is held, and that nobody is at work any more.
 
         Raises:
@@ -105,7 +105,7 @@ class Leases:
             raise
 
     @until_written("add to what '{work.profile.name}' has in '{work.cluster.key}'")
-    def _add(self, work: Work) -> None:
+    def _add(self, work: ReconcileContext) -> None:
         """Note what another worker and we did, so that the next try puts it in order.
 
         It claims what it applies again, and removes what is nobody's. Our lease ends with it; that

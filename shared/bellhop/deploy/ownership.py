@@ -24,7 +24,7 @@ from bellhop.state.concurrency import until_written
 from bellhop.state.messages import Apply, Publisher
 from bellhop.state.record import Owner, Profile
 from bellhop.state.records import Records
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 _MOST_WAITING = 32
 """Profiles that are told when an object is given up; those before them try at their next turn."""
@@ -41,7 +41,7 @@ class Taken(Struct, frozen=True):
     disputed: bool = False
 
 
-class Claims:
+class Ownership:
     """Ownership of the objects in clusters, decided by conditional writes."""
 
     def __init__(self, records: Records, publisher: Publisher) -> None:
@@ -68,7 +68,7 @@ class Claims:
         return self._take_from(self._records.owners.get(cluster, key), cluster, key, profile)
 
     def _take_from(
-        self, found: Kept[Owner] | None, cluster: str, key: Identity, profile: Profile
+        self, found: Stored[Owner] | None, cluster: str, key: Identity, profile: Profile
     ) -> Taken:
         me = (profile.trigger, profile.cluster, profile.name)
         owner, token = (found.value, found.token) if found else (None, ABSENT)
@@ -113,7 +113,7 @@ class Claims:
         if not self._wins(cluster, profile, found.value):
             raise self._refused(cluster, key, profile, found.value)
 
-    def owner(self, cluster: str, key: Identity) -> Kept[Owner] | None:
+    def owner(self, cluster: str, key: Identity) -> Stored[Owner] | None:
         """Read who has an object."""
         return self._records.owners.get(cluster, key)
 
@@ -137,7 +137,7 @@ class Claims:
         self._put(cluster, key, again, found.token)
 
     def give_up(
-        self, cluster: str, key: Identity, profile: str, known: Kept[Owner] | None = None
+        self, cluster: str, key: Identity, profile: str, known: Stored[Owner] | None = None
     ) -> bool:
         """Own an object no longer, and tell those who waited for it; False if another has it.
 
@@ -154,7 +154,7 @@ class Claims:
         return self._give_up(cluster, key, profile, self._records.owners.get(cluster, key))
 
     def _give_up(
-        self, cluster: str, key: Identity, profile: str, found: Kept[Owner] | None
+        self, cluster: str, key: Identity, profile: str, found: Stored[Owner] | None
     ) -> bool:
         if found is None or taken_from(profile, found):
             return found is None
@@ -217,7 +217,7 @@ class Claims:
                 self._records.owners.delete(cluster, key, expect=token)
 
 
-def taken_from(profile: str, owner: Kept[Owner] | None) -> bool:
+def taken_from(profile: str, owner: Stored[Owner] | None) -> bool:
     """Say whether another than a profile has an object."""
     return owner is not None and owner.value.profile not in ("", profile)
 

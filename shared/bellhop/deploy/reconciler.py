@@ -22,17 +22,17 @@ from bellhop.clusters.pause_gate import Pauses
 from bellhop.core.digest import digest
 from bellhop.core.gvk import Identity
 from bellhop.deploy.attempt import Deployer
-from bellhop.deploy.context import Work, is_done_once
-from bellhop.deploy.dependencies import Elsewhere
+from bellhop.deploy.context import ReconcileContext, is_done_once
+from bellhop.deploy.dependencies import TemplateDependencies
 from bellhop.deploy.features.charts.executor import Releases
 from bellhop.deploy.features.feature import Feature
 from bellhop.deploy.features.resources.executor import Executor
-from bellhop.deploy.gates.dependencies import Order
-from bellhop.deploy.gates.permissions import Revoking
-from bellhop.deploy.gates.rollout import Turns
-from bellhop.deploy.gates.transition import Transitions
+from bellhop.deploy.gates.dependencies import DependencyGate
+from bellhop.deploy.gates.permissions import PermissionsGate
+from bellhop.deploy.gates.rollout import RolloutGate
+from bellhop.deploy.gates.transition import TransitionGate
 from bellhop.deploy.lease import UNKNOWN, Leases, Peers
-from bellhop.deploy.status import Endings
+from bellhop.deploy.status import StatusWriter
 from bellhop.errors import (
     AwayError,
     BellhopError,
@@ -57,8 +57,8 @@ from bellhop.state.concurrency import until_settled
 from bellhop.state.event_recorder import Note, noting
 from bellhop.state.messages import CHARTS, Apply, Publisher
 from bellhop.state.record import Cluster, Inventory, Profile
-from bellhop.state.table import Kept
-from bellhop.state.worker_pool import ALONE, Hands
+from bellhop.state.table import Stored
+from bellhop.state.worker_pool import SEQUENTIAL, WorkerPool
 
 _ROUNDS = 4
 
@@ -69,7 +69,7 @@ def make_features(
     publisher: Publisher,
     settings: Settings,
     *,
-    hands: Hands,
+    hands: WorkerPool,
     tools: Tools,
 ) -> tuple[Feature[Any], ...]:
     """Return all features, in the order in which they are planned and carried out."""
@@ -78,7 +78,7 @@ def make_features(
     return resources, charts, resources.named("Kustomize")
 
 
-class Execute:
+class ProfileReconciler:
     """Applies profiles to clusters and withdraws them."""
 
     def __init__(  # noqa: PLR0913 - a stage has a port for each that it asks
@@ -91,7 +91,7 @@ class Execute:
         *,
         metrics: Metrics,
         peers: Peers = UNKNOWN,
-        hands: Hands = ALONE,
+        hands: WorkerPool = SEQUENTIAL,
         tools: Tools = NONE,
     ) -> None:
         """Make the stage of one process, which deploys what it has the tools for."""
@@ -99,13 +99,13 @@ class Execute:
         self._publisher = publisher
         self._circuits = Circuits(records, access, publisher, settings, log)
         self._leases = Leases(records, settings, peers)
-        self._endings = Endings(records, settings, alone=peers.alone)
-        self._elsewhere = Elsewhere(records, publisher, settings)
-        self._order = Order(records, publisher)
+        self._endings = StatusWriter(records, settings, alone=peers.alone)
+        self._elsewhere = TemplateDependencies(records, publisher, settings)
+        self._order = DependencyGate(records, publisher)
         self._pauses = Pauses(records)
-        self._turns = Turns(records, publisher)
-        self._revoking = Revoking(catalogs)
-        self._transitions = Transitions(catalogs, publisher)
+        self._turns = RolloutGate(records, publisher)
+        self._revoking = PermissionsGate(catalogs)
+        self._transitions = TransitionGate(catalogs, publisher)
         self._features = make_features(
             catalogs, access, publisher, settings, hands=hands, tools=tools
         )
@@ -155,7 +155,7 @@ class Execute:
             if record is None or (found is None and not inventory.held):
                 self._deployer.leave(profile, cluster, outcome)
             else:
-                work = Work(
+                work = ReconcileContext(
                     message=message,
                     profile=profile,
                     cluster=record.value,
@@ -200,7 +200,7 @@ class Execute:
             return True
         return False
 
-    def _stays_given_up(self, work: Work) -> bool:
+    def _stays_given_up(self, work: ReconcileContext) -> bool:
         """Say whether it was given up, and nothing that it is made of has changed since.
 
         An object that changed hands is a reason to try: nobody tells of it again.
@@ -216,7 +216,7 @@ class Execute:
         hosted = guests(self._records, found.value if found else None, message.destination)
         return _inputs(message, found, self._records.clusters.token(message.destination), hosted)
 
-    def _try(self, work: Work) -> None:
+    def _try(self, work: ReconcileContext) -> None:
         """Deploy it, and write to the event log what was changed and why the attempt failed.
 
         After a failure the next attempt finds nothing to change, and logs nothing.
@@ -247,7 +247,9 @@ class Execute:
                     done.what = "applied" if work.wanted else "removed"
                     done.detail = ", ".join(work.changed)
 
-    def _wait(self, work: Work, error: AwayError | PausedError | WaitingError, note: Note) -> None:
+    def _wait(
+        self, work: ReconcileContext, error: AwayError | PausedError | WaitingError, note: Note
+    ) -> None:
         """Note that it waits, and for whom; who tells it to go on must be able to see that.
 
         Raises:
@@ -264,7 +266,7 @@ class Execute:
             self._pauses.look_again(work, error)
             self._turns.step_aside(work)
 
-    def _call(self, work: Work) -> None:
+    def _call(self, work: ReconcileContext) -> None:
         """Bring it about, where the cluster answers.
 
         Raises:
@@ -280,7 +282,7 @@ class Execute:
             self._circuits.note_refusal(work.cluster.key, error)
             raise
 
-    def _look_again(self, work: Work) -> None:
+    def _look_again(self, work: ReconcileContext) -> None:
         """See whether who tells those that wait could see by now that we do.
 
         Raises:
@@ -293,7 +295,7 @@ class Execute:
         text = f"cannot apply '{work.profile.shown}' yet: '{work.cluster.key}' was away until now"
         raise TemporaryError(text, delay=timedelta(0))
 
-    def _found(self, message: Apply) -> Kept[Profile] | None:
+    def _found(self, message: Apply) -> Stored[Profile] | None:
         """Read the profile; to leave a cluster, its contents need not be there."""
         place = (message.trigger, message.cluster, message.profile)
         try:
@@ -305,7 +307,7 @@ class Execute:
             return head
 
 
-def _is_of_failed_release(work: Work, inventory: Inventory) -> bool:
+def _is_of_failed_release(work: ReconcileContext, inventory: Inventory) -> bool:
     """Say whether an event tells of a release that the next try deploys again anyway.
 
     Helm's own writes send such events, also those of a try that fails. What a process was killed
@@ -322,9 +324,9 @@ def _is_of_failed_release(work: Work, inventory: Inventory) -> bool:
 
 def _inputs(
     message: Apply,
-    profile: Kept[Profile] | None,
+    profile: Stored[Profile] | None,
     cluster: str,
-    hosted: Sequence[Kept[Cluster]],
+    hosted: Sequence[Stored[Cluster]],
 ) -> tuple[str, ...]:
     """Name what an execution is made of, its cluster by the token; of what is to go nothing.
 

@@ -17,7 +17,7 @@ from bellhop.core.gvk import GVK
 from bellhop.deploy.files import FilesReader, not_of_cluster
 from bellhop.gotemplate import Limits
 from bellhop.ports.access import Access
-from bellhop.profiles.names import Titles
+from bellhop.profiles.names import NameReservations
 from bellhop.rendering.allow_limits import NotAllowedError
 from bellhop.rendering.event_contents import MissingInputError
 from bellhop.rendering.references import CLUSTER, is_elsewhere, referred, shown
@@ -36,7 +36,7 @@ class Resources:
         self,
         records: Records,
         access: Access,
-        titles: Titles,
+        titles: NameReservations,
         limits: Limits,
         files: FilesReader,
     ) -> None:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from bellhop.clusters.management_cluster import mark, wrong
 from bellhop.core.sveltos_annotations import DRIFT_IGNORED
-from bellhop.deploy.context import Contest, Work
+from bellhop.deploy.context import Contest, ReconcileContext
 from bellhop.deploy.gates.dependencies import needs
 from bellhop.errors import (
     AwayError,
@@ -48,14 +48,14 @@ from bellhop.state.record import (
     NO_OBJECT,
     Action,
     Change,
+    DeploymentStatus,
     Ended,
-    Outcome,
     Phase,
     Preview,
     Profile,
 )
 from bellhop.state.records import Records
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 _DOUBLINGS = 16
 DRIFT = "Drift"
@@ -78,7 +78,7 @@ _SLOW = (ConflictError, NotAllowedError, MissingInputError)
 """
 
 
-class Endings:
+class StatusWriter:
     """Notes how work ended; whoever was overtaken gets a StaleError, and is to begin anew."""
 
     def __init__(self, records: Records, settings: Settings, *, alone: bool) -> None:
@@ -87,13 +87,13 @@ class Endings:
         self._settings = settings
         self._soon = timedelta(0) if alone else _SOON
 
-    def settle(self, work: Work) -> None:
+    def settle(self, work: ReconcileContext) -> None:
         """Note that all is as it should be; only the inputs of the profile may be wrong still."""
         error, _ = wrong(work.profile)
         phase: Phase = "FailedNonRetriable" if error else "Provisioned"
         self._settle(work, phase, error or _remark(work), anew=bool(work.changed))
 
-    def _settle(self, work: Work, phase: Phase, message: str, *, anew: bool) -> None:
+    def _settle(self, work: ReconcileContext, phase: Phase, message: str, *, anew: bool) -> None:
         old, profile = work.outcome.value if work.outcome else None, work.profile
         # Where health is checked it says of what it was found well.
         made_of = work.made_of if "validateHealths" in profile.checked else ""
@@ -108,7 +108,7 @@ class Endings:
         outcome = self._outcome(work, phase, reason=wrong(profile)[1], message=message)
         self._put(work, replace(outcome, made_of=made_of))
 
-    def go_on(self, work: Work) -> None:
+    def go_on(self, work: ReconcileContext) -> None:
         """Note how far it has come, and that the rest follows: its message may be lost."""
         phase: Phase = "Provisioning" if work.wanted else "Removing"
         count = sum(bool(each.digest) for each in work.held.values())
@@ -116,7 +116,7 @@ class Endings:
         message = f"{count} objects and Helm releases are {done}; the rest follows"
         self._put(work, _since(work, self._outcome(work, phase, reason="", message=message)))
 
-    def slow(self, work: Work) -> None:
+    def slow(self, work: ReconcileContext) -> None:
         """Note what is changed as often as it is put back, and have it put back when it is due.
 
         The timer comes first, and one that is set stays: those who fight ring all the time.
@@ -135,7 +135,7 @@ class Endings:
         due = min(each.at for each in work.contests)
         self._put(work, replace(outcome, failures=1, retry_at=due))
 
-    def preview(self, work: Work, changes: Sequence[Change]) -> None:
+    def preview(self, work: ReconcileContext, changes: Sequence[Change]) -> None:
         """Note what would be done, and that nothing was.
 
         Whoever is overtaken takes back what it noted; what one who dies leaves behind is shown to
@@ -157,7 +157,7 @@ class Endings:
                 self._records.previews.delete(cluster, name, expect=token)
             raise
 
-    def fail(self, work: Work, error: BellhopError) -> None:
+    def fail(self, work: ReconcileContext, error: BellhopError) -> None:
         """Note what failed, and have it tried again where its cause may pass.
 
         Raises:
@@ -186,7 +186,7 @@ class Endings:
         if pause and pause <= self._soon:
             raise TemporaryError(str(error), delay=pause)
 
-    def leaves(self, work: Work) -> bool:
+    def leaves(self, work: ReconcileContext) -> bool:
         """Say whether the last try failed, and nothing but the next one at its time can help.
 
         Where the queue keeps the message of a try no timer is set for it.
@@ -199,7 +199,7 @@ class Endings:
         waits = self._records.clock.now() < old.retry_at
         return old.phase == "Failed" and waits and old.retry_at - old.at > self._soon
 
-    def _counted(self, work: Work, error: BellhopError) -> int:
+    def _counted(self, work: ReconcileContext, error: BellhopError) -> int:
         """Count the failures in a row that count against the profile's most.
 
         A cluster that does not answer says nothing about a profile, and a check that does not pass
@@ -216,7 +216,7 @@ class Endings:
             early = old.retry_at is not None and self._records.clock.now() < old.retry_at
         return before + (not early and not isinstance(error, (UnreachableError, UnmetError)))
 
-    def wait(self, work: Work, error: AwayError | PausedError | WaitingError) -> bool:
+    def wait(self, work: ReconcileContext, error: AwayError | PausedError | WaitingError) -> bool:
         """Note that it goes on once somebody finds out that it may, who then has it tried again.
 
         Or at a time that is known. Return whether that is new.
@@ -237,11 +237,13 @@ class Endings:
         self._put(work, _since(work, outcome))
         return True
 
-    def _set_retry(self, work: Work, at: datetime) -> None:
+    def _set_retry(self, work: ReconcileContext, at: datetime) -> None:
         body = replace(work.message, trace="", rang="").message().body
         self._records.timers.set(retry_timer(work.cluster.key, work.profile.name), at, body)
 
-    def leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+    def leave(
+        self, profile: Profile, cluster: str, outcome: Stored[DeploymentStatus] | None
+    ) -> None:
         """Note that a cluster holds nothing of a profile; the last one closes a withdrawn one.
 
         Raises:
@@ -262,7 +264,7 @@ class Endings:
             departures.end(which, cluster, expect=departure)
         self._close(which, found)
 
-    def _close(self, which: Place, found: Kept[Profile] | None) -> None:
+    def _close(self, which: Place, found: Stored[Profile] | None) -> None:
         """Close a profile that has left all clusters; one that stays leaves none any more.
 
         Of those who leave at once the last one to strike its departure out finds no other.
@@ -276,7 +278,7 @@ class Endings:
     def _close_stored(self, which: Place) -> None:
         self._close_read(which, self._records.profiles.head(*which))
 
-    def _close_read(self, which: Place, found: Kept[Profile] | None) -> None:
+    def _close_read(self, which: Place, found: Stored[Profile] | None) -> None:
         # The head was read first: its writer had noted before what is to be left.
         if found is None or not found.value.leaves:
             return
@@ -290,7 +292,9 @@ class Endings:
         else:
             self._records.profiles.delete(*which, expect=found.token)
 
-    def _pause(self, work: Work, error: BellhopError, failures: int) -> timedelta | None:
+    def _pause(
+        self, work: ReconcileContext, error: BellhopError, failures: int
+    ) -> timedelta | None:
         """Say how long to wait; each pause is twice as long, and there is no end to patience.
 
         None where only a change of what users declared can help: it asks for a try itself.
@@ -311,7 +315,7 @@ class Endings:
             pause = min(pause, max(left, self._settings.retry_first))
         return pause
 
-    def _put(self, work: Work, outcome: Outcome) -> None:
+    def _put(self, work: ReconcileContext, outcome: DeploymentStatus) -> None:
         ended = by_feature(work.features, work.at, outcome, work.unmet | work.unplanned.keys())
         old = work.outcome.value if work.outcome else None
         since = old.begun_at if old and _sort(old) == _sort(outcome) else outcome.at
@@ -320,13 +324,15 @@ class Endings:
         if outcome.phase != "DryRun":
             self._forget_preview(work.outcome)
 
-    def _forget_preview(self, outcome: Kept[Outcome] | None) -> None:
+    def _forget_preview(self, outcome: Stored[DeploymentStatus] | None) -> None:
         """Forget what was to be done once it is, or is not to be done any more."""
         if outcome and outcome.value.phase == "DryRun":
             self._records.previews.delete(outcome.value.cluster, outcome.value.profile)
 
-    def _outcome(self, work: Work, phase: Phase, *, reason: str, message: str) -> Outcome:
-        return Outcome(
+    def _outcome(
+        self, work: ReconcileContext, phase: Phase, *, reason: str, message: str
+    ) -> DeploymentStatus:
+        return DeploymentStatus(
             cluster=work.cluster.key,
             profile=work.profile.name,
             trigger=work.profile.trigger,
@@ -342,7 +348,7 @@ class Endings:
         )
 
 
-def _is_changed(work: Work, old: Outcome) -> bool:
+def _is_changed(work: ReconcileContext, old: DeploymentStatus) -> bool:
     """Say whether a profile, or what its templates read, is another than at the last try."""
     # Who failed before it read anything says nothing about that.
     return old.made_of != work.made_of or bool(work.read and old.read != work.read)
@@ -385,7 +391,7 @@ def contended(contest: Contest) -> str:
     )
 
 
-def _waiting(work: Work, error: AwayError | PausedError | WaitingError) -> Phase:
+def _waiting(work: ReconcileContext, error: AwayError | PausedError | WaitingError) -> Phase:
     """Return the phase of what waits: that a cluster does not answer is a failure."""
     if isinstance(error, AwayError):
         return "Failed"
@@ -393,7 +399,7 @@ def _waiting(work: Work, error: AwayError | PausedError | WaitingError) -> Phase
 
 
 def by_feature(
-    features: Sequence[str], at: str, outcome: Outcome, unmet: Collection[str] = ()
+    features: Sequence[str], at: str, outcome: DeploymentStatus, unmet: Collection[str] = ()
 ) -> tuple[Ended, ...]:
     """Say how each feature ended: those before the one it failed at are done, no other is begun.
 
@@ -413,7 +419,7 @@ def by_feature(
     )
 
 
-def _sort(outcome: Outcome) -> tuple[str, bool]:
+def _sort(outcome: DeploymentStatus) -> tuple[str, bool]:
     """Return what an outcome is while it stays alike: another attempt that fails begins nothing.
 
     That its cluster does not answer is no failure of a profile.
@@ -422,13 +428,13 @@ def _sort(outcome: Outcome) -> tuple[str, bool]:
     return "Failed" if outcome.phase.startswith("Failed") else outcome.phase, away
 
 
-def _told(old: Outcome) -> tuple[object, ...]:
+def _told(old: DeploymentStatus) -> tuple[object, ...]:
     """Return what a profile that was brought is noted with."""
     told = old.phase, old.message, old.reads, old.made_of
     return *told, old.revision, old.guests, old.needs
 
 
-def _since(work: Work, outcome: Outcome) -> Outcome:
+def _since(work: ReconcileContext, outcome: DeploymentStatus) -> DeploymentStatus:
     """Return an outcome that neither adds to the failures before it nor ends them."""
     old = work.outcome.value if work.outcome else None
     if old is None:
@@ -442,7 +448,7 @@ def _since(work: Work, outcome: Outcome) -> Outcome:
     )
 
 
-def _given_up(work: Work, error: BellhopError, counted: int) -> str:
+def _given_up(work: ReconcileContext, error: BellhopError, counted: int) -> str:
     return (
         f"{error}; it has failed {counted} times in a row, as often as maxConsecutiveFailures lets"
         f" it: change the profile, or what it reads, or `bellhop redeploy {work.profile.shown}`"
@@ -464,7 +470,7 @@ def _counted(changes: Sequence[Change]) -> str:
     return ", ".join(told) or "nothing to change"
 
 
-def _remark(work: Work) -> str:
+def _remark(work: ReconcileContext) -> str:
     """Say what is missed where all is as it should be: objects, or restarts that are asked for."""
     contents = work.profile.contents
     own = any(not each.how.local and each.is_for(work.cluster) for each in contents)
@@ -480,16 +486,16 @@ def _remark(work: Work) -> str:
     )
 
 
-def _revision(work: Work) -> str:
+def _revision(work: ReconcileContext) -> str:
     """Return what of a profile an outcome is about, where others are to know that."""
     rollout = work.profile.rollout
     return work.profile.revision if rollout.ordered or rollout.paced else ""
 
 
-def _needs(work: Work) -> tuple[str, ...]:
+def _needs(work: ReconcileContext) -> tuple[str, ...]:
     """Return whom a profile needs, of very many the first ones: an outcome is one item."""
     return needs(work.profile)[:_MOST_NEEDED]
 
 
-def _token(outcome: Kept[Outcome] | None) -> str:
+def _token(outcome: Stored[DeploymentStatus] | None) -> str:
     return outcome.token if outcome else ABSENT

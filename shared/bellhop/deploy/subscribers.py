@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from bellhop.core.gvk import Identity
-from bellhop.state.dependency_index import Reader
+from bellhop.state.dependency_index import TemplateDependency
 from bellhop.state.management_cluster import MANAGEMENT
 from bellhop.state.messages import Apply
 from bellhop.state.records import Records
@@ -43,7 +43,7 @@ def rereaders(records: Records, keys: Iterable[Identity]) -> Iterator[Apply]:
     yield from map(application, dict.fromkeys(found))
 
 
-def application(reader: Reader) -> Apply:
+def application(reader: TemplateDependency) -> Apply:
     """Return what has a profile applied again that reads something in `mgmt/mgmt`."""
     return Apply(reader.trigger, reader.source, reader.profile, reader.destination)
 

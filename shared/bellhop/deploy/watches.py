@@ -18,26 +18,26 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from bellhop.core.gvk import GVK, Identity
-from bellhop.deploy.context import Work, watches
+from bellhop.deploy.context import ReconcileContext, watches
 from bellhop.deploy.subscribers import readers, rereaders
 from bellhop.errors import StaleError
 from bellhop.ports.store import ABSENT
 from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.messages import Apply, Publisher, Sweep
+from bellhop.state.messages import Apply, Publisher, Resync
 from bellhop.state.record import MOST_WATCHED, Profile, Watch
 from bellhop.state.records import Records
 from bellhop.state.reload_index import Mount
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 
-class Watching:
+class DriftWatches:
     """Keeps what is watched in clusters as it has to be."""
 
     def __init__(self, records: Records, publisher: Publisher) -> None:
         self._records = records
         self._publisher = publisher
 
-    def keep(self, work: Work) -> None:
+    def keep(self, work: ReconcileContext) -> None:
         """Have a cluster ring for what a profile holds there, where drift is watched.
 
         Raises:
@@ -64,10 +64,10 @@ class Watching:
         old = kept.value.of_charts if kept else ()
         rings = charts.issubset(old) and self._rings_for(cluster, kinds)
         if not rings and not self._is_asked_for(untold):
-            self._publisher.publish([Sweep(cluster)])
+            self._publisher.publish([Resync(cluster)])
         self._records.watches.put(wanted, expect=token)
 
-    def _tell_readers(self, work: Work) -> None:
+    def _tell_readers(self, work: ReconcileContext) -> None:
         """Tell others whose workloads or templates read what was written: our writes do not ring.
 
         Who dies before leaves it to the next sweep.
@@ -126,7 +126,7 @@ class Watching:
                 self._forget(kept)
         return sorted(found), frozenset(charts)
 
-    def _forget(self, kept: Kept[Watch]) -> None:
+    def _forget(self, kept: Stored[Watch]) -> None:
         watch = kept.value
         with suppress(StaleError):
             self._records.watches.delete(watch.cluster, watch.profile, expect=kept.token)
@@ -141,7 +141,7 @@ class Watching:
         return head is not None and _is_watched(head.value, watch.cluster)
 
 
-def _kinds(work: Work, mounts: Iterable[str], *, of_chart: bool = False) -> set[GVK]:
+def _kinds(work: ReconcileContext, mounts: Iterable[str], *, of_chart: bool = False) -> set[GVK]:
     """Return the kinds that are to ring for a profile: of what it holds, and of what is read.
 
     By `of_chart` those of what its releases consist of.

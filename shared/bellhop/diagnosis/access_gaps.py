@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from bellhop.api.kinds import EventSource, EventTrigger
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.state.record import Permit
+from bellhop.state.record import AccessReview
 from bellhop.state.records import Records
 
 _NAMED = 3
@@ -22,7 +22,7 @@ OFFLINE = (
 
 def lacks(records: Records, cluster: str, source: EventSource) -> Iterator[str]:
     """Yield what the account of a source may not see of the kinds that it names, once each."""
-    found: dict[GVK, dict[str, Permit]] = {}
+    found: dict[GVK, dict[str, AccessReview]] = {}
     for permit in records.permits.of(cluster) if source.account else ():
         if permit.account == source.account and permit.gvk in source.kinds:
             found.setdefault(permit.gvk, {})[permit.namespace] = permit
@@ -51,7 +51,7 @@ def offline(*rules: EventSource | EventTrigger) -> Iterator[str]:
     yield from dict.fromkeys(OFFLINE.format(each.account) for each in rules if each.account)
 
 
-def _lacking(account: str, gvk: GVK, permits: Mapping[str, Permit]) -> Iterator[str]:
+def _lacking(account: str, gvk: GVK, permits: Mapping[str, AccessReview]) -> Iterator[str]:
     if error := next((each.error for each in permits.values() if each.error), ""):
         yield _unanswered(account, gvk, error)
     wide = permits.get("")

@@ -9,7 +9,7 @@ from msgspec import Struct
 from bellhop.api.classifier import Classifier
 from bellhop.diagnosis.reports import report
 from bellhop.installation.installation import Installation
-from bellhop.state.classification import Classified
+from bellhop.state.classification import Classification
 
 
 class Class(Struct, frozen=True):
@@ -24,14 +24,14 @@ class Class(Struct, frozen=True):
     lacks: Mapping[tuple[str, str], str] = {}
 
 
-def classified(here: Installation) -> Mapping[str, Classified]:
+def classified(here: Installation) -> Mapping[str, Classification]:
     """Read what classifiers make of each cluster; of one that none was asked of, nothing."""
     if not here.catalogs.known().classifiers:
         return {}
     return dict(here.records.classified.all())
 
 
-def class_of(found: Mapping[str, Classified], name: str) -> Class:
+def class_of(found: Mapping[str, Classification], name: str) -> Class:
     """Return what one classifier makes of the fleet."""
     lacks = {
         (cluster, label): why
@@ -69,7 +69,7 @@ def found_by(here: Installation, cluster: str, classifier: Classifier) -> Iterat
             yield what, f"{len(found.matching)} objects"
 
 
-def _lacks(found: Classified) -> Iterator[tuple[str, str, str]]:
+def _lacks(found: Classification) -> Iterator[tuple[str, str, str]]:
     for place, why in found.lacks.items():
         classifier, _, label = place.partition(" ")
         yield classifier, label, why

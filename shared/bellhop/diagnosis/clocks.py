@@ -9,9 +9,9 @@ from typing import NamedTuple
 from bellhop.clusters.pause import pause_of
 from bellhop.diagnosis import overview
 from bellhop.installation.installation import Installation
-from bellhop.installation.process import Ticking, Vitals
+from bellhop.installation.process import ProcessStatus, Ticking
 from bellhop.state.delays import sweep_timer
-from bellhop.state.record import Pulse
+from bellhop.state.record import WorkerHeartbeat
 from bellhop.state.timers import SKEW, Timer
 
 _RECENT = timedelta(hours=1)
@@ -59,7 +59,7 @@ def overdue(here: Installation) -> Iterator[Overdue]:
 
     Nothing where nobody works: that is told, and all else follows.
     """
-    if isinstance(here.vitals, Vitals) and not here.vitals.running:
+    if isinstance(here.vitals, ProcessStatus) and not here.vitals.running:
         return
     if isinstance(here.vitals, Ticking) and overview.lateness(here):
         return
@@ -110,7 +110,7 @@ def _unswept(here: Installation, key: str, now: datetime) -> Iterator[Overdue]:
         )
 
 
-def _off(pulse: Pulse) -> str:
+def _off(pulse: WorkerHeartbeat) -> str:
     if abs(pulse.off) < SKEW.total_seconds():
         return "since then it is where it would be without jumps"
     way = "ahead of" if pulse.off > 0 else "behind"

@@ -16,7 +16,7 @@ from bellhop.diagnosis.overview import ENDING, health
 from bellhop.errors import BellhopError
 from bellhop.installation.installation import Installation
 from bellhop.state.consumer import Stage
-from bellhop.state.messages import Envelope, Sweep
+from bellhop.state.messages import Envelope, Resync
 
 _BAD = frozenset({"Down", "Unauthorized", "Silent"})
 
@@ -33,7 +33,7 @@ class ClusterAlerts:
         try:
             self._sweep.handle(message)
         finally:
-            if isinstance(message, Sweep):
+            if isinstance(message, Resync):
                 # No work fails for it; the next resync looks again.
                 with suppress(BellhopError):
                     self._update(message.cluster)

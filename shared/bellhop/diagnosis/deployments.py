@@ -15,7 +15,7 @@ from bellhop.diagnosis.failure import Failure, also_in, of_several
 from bellhop.diagnosis.names import Titled
 from bellhop.errors import AwayError, UnmetError, UnreachableError, WaitingError
 from bellhop.installation.installation import Installation
-from bellhop.state.record import Outcome, Profile
+from bellhop.state.record import DeploymentStatus, Profile
 
 _MANY_CHECKS = 6
 _QUOTED = re.compile(r"'[^']*'")
@@ -29,7 +29,7 @@ def failures(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure]
         if key in silent or overview.health(here, key).away
     }
     broken: dict[tuple[str, str], list[Profile]] = {}
-    causes: dict[tuple[str, str, str], list[Outcome]] = {}
+    causes: dict[tuple[str, str, str], list[DeploymentStatus]] = {}
     for status in overview.statuses(here):
         profile = status.profile
         if profile.error:
@@ -52,12 +52,12 @@ def failures(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure]
     yield from (_deploying(each, titled) for each in _merged(causes))
 
 
-def is_away(outcome: Outcome) -> bool:
+def is_away(outcome: DeploymentStatus) -> bool:
     """Say whether a profile failed for nothing but that its cluster did not answer."""
     return outcome.reason in {AwayError.code, UnreachableError.code}
 
 
-def _counts(outcome: Outcome) -> bool:
+def _counts(outcome: DeploymentStatus) -> bool:
     """Say whether an outcome is a failure: a check is, once it has not passed for a minute or so.
 
     Most checks need some time.
@@ -67,9 +67,11 @@ def _counts(outcome: Outcome) -> bool:
     return outcome.reason == WaitingError.code or outcome.phase.startswith("Failed")
 
 
-def _merged(causes: Mapping[tuple[str, str, str], list[Outcome]]) -> Iterator[list[Outcome]]:
+def _merged(
+    causes: Mapping[tuple[str, str, str], list[DeploymentStatus]],
+) -> Iterator[list[DeploymentStatus]]:
     """Yield the outcomes of each cause, those of clusters that say the same together."""
-    merged: dict[tuple[str, ...], list[Outcome]] = {}
+    merged: dict[tuple[str, ...], list[DeploymentStatus]] = {}
     for (rule, where, reason), outcomes in causes.items():
         first = outcomes[0]
         said = _masked(first.message, first.trigger, where) if where else ""
@@ -98,7 +100,7 @@ def _rendering(profiles: Sequence[Profile]) -> Failure:
     return of_several(what, which, since, several, len(profiles), "profiles")
 
 
-def _deploying(outcomes: Sequence[Outcome], titled: Titled) -> Failure:
+def _deploying(outcomes: Sequence[DeploymentStatus], titled: Titled) -> Failure:
     """Return the failure of deployments that failed, or wait, for one reason."""
     first = outcomes[0]
     waits = first.reason == WaitingError.code

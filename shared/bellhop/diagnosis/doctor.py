@@ -68,7 +68,7 @@ _AGAIN = "register the cluster again: `bellhop register cluster`"
 _INSTALL = "register the cluster again with its forwarder: `bellhop register cluster`"
 
 
-class Sign(NamedTuple):
+class CheckResult(NamedTuple):
     """What was found of one piece, and the cure; it is open where nothing could be seen."""
 
     piece: str
@@ -77,22 +77,22 @@ class Sign(NamedTuple):
     cure: str = ""
 
 
-def well(piece: str, sentence: str) -> Sign:
+def well(piece: str, sentence: str) -> CheckResult:
     """Find a piece in order."""
-    return Sign(piece, "well", sentence)
+    return CheckResult(piece, "well", sentence)
 
 
-def wrong(piece: str, sentence: str, cure: str) -> Sign:
+def wrong(piece: str, sentence: str, cure: str) -> CheckResult:
     """Find that something ends here."""
-    return Sign(piece, "wrong", sentence, cure)
+    return CheckResult(piece, "wrong", sentence, cure)
 
 
-def unseen(piece: str, sentence: str, cure: str = "") -> Sign:
+def unseen(piece: str, sentence: str, cure: str = "") -> CheckResult:
     """Find nothing, for a reason."""
-    return Sign(piece, "open", sentence, cure)
+    return CheckResult(piece, "open", sentence, cure)
 
 
-def house(here: Installation, *, answers: bool) -> Iterator[Sign]:
+def house(here: Installation, *, answers: bool) -> Iterator[CheckResult]:
     """Examine the process that does the work; `answers` says whether its listener does."""
     pulse, now = here.records.pulses.get(), here.records.clock.now()
     alive = here.vitals
@@ -122,7 +122,7 @@ def house(here: Installation, *, answers: bool) -> Iterator[Sign]:
         yield wrong("listener", f"nobody answers at {url}, the URL that clusters use", cure)
 
 
-def _functions(here: Installation, *, answers: bool) -> Iterator[Sign]:
+def _functions(here: Installation, *, answers: bool) -> Iterator[CheckResult]:
     """Examine functions by what they leave behind: a tick each minute, and an answer."""
     late, url = overview.lateness(here), here.inbound.url
     if late:
@@ -137,11 +137,11 @@ def _functions(here: Installation, *, answers: bool) -> Iterator[Sign]:
         yield wrong("ingest", f"nobody answers at {url or 'any address'}", cure)
 
 
-def examine(here: Installation, keys: Sequence[str]) -> Iterator[tuple[str, Sequence[Sign]]]:
+def examine(here: Installation, keys: Sequence[str]) -> Iterator[tuple[str, Sequence[CheckResult]]]:
     """Examine clusters, several at once; yield what was found of each, in their order."""
     clusters = here.catalogs.known().clusters
 
-    def ask(key: str) -> Sequence[Sign]:
+    def ask(key: str) -> Sequence[CheckResult]:
         return list(_Examination(here, clusters[key]).signs())
 
     found = at_once(keys, ask, PATIENCE)
@@ -167,7 +167,7 @@ class _Examination:
         self._kube: KubeClient
         self._resources: list[Resource] = []
 
-    def signs(self) -> Iterator[Sign]:
+    def signs(self) -> Iterator[CheckResult]:
         """Yield what is found now, and what the records have if that is nothing wrong.
 
         Whatever makes the cluster unhealthy in `bellhop status` is wrong here, too.
@@ -181,7 +181,7 @@ class _Examination:
             cure = f"`bellhop resync {self._cluster.key}` checks it again"
             yield wrong("last resync", health.message, cure)
 
-    def _examine(self) -> Iterator[Sign]:
+    def _examine(self) -> Iterator[CheckResult]:
         met = list(self._meet())
         yield from met
         answers = any((each.piece, each.verdict) == ("API server", "well") for each in met)
@@ -208,11 +208,13 @@ class _Examination:
         yield from self._heard()
         yield from self._outside()
 
-    def _in_cluster(self) -> Sequence[tuple[str, Callable[[], Iterable[Sign]]]]:
+    def _in_cluster(self) -> Sequence[tuple[str, Callable[[], Iterable[CheckResult]]]]:
         """Return the steps that examine a forwarder."""
         return (("Secret", self._secret), ("account", self._account), ("forwarder", self._pods))
 
-    def _each(self, *steps: tuple[str, Callable[[], Iterable[Sign]]]) -> Iterator[Sign]:
+    def _each(
+        self, *steps: tuple[str, Callable[[], Iterable[CheckResult]]]
+    ) -> Iterator[CheckResult]:
         """Take steps of which each may fail alone."""
         for piece, step in steps:
             try:
@@ -222,7 +224,7 @@ class _Examination:
 
     # The way out ------------------------------------------------------------------------------
 
-    def _meet(self) -> Iterator[Sign]:
+    def _meet(self) -> Iterator[CheckResult]:
         key = self._cluster.key
         try:
             kube = self._here.access.open(key, version=self._cluster.credentials)
@@ -258,12 +260,12 @@ class _Examination:
             return _AGAIN
         return f"`bellhop register cluster {self._cluster.key} --kubeconfig FILE`"
 
-    def _credentials(self) -> Iterator[Sign]:
+    def _credentials(self) -> Iterator[CheckResult]:
         ends = self._kube.ends_at
         if ends and ends - self._now < overview.ENDING:
             yield wrong("credentials", overview.ending(ends, self._now), self._registering())
 
-    def _clock(self) -> Iterator[Sign]:
+    def _clock(self) -> Iterator[CheckResult]:
         skew = self._kube.skew
         if skew is None:
             yield unseen("clock", "its API server does not report the time")
@@ -272,13 +274,13 @@ class _Examination:
         else:
             yield well("clock", "it agrees with ours")
 
-    def _identity(self) -> Iterator[Sign]:
+    def _identity(self) -> Iterator[CheckResult]:
         known, uid = known_uid(self._here, self._cluster), identify(self._kube)
         if known and uid and uid != known:
             cure = f"{_AGAIN}, or put back the cluster that was there"
             yield wrong("identity", "its address leads to another cluster than it did", cure)
 
-    def _sources(self) -> Iterator[Sign]:
+    def _sources(self) -> Iterator[CheckResult]:
         catalog = self._here.catalogs.known()
         self._resources = watched(self._kube, catalog, self._cluster)
         sources = catalog.sources_in(self._cluster.key)
@@ -305,7 +307,7 @@ class _Examination:
         rules = (*catalog.triggers.values(), *catalog.profiles.values())
         return accounts | {each.account for each in rules if each.account}
 
-    def _rights(self) -> Iterator[Sign]:
+    def _rights(self) -> Iterator[CheckResult]:
         missing = missing_for_watching(
             self._kube,
             self._resources,
@@ -328,7 +330,7 @@ class _Examination:
 
     # The way in -------------------------------------------------------------------------------
 
-    def _certificate(self) -> Iterator[Sign]:
+    def _certificate(self) -> Iterator[CheckResult]:
         ends = ends_at(self._cluster)
         if ends is None:
             yield wrong("certificate", "the forwarder's cannot be read", _AGAIN)
@@ -337,7 +339,7 @@ class _Examination:
         else:
             yield well("certificate", f"the forwarder's is valid until {ends:%Y-%m-%d}")
 
-    def _webhook(self) -> Iterator[Sign]:
+    def _webhook(self) -> Iterator[CheckResult]:
         sweep = f"`bellhop resync {self._cluster.key}` writes it again, or reports what fails"
         found = self._kube.get(_WEBHOOKS, "", NAME)
         hooks = (found or {}).get("webhooks") or []
@@ -380,7 +382,7 @@ class _Examination:
             whose = "ingest's" if self._direct else "the forwarder's"
             yield f"trusts another authority than that of {whose} certificate"
 
-    def _secret(self) -> Iterator[Sign]:
+    def _secret(self) -> Iterator[CheckResult]:
         entries = entries_of(self._kube)
         cluster, inbound = self._cluster, self._here.inbound.url
         if not entries:
@@ -403,7 +405,7 @@ class _Examination:
             cure = f"{_AGAIN}, or serve at that address again"
             yield wrong("Secret", f"the forwarder sends to {sent}, and Bellhop is at {url}", cure)
 
-    def _account(self) -> Iterator[Sign]:
+    def _account(self) -> Iterator[CheckResult]:
         role = self._kube.get(_ROLE, "", NAME)
         binding = self._kube.get(_BINDING, "", NAME)
         may = {
@@ -425,7 +427,7 @@ class _Examination:
         if binding is not None and not lacking:
             yield well("account", "the forwarder may read the objects of its events")
 
-    def _pods(self) -> Iterator[Sign]:
+    def _pods(self) -> Iterator[CheckResult]:
         if self._record.get("url"):
             return
         found = self._kube.get(_DEPLOYMENT, NAMESPACE, NAME)
@@ -435,7 +437,7 @@ class _Examination:
         elif not (found.get("status") or {}).get("readyReplicas"):
             yield wrong("forwarder", "none of its pods is ready", f"{cure} say why")
 
-    def _knock(self) -> Iterator[Sign]:
+    def _knock(self) -> Iterator[CheckResult]:
         """See whether the API server reaches the forwarder."""
         whom = "ingest" if self._direct else "the forwarder"
         where = self._record.get("url") or f"its Service '{NAMESPACE}/{NAME}'"
@@ -465,7 +467,7 @@ class _Examination:
                     return resource.gvk, place, metadata["name"]
         return None
 
-    def _heard(self) -> Iterator[Sign]:
+    def _heard(self) -> Iterator[CheckResult]:
         key = self._cluster.key
         heard = self._here.records.hearings.get(key)
         said = overview.ringing(self._here, key)
@@ -493,7 +495,7 @@ class _Examination:
             owed = f"it owes {heard.owed} objects since {heard.since:%Y-%m-%d %H:%M} UTC"
             yield wrong("heartbeat", owed, cure)
 
-    def _outside(self) -> Iterator[Sign]:
+    def _outside(self) -> Iterator[CheckResult]:
         """See who is refused of those that send CloudEvents for the cluster from outside."""
         known = list(senders.listed(self._here, self._cluster.key))
         refused = [each for each in known if each.refused and each.refused.count >= overview.MANY]

@@ -15,18 +15,22 @@ from bellhop.api.trigger import EventTrigger
 from bellhop.catalog.catalog import Catalog
 from bellhop.core.generated_names import set_kind
 from bellhop.core.sveltos_annotations import ADOPT
-from bellhop.diagnosis import access_gaps as permitted
-from bellhop.diagnosis import classifiers as classes
-from bellhop.diagnosis import clocks, deployments, overview
-from bellhop.diagnosis import held_deletions as held
-from bellhop.diagnosis import held_removals as changes
-from bellhop.diagnosis import orphans as strays
+from bellhop.diagnosis import (
+    access_gaps,
+    classifiers,
+    clocks,
+    deployments,
+    held_deletions,
+    held_removals,
+    orphans,
+    overview,
+)
 from bellhop.diagnosis.failure import Failure, also_in, of_several
 from bellhop.diagnosis.queues import Letters, dead_letters
 from bellhop.installation.installation import Installation
 from bellhop.installation.process import Ticking
 from bellhop.ports.queue import DeadLetter
-from bellhop.profiles import loops as looping
+from bellhop.profiles import loops
 from bellhop.registration import senders
 from bellhop.registration.renewal import ends_at, next_at
 from bellhop.state.record import Match, Selection
@@ -214,7 +218,7 @@ def _declared(here: Installation) -> Iterator[Failure]:
 def _labels(here: Installation) -> Iterator[Failure]:
     """Tell which labels classifiers cannot give, each once for all clusters."""
     causes: dict[tuple[str, str, str], list[str]] = {}
-    for classifier, label, cluster, why in classes.refused(here):
+    for classifier, label, cluster, why in classifiers.refused(here):
         causes.setdefault((classifier, label, why), []).append(cluster)
     for (classifier, label, why), clusters in causes.items():
         said = f"it cannot give cluster '{clusters[0]}' the label '{label}': {why}"
@@ -314,12 +318,12 @@ def _begun(failed: Iterable[Match | Selection]) -> datetime | None:
 
 def _held(here: Installation) -> Iterator[Failure]:
     """Tell of what is held, once it is known that too much ended."""
-    for each in held.held(here):
+    for each in held_deletions.held(here):
         if each.hold.held_at:
             which = f"{each.hold.source} in {each.hold.cluster}"
             sentence = f"{each.why}; held are {each.named}"
             yield Failure("held", which, each.hold.since, sentence, each.number)
-    for change in changes.held_changes(here):
+    for change in held_removals.held_changes(here):
         which = f"change {change.name}"
         yield Failure("held", which, change.since, change.why, change.addons)
 
@@ -329,7 +333,7 @@ def _unseen(here: Installation) -> Iterator[Failure]:
     catalog = here.catalogs.known()
     for cluster in catalog.clusters:
         for name in catalog.sources_in(cluster):
-            for sentence in permitted.lacks(here.records, cluster, catalog.sources[name]):
+            for sentence in access_gaps.lacks(here.records, cluster, catalog.sources[name]):
                 yield Failure("rights", f"{name} in {cluster}", None, sentence)
 
 
@@ -355,21 +359,21 @@ def _loops(here: Installation) -> Iterator[Failure]:
         found = [
             each
             for each in here.records.profiles.heads(name)
-            if looping.is_slowed(each, catalog.declared, now)
+            if loops.is_slowed(each, catalog.declared, now)
         ]
         if not found:
             continue
         worst = max(found, key=lambda each: each.turns)
         source = catalog.source_of(trigger, worst.cluster)
-        turns = looping.led_by([worst], catalog.declared, now)
-        sentence = looping.told(name, source.name if source else "", turns, now)
+        turns = loops.led_by([worst], catalog.declared, now)
+        sentence = loops.told(name, source.name if source else "", turns, now)
         which = f"{name} for {worst.object or 'all'} in {worst.cluster}"
         yield of_several("loop", which, worst.turning, sentence, len(found), "profiles")
 
 
 def _findings(here: Installation) -> Iterator[Failure]:
     strayed: dict[str, list[datetime]] = {}
-    for cluster, key, finding in strays.findings(here):
+    for cluster, key, finding in orphans.findings(here):
         if finding.what == "stray":
             strayed.setdefault(cluster, []).append(finding.since)
             continue

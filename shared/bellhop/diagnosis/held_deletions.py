@@ -13,8 +13,8 @@ from bellhop.events.deletion_guard import released
 from bellhop.installation.installation import Installation
 from bellhop.state.concurrency import until_written
 from bellhop.state.delays import hold_timer
-from bellhop.state.messages import Weigh
-from bellhop.state.record import Cause, Hold
+from bellhop.state.messages import CheckDeletionGuard
+from bellhop.state.record import Cause, HeldDeletion
 
 _EXAMPLES = 3
 
@@ -28,7 +28,7 @@ _CAUSES: Mapping[Cause, str] = {
 class HeldReport(NamedTuple):
     """The report of a source in a cluster of which something is held, and how many objects."""
 
-    hold: Hold
+    hold: HeldDeletion
     number: int
     examples: tuple[str, ...]
     sweeps: int
@@ -62,7 +62,7 @@ def held(here: Installation, cluster: str = "") -> Iterator[HeldReport]:
             yield found
 
 
-def reported(here: Installation, hold: Hold) -> HeldReport:
+def reported(here: Installation, hold: HeldDeletion) -> HeldReport:
     """Return how much of a report is held, and some of it."""
     first = islice(objects(here, hold), _EXAMPLES)
     number = here.records.holds.count(hold.cluster, hold.source)
@@ -70,7 +70,7 @@ def reported(here: Installation, hold: Hold) -> HeldReport:
     return HeldReport(hold, number, names, here.settings.hold_agreement)
 
 
-def objects(here: Installation, hold: Hold) -> Iterator[ObjectKey]:
+def objects(here: Installation, hold: HeldDeletion) -> Iterator[ObjectKey]:
     """Yield the objects of a report that are held."""
     return (each.key for each in here.records.holds.staying(hold.cluster, hold.source))
 
@@ -85,7 +85,7 @@ def release(here: Installation, cluster: str, source: str) -> HeldReport:
         MissingError: nothing is held there.
     """
     holds, now = here.records.holds, here.records.clock.now()
-    message = Weigh(cluster, source)
+    message = CheckDeletionGuard(cluster, source)
     kept = holds.get(cluster, source)
     found = reported(here, kept.value) if kept else None
     if kept is None or found is None or not found.number:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bellhop.core.generated_names import profile_kind
 from bellhop.core.identity import ROLE_REQUEST
-from bellhop.declarations.deletion_guard import Removals
+from bellhop.declarations.deletion_guard import RemovalGuard
 from bellhop.installation.installation import Installation
 from bellhop.state.held_removal import HeldRemoval
 
@@ -78,7 +78,7 @@ def rule_name(removal: HeldRemoval) -> str:
 
 def held_changes(here: Installation) -> Iterator[HeldChange]:
     """Yield the changes of which something is held now, the oldest first."""
-    guard, catalog = Removals(here.records, here.settings), here.catalogs.known()
+    guard, catalog = RemovalGuard(here.records, here.settings), here.catalogs.known()
     found = (guard.remaining(catalog, each.value) for each in here.records.removals.all())
     yield from grouped(each for each in found if each.addons)
 

@@ -25,7 +25,7 @@ _MOST_NAMES = 10_000
 T = TypeVar("T")
 
 
-class Sight(Struct, frozen=True):
+class ObjectView(Struct, frozen=True):
     """What is known of an object, and what is there; `blind` says why nobody could look."""
 
     key: ObjectKey
@@ -52,7 +52,7 @@ class Sight(Struct, frozen=True):
         return _version(known) != _version(self.there)
 
 
-def see(here: Installation, cluster: str, key: ObjectKey) -> Sight:
+def see(here: Installation, cluster: str, key: ObjectKey) -> ObjectView:
     """Read what is known of an object, and look at it in its cluster, for a few seconds at most."""
     kept, lost = None, ""
     try:
@@ -63,8 +63,8 @@ def see(here: Installation, cluster: str, key: ObjectKey) -> Sight:
     try:
         there = within(LOOK_SECONDS, lambda: _look(here, cluster, key))
     except BellhopError as error:
-        return Sight(key, kept, None, str(error), lost)
-    return Sight(key, kept, there, "", lost)
+        return ObjectView(key, kept, None, str(error), lost)
+    return ObjectView(key, kept, there, "", lost)
 
 
 def known_names(here: Installation, cluster: str, gvk: GVK) -> list[str]:

@@ -25,11 +25,9 @@ from bellhop.api.kinds import (
 from bellhop.catalog.catalog import Catalog, cluster_object
 from bellhop.core.generated_names import GENERATED_NAMESPACE, instance_name
 from bellhop.deploy.features.resources.planning import Desired, desired, plan
-from bellhop.diagnosis import access_gaps as permitted
-from bellhop.diagnosis import catalog_hints as advising
-from bellhop.diagnosis import profile_manifests as generated
+from bellhop.diagnosis import access_gaps, catalog_hints, profile_manifests
 from bellhop.diagnosis.offline_result import Generated, Instantiated, Placement
-from bellhop.diagnosis.source_evaluation import Trial, Tried, objects
+from bellhop.diagnosis.source_evaluation import SourceTrial, Tried, objects
 from bellhop.documents.document import Document
 from bellhop.documents.tarball import Folder
 from bellhop.errors import InvalidError, MissingError
@@ -40,7 +38,7 @@ from bellhop.rendering.charts.releases import Desired as Release
 from bellhop.rendering.charts.releases import desired as desired_release
 from bellhop.rendering.cloud_event_actions import Matched, standing
 from bellhop.rendering.files import contents_for
-from bellhop.rendering.generator import Generation, Maker, draft_profile
+from bellhop.rendering.generator import Generation, Generator, draft_profile
 from bellhop.rendering.origin_labels import instance_labels
 from bellhop.rendering.references import placed, referred, shown
 from bellhop.settings import Settings
@@ -50,7 +48,7 @@ from bellhop.state.management_cluster import MANAGEMENT
 from bellhop.state.record import Cluster, Content, FeatureName, Profile, Reading
 
 if TYPE_CHECKING:
-    from bellhop.deploy.features.resources.kustomizations import Building
+    from bellhop.deploy.features.resources.kustomizations import KustomizationBuilder
 
 NO_FILES: Mapping[str, Folder] = {}
 
@@ -58,7 +56,7 @@ _FEATURES: tuple[FeatureName, ...] = ("Resources", "Kustomize")
 """Those that bring objects which are known without a cluster."""
 
 
-class Rehearsal:
+class OfflineRender:
     """One trigger and one cluster with events, from files.
 
     By `quoting` errors and verdicts say all, values of Secrets included. `files` are those of URLs
@@ -93,7 +91,7 @@ class Rehearsal:
         )
         self.cluster = cluster
         self.trigger = self._find(trigger)
-        self._building: Building | None = None
+        self._building: KustomizationBuilder | None = None
 
     def source(self) -> EventSource:
         """Return the source that the trigger has in force in the cluster.
@@ -129,10 +127,10 @@ class Rehearsal:
         def find(kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
             return self._holders.get(DeclarationKey(kind, namespace, name))
 
-        yield from advising.of_trigger(
+        yield from catalog_hints.of_trigger(
             self._catalog, self.trigger, find, namespace=self.cluster.namespace
         )
-        yield from permitted.offline(self.source(), self.trigger)
+        yield from access_gaps.offline(self.source(), self.trigger)
 
     def judge(self, documents: Sequence[Document], *, force: bool) -> list[Tried]:
         """Evaluate the source on objects, in the order in which a report has them.
@@ -146,7 +144,7 @@ class Rehearsal:
         source, found = self.source(), dict(objects(documents))
         given = [(key, found[key]) for key in sorted(found)]
         if not force:
-            return Trial(self._settings, quoting=self._quoting).attempt_all(source, given)
+            return SourceTrial(self._settings, quoting=self._quoting).attempt_all(source, given)
         taken = "taken by --force"
         return [Tried(*each, matching=True, because=taken, message=taken) for each in given]
 
@@ -190,7 +188,7 @@ class Rehearsal:
     def _profile(self, key: str, objects: Matched) -> Generated:
         trigger, cluster = self.trigger, self.cluster
         bare = draft_profile(self._catalog, trigger, cluster.key, key)
-        maker = Maker(
+        maker = Generator(
             trigger, self.source(), cluster, self._holder, self._limits, quoting=self._quoting
         )
         done = maker.generate(bare, objects)
@@ -213,7 +211,9 @@ class Rehearsal:
         others = tuple(each for each in done.contents if each.chart or each.files)
         return Generated(
             profile,
-            generated.manifest(replace(profile, contents=held + others), self.source().name),
+            profile_manifests.manifest(
+                replace(profile, contents=held + others), self.source().name
+            ),
             written + made,
             tuple(self._placements(done, profile)),
         )
@@ -355,9 +355,11 @@ class Rehearsal:
                 KubectlKustomizations,
             )
             from bellhop.adapters.local.clock import SystemClock  # noqa: PLC0415
-            from bellhop.deploy.features.resources.kustomizations import Building  # noqa: PLC0415
+            from bellhop.deploy.features.resources.kustomizations import KustomizationBuilder  # noqa: PLC0415
 
-            self._building = Building(KubectlKustomizations(), self._limits, SystemClock())
+            self._building = KustomizationBuilder(
+                KubectlKustomizations(), self._limits, SystemClock()
+            )
         found = None
         if files is not None:
             from bellhop.deploy.files import Found  # noqa: PLC0415 - as above

@@ -17,30 +17,30 @@ from bellhop.deploy.features.resources.planning import undecorate
 from bellhop.errors import ConflictError, MissingError
 from bellhop.installation.installation import Installation
 from bellhop.state.event_recorder import Nobody, Note, write
-from bellhop.state.record import Finding
+from bellhop.state.record import Orphan
 
 
-class Stray(NamedTuple):
+class OrphanGroup(NamedTuple):
     """One object: where it is, what it is, and what was found."""
 
     cluster: str
     key: Identity
-    finding: Finding
+    finding: Orphan
 
 
-def findings(here: Installation, cluster: str = "") -> Iterator[Stray]:
+def findings(here: Installation, cluster: str = "") -> Iterator[OrphanGroup]:
     """Yield what surveys found amiss in one cluster, or in all, by cluster and object."""
     for key in [cluster] if cluster else sorted(here.catalogs.known().clusters):
         for identity, finding in here.records.findings.of(key):
-            yield Stray(key, identity, finding)
+            yield OrphanGroup(key, identity, finding)
 
 
-def strays(here: Installation, cluster: str = "") -> Iterator[Stray]:
+def strays(here: Installation, cluster: str = "") -> Iterator[OrphanGroup]:
     """Yield the strays of one cluster, or of all."""
     return (each for each in findings(here, cluster) if each.finding.what == "stray")
 
 
-def remove(here: Installation, cluster: str) -> Iterator[tuple[Stray, bool]]:
+def remove(here: Installation, cluster: str) -> Iterator[tuple[OrphanGroup, bool]]:
     """Remove the strays of a cluster; yield each, and whether it was removed.
 
     What somebody owns by now, made anew, or took the marks from is left alone. One that was adopted
@@ -87,7 +87,7 @@ def remove(here: Installation, cluster: str) -> Iterator[tuple[Stray, bool]]:
         yield each, removed
 
 
-def _note(here: Installation, stray: Stray) -> None:
+def _note(here: Installation, stray: OrphanGroup) -> None:
     """Write to the event log what was removed."""
     what = f"{stray.key.kind} {stray.key.name}, which no profile held"
     note = Note("removed", what, context={"profile": stray.finding.profile})

@@ -16,7 +16,7 @@ from bellhop.errors import AwayError, PausedError
 from bellhop.installation.installation import Installation
 from bellhop.profiles.records.profiles import place
 from bellhop.registration.forwarder_manifests import is_audited, is_direct
-from bellhop.state.record import Cluster, Ended, Health, Outcome, Pace, Profile
+from bellhop.state.record import Cluster, DeploymentStatus, Ended, Health, Profile, SlowScript
 
 _HTTPS = 443
 
@@ -44,7 +44,7 @@ class ProfileStatus(Struct, frozen=True):
     """A profile and how applying it ended where it was tried."""
 
     profile: Profile
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[DeploymentStatus]
 
     @property
     def provisioned(self) -> int:
@@ -93,9 +93,9 @@ def rolled_out(here: Installation, status: ProfileStatus) -> str:
     )
 
 
-def outcomes(here: Installation) -> dict[Who, list[Outcome]]:
+def outcomes(here: Installation) -> dict[Who, list[DeploymentStatus]]:
     """Collect the outcomes of all clusters by profile."""
-    found: dict[Who, list[Outcome]] = {}
+    found: dict[Who, list[DeploymentStatus]] = {}
     for cluster in here.catalogs.known().clusters:
         for outcome in here.records.outcomes.of(cluster):
             found.setdefault((outcome.trigger, outcome.source, outcome.profile), []).append(outcome)
@@ -105,7 +105,7 @@ def outcomes(here: Installation) -> dict[Who, list[Outcome]]:
 def statuses(
     here: Installation,
     trigger: str | None = None,
-    known: Mapping[Who, Sequence[Outcome]] | None = None,
+    known: Mapping[Who, Sequence[DeploymentStatus]] | None = None,
 ) -> Iterator[ProfileStatus]:
     """Yield every profile, users' own first, or those of one trigger; by trigger and name.
 
@@ -305,13 +305,13 @@ def lateness(here: Installation) -> str:
     return f"the schedule has not ticked since {pulse.at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def waits(outcome: Outcome) -> bool:
+def waits(outcome: DeploymentStatus) -> bool:
     """Say whether a profile waits for nothing but its cluster, to answer or not to be paused."""
     away = outcome.reason == AwayError.code and outcome.retry_at is None
     return away or outcome.reason == PausedError.code
 
 
-def by_feature(outcome: Outcome) -> tuple[Ended, ...]:
+def by_feature(outcome: DeploymentStatus) -> tuple[Ended, ...]:
     """Return how each feature of a profile ended in a cluster.
 
     An earlier version noted it of the whole, which had one feature.
@@ -320,7 +320,7 @@ def by_feature(outcome: Outcome) -> tuple[Ended, ...]:
     return outcome.features or (whole,)
 
 
-def next_try(outcome: Outcome | Ended) -> str:
+def next_try(outcome: DeploymentStatus | Ended) -> str:
     """Say when a profile is tried next in a cluster where it failed; nothing where it is not.
 
     Of one that waits for a window its message says so. One that is FailedNonRetriable is tried
@@ -346,7 +346,7 @@ def object_name(key: ObjectKey | Identity | str) -> str:
     return f"{key.kind} {place}"
 
 
-def slow(here: Installation) -> Iterator[Pace]:
+def slow(here: Installation) -> Iterator[SlowScript]:
     """Yield the sources whose scripts take long, as they are written now."""
     catalog = here.catalogs.known()
     for pace in here.records.paces.all():
@@ -354,7 +354,7 @@ def slow(here: Installation) -> Iterator[Pace]:
             yield pace
 
 
-def slowness(here: Installation, pace: Pace) -> str:
+def slowness(here: Installation, pace: SlowScript) -> str:
     """Say of a source that its script takes long, and what follows."""
     return (
         f"its script took more than {here.settings.script_first_seconds:g} s {pace.times} times"

@@ -50,7 +50,7 @@ class Tried(Struct, frozen=True):
     error: ScriptError | None = None
 
 
-class Trial:
+class SourceTrial:
     """Tries sources within the limits that scripts have everywhere.
 
     By `quoting` errors and verdicts say all, values of Secrets included.

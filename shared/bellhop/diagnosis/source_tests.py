@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from bellhop.api.kinds import Declaration, EventSource
 from bellhop.diagnosis.overview import object_name
-from bellhop.diagnosis.source_evaluation import Object, Trial, Tried, objects
+from bellhop.diagnosis.source_evaluation import Object, SourceTrial, Tried, objects
 from bellhop.documents.document import Document
 from bellhop.errors import BellhopError, InvalidError, MissingError, ScriptError
 
@@ -47,7 +47,7 @@ class Case(Struct, frozen=True):
 class Folders:
     """Tests what lies in a folder and all below it."""
 
-    def __init__(self, read: Reading, declare: Declaring, trial: Trial) -> None:
+    def __init__(self, read: Reading, declare: Declaring, trial: SourceTrial) -> None:
         self._read = read
         self._declare = declare
         self._trial = trial

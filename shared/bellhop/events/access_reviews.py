@@ -30,8 +30,8 @@ from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
 from bellhop.state.concurrency import until_written
-from bellhop.state.messages import AskRights, Evaluate, Publisher
-from bellhop.state.record import Permit
+from bellhop.state.messages import Evaluate, Publisher, ReviewAccess
+from bellhop.state.record import AccessReview
 from bellhop.state.records import Records
 
 FRESH = timedelta(minutes=1)
@@ -62,7 +62,7 @@ def may_see(
     return False if known else None
 
 
-class Permitting:
+class AccessReviewer:
     """Asks clusters what service accounts may see, and tells evaluate what changed."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Permitting:
         What was denied is asked for though it counts: the right may have been given since.
         """
         needed = catalog.accounts_in(cluster)
-        asks = [AskRights(cluster, account, str(gvk)) for account, gvk in sorted(needed)]
+        asks = [ReviewAccess(cluster, account, str(gvk)) for account, gvk in sorted(needed)]
         for permit in self._records.permits.of(cluster):
             if (permit.account, permit.gvk) not in needed:
                 self._records.permits.delete(permit)
@@ -87,10 +87,12 @@ class Permitting:
             if not permit.allowed and permit.at:
                 self._doubt(permit)
             if permit.namespace:
-                asks.append(AskRights(cluster, permit.account, str(permit.gvk), permit.namespace))
+                asks.append(
+                    ReviewAccess(cluster, permit.account, str(permit.gvk), permit.namespace)
+                )
         self._publisher.publish(asks)
 
-    def _doubt(self, permit: Permit) -> None:
+    def _doubt(self, permit: AccessReview) -> None:
         """Have a denial count no more; who has written anything else meanwhile knows better."""
         kept = self._records.permits.get(
             permit.cluster, permit.account, permit.gvk, permit.namespace
@@ -99,7 +101,7 @@ class Permitting:
             with suppress(StaleError):
                 self._records.permits.put(replace(permit, at=None), expect=kept.token)
 
-    def handle(self, message: AskRights) -> None:
+    def handle(self, message: ReviewAccess) -> None:
         """Ask what an account may see, and have evaluated what waits for it.
 
         Where the cluster gives no answer, that one is owed is noted: sweeps ask again.
@@ -132,7 +134,7 @@ class Permitting:
             self._publisher.publish([again])
 
     @until_written("note what '{message.account}' may see")
-    def owe(self, message: AskRights, error: str = "") -> None:
+    def owe(self, message: ReviewAccess, error: str = "") -> None:
         """Note that who waits for an answer has got none; who gets it tells them.
 
         Raises:
@@ -140,11 +142,11 @@ class Permitting:
         """
         gvk, namespace = _kind(message.kind), message.namespace
         kept = self._records.permits.get(message.cluster, message.account, gvk, namespace)
-        old = kept.value if kept else Permit(message.cluster, message.account, gvk, namespace)
+        old = kept.value if kept else AccessReview(message.cluster, message.account, gvk, namespace)
         owed = replace(old, told=False, error=error)
         self._records.permits.put(owed, expect=kept.token if kept else ABSENT)
 
-    def _settle(self, kube: Kube, resource: Resource, message: AskRights) -> None:
+    def _settle(self, kube: Kube, resource: Resource, message: ReviewAccess) -> None:
         """Know of all namespaces together, and, where that is not allowed, of the one."""
         wide = self._known(kube, resource, message, "")
         if wide.allowed or not message.namespace or not resource.namespaced:
@@ -159,7 +161,9 @@ class Permitting:
             self._records.permits.delete(kept.value)
 
     @until_written("note what '{message.account}' may see")
-    def _known(self, kube: Kube, resource: Resource, message: AskRights, namespace: str) -> Permit:
+    def _known(
+        self, kube: Kube, resource: Resource, message: ReviewAccess, namespace: str
+    ) -> AccessReview:
         """Return a permit that counts, asked for where there is none, and told to whom it concerns.
 
         Raises:
@@ -174,20 +178,20 @@ class Permitting:
         allowed = old.allowed if old and fresh else _allows(kube, resource, namespace)
         told = old is None or (old.told and old.allowed == allowed)
         at = old.at if old and fresh else now
-        new = Permit(message.cluster, message.account, gvk, namespace, allowed, at, told)
+        new = AccessReview(message.cluster, message.account, gvk, namespace, allowed, at, told)
         token = permits.put(new, expect=kept.token if kept else ABSENT)
         if not told:
             self._tell(message, namespace)
             permits.put(replace(new, told=True), expect=token)
         return new
 
-    def _tell(self, message: AskRights, namespace: str) -> None:
+    def _tell(self, message: ReviewAccess, namespace: str) -> None:
         """Have all objects evaluated that a permit is about."""
         keys = self._keys(message, namespace)
         while some := list(islice(keys, _PAGE)):
             self._publisher.publish(Evaluate(message.cluster, str(key), asked=True) for key in some)
 
-    def _keys(self, message: AskRights, namespace: str) -> Iterator[ObjectKey]:
+    def _keys(self, message: ReviewAccess, namespace: str) -> Iterator[ObjectKey]:
         """Yield the objects of a kind in a namespace, or by an empty one in all."""
         gvk = _kind(message.kind)
         after = "/".join((*gvk, namespace, "")) if namespace else ""
@@ -201,7 +205,7 @@ def _allows(kube: Kube, resource: Resource, namespace: str) -> bool:
     return not kube.rights(checks)
 
 
-def _counts(permit: Permit, now: datetime, longest: timedelta) -> bool:
+def _counts(permit: AccessReview, now: datetime, longest: timedelta) -> bool:
     # The clocks of two processes may differ, either way.
     return permit.at is not None and abs(now - permit.at) <= longest
 

@@ -31,18 +31,18 @@ from bellhop.core.digest import digest
 from bellhop.core.gvk import ObjectKey
 from bellhop.core.nesting import exceeds_depth
 from bellhop.errors import MissingError, ScriptError, StaleError, TemporaryError
-from bellhop.events import aggregation as aggregating
+from bellhop.events import aggregation
 from bellhop.events.object_cache import Objects
 from bellhop.ports.store import ABSENT
-from bellhop.profiles.debounce import Rests
+from bellhop.profiles.debounce import Debounce
 from bellhop.state.concurrency import until_settled
 from bellhop.state.delays import assessment_timer
 from bellhop.state.event_recorder import Note, noting
 from bellhop.state.messages import Aggregate as Message
-from bellhop.state.messages import Classify, Envelope, Examine, Instantiate, Publisher
+from bellhop.state.messages import CheckHealth, Envelope, Instantiate, Publisher, UpdateLabels
 from bellhop.state.record import Selected, Selection
 from bellhop.state.records import Records
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 MOST_GIVEN = 16 * 1024 * 1024
 """Of all that a script is given, as JSON: in Lua it takes about ten times as much."""
@@ -66,7 +66,7 @@ class _Inputs(Struct, frozen=True):
     marks: tuple[tuple[str, str], ...]
 
 
-class Aggregate:
+class Aggregator:
     """Keeps the selections of sources right, and tells deploy what changed."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Aggregate:
         self._deepest = limits.depth - 1
         self._objects = Objects(records)
         # However short: who aggregates reads all that matches.
-        self._rests = Rests(records.clock, timedelta(0))
+        self._rests = Debounce(records.clock, timedelta(0))
 
     @until_settled("aggregate '{message.source}' in '{message.cluster}'", _ROUNDS)
     def handle(self, message: Message) -> bool:
@@ -137,7 +137,7 @@ class Aggregate:
         health = self._records.health.get(cluster).value
         return health.judgement.get(source.name) == catalog.digest(source.name)
 
-    def _found(self, cluster: str, source: EventSource) -> Kept[Selection] | None:
+    def _found(self, cluster: str, source: EventSource) -> Stored[Selection] | None:
         """Read the selection; one whose contents are lost is as one that was never made."""
         selections = self._records.selections
         try:
@@ -146,7 +146,7 @@ class Aggregate:
             if (head := selections.head(cluster, source.name)) is None:
                 return None
             lost = replace(head.value, made=False, made_of="", told=False)
-            return Kept(lost, head.token)
+            return Stored(lost, head.token)
 
     def _inputs(self, catalog: Catalog, source: EventSource, cluster: str) -> _Inputs:
         marks = tuple(self._records.matches.marks(cluster, source.name))
@@ -171,7 +171,7 @@ class Aggregate:
     def _make(
         self,
         source: EventSource,
-        kept: Kept[Selection] | None,
+        kept: Stored[Selection] | None,
         inputs: _Inputs,
         catalog: Catalog,
         message: Message,
@@ -197,7 +197,7 @@ class Aggregate:
             except StaleError:
                 note.what = ""
                 return False
-        return new.told or self._tell(Kept(new, token), old, catalog, message)
+        return new.told or self._tell(Stored(new, token), old, catalog, message)
 
     def _run(self, source: EventSource, old: Selection, inputs: _Inputs, note: Note) -> Selection:
         """Return the selection as the script makes it; as it was, where the script fails."""
@@ -206,7 +206,7 @@ class Aggregate:
         deep: list[ObjectKey] = []
         try:
             (given,) = self._given(source, old.cluster, inputs, deep)
-            made = aggregating.aggregate(source, given, self._limits)
+            made = aggregation.aggregate(source, given, self._limits)
         except ScriptError as error:
             note.fail("aggregate", error)
             return self._failed(old, error)
@@ -232,12 +232,12 @@ class Aggregate:
     ) -> Selection:
         """Return what is not well, as the script says it; an error is told as well as its end."""
         # Not at the top: few clusters are asked by health checks.
-        from bellhop.extras.health import assessment as assessing  # noqa: PLC0415
+        from bellhop.extras.health import assessment  # noqa: PLC0415
 
         deep: list[ObjectKey] = []
         try:
             given = self._given(source, old.cluster, inputs, deep)
-            made = assessing.assess(source, given, self._limits, known=old.by_key)
+            made = assessment.assess(source, given, self._limits, known=old.by_key)
         except ScriptError as error:
             note.fail("check_health", error)
             told = old.told and old.error == str(error)
@@ -298,9 +298,9 @@ class Aggregate:
         yield found
 
     def _too_much(self, source: EventSource, count: int) -> ScriptError:
-        field, cure = aggregating.SELECTION, "narrow the selectors"
+        field, cure = aggregation.SELECTION, "narrow the selectors"
         if health_check_of(source.name):
-            field, cure = aggregating.HEALTH, f"{cure}, or leave out evaluateIndependently: false"
+            field, cure = aggregation.HEALTH, f"{cure}, or leave out evaluateIndependently: false"
         return ScriptError(
             f"{source.name}, {field}: the {count} objects that match are together larger than"
             f" {self._most // 1024**2} MiB; {cure}"
@@ -327,7 +327,7 @@ class Aggregate:
     def _all_selected(
         self,
         source: EventSource,
-        made: Iterable[aggregating.Resource],
+        made: Iterable[aggregation.Resource],
         old: Selection,
         deep: Iterable[ObjectKey],
     ) -> tuple[Selected, ...]:
@@ -339,7 +339,7 @@ class Aggregate:
         return tuple(found.values())
 
     def _selected(
-        self, source: EventSource, made: aggregating.Resource, old: Selection
+        self, source: EventSource, made: aggregation.Resource, old: Selection
     ) -> Selected:
         """Return a resource as it is kept: without collectResources templates see none of it."""
         known = old.by_key.get(str(made.key))
@@ -362,7 +362,7 @@ class Aggregate:
     # Telling ----------------------------------------------------------------------------------
 
     def _tell(
-        self, kept: Kept[Selection], old: Selection | None, catalog: Catalog, message: Message
+        self, kept: Stored[Selection], old: Selection | None, catalog: Catalog, message: Message
     ) -> bool:
         """Tell deploy of a selection and note it; False if another writer was quicker.
 
@@ -381,9 +381,9 @@ class Aggregate:
         self, catalog: Catalog, changed: list[str] | None, message: Message
     ) -> Iterator[Envelope]:
         if classifier_of(message.source):
-            yield Classify(message.cluster)
+            yield UpdateLabels(message.cluster)
         if health_check_of(message.source):
-            yield Examine(message.cluster)
+            yield CheckHealth(message.cluster)
         for name in catalog.triggers_on(message.cluster, message.source):
             one = catalog.triggers[name].one_for_event and changed is not None
             for key in (changed or ()) if one else ("",):

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from bellhop.catalog.catalog import Catalog
 from bellhop.core.gvk import ObjectKey
-from bellhop.state.record import Hold
+from bellhop.state.record import HeldDeletion
 from bellhop.state.records import Records
 
 
-class Agreement:
+class DeletionConfirmation:
     """Knows what sweeps have said since a report was held."""
 
     def __init__(self, records: Records, sweeps: int) -> None:
@@ -29,7 +29,7 @@ class Agreement:
         """Say whether sweeps may ever let anything go."""
         return self._sweeps > 0
 
-    def counted(self, catalog: Catalog, hold: Hold) -> Hold:
+    def counted(self, catalog: Catalog, hold: HeldDeletion) -> HeldDeletion:
         """Return a hold with the last sweep counted, if that is another one and saw all."""
         ended = self._records.health.get(hold.cluster).value.swept_at
         last = hold.last or hold.held_at
@@ -39,14 +39,14 @@ class Agreement:
             return hold
         return replace(hold, sweeps=hold.sweeps + 1, first=hold.first or ended, last=ended)
 
-    def is_reached(self, hold: Hold) -> bool:
+    def is_reached(self, hold: HeldDeletion) -> bool:
         """Say whether so many sweeps agree as are to, beside the first that was counted.
 
         That one may have looked before something went.
         """
         return hold.sweeps > self._sweeps
 
-    def is_over(self, catalog: Catalog, hold: Hold, key: ObjectKey) -> bool:
+    def is_over(self, catalog: Catalog, hold: HeldDeletion, key: ObjectKey) -> bool:
         """Say whether all these sweeps looked for an object, and it was gone by the first."""
         source = catalog.sources.get(hold.source)
         if source is None or key.gvk not in source.kinds:
@@ -57,7 +57,7 @@ class Agreement:
             return kept is None
         return kept.value.gone and kept.value.seen_at <= hold.first
 
-    def _saw_all(self, catalog: Catalog, hold: Hold) -> bool:
+    def _saw_all(self, catalog: Catalog, hold: HeldDeletion) -> bool:
         """Say whether the last sweep looked at each kind of the source, and doubted no list."""
         source = catalog.sources.get(hold.source)
         health = self._records.health.get(hold.cluster).value

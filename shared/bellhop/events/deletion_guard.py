@@ -25,29 +25,29 @@ from bellhop.api.source_names import health_check_of
 from bellhop.catalog.cache import Catalogs
 from bellhop.core.gvk import CLOUD_EVENT
 from bellhop.errors import StaleError
-from bellhop.events.deletion_confirmation import Agreement
+from bellhop.events.deletion_confirmation import DeletionConfirmation
 from bellhop.events.fan_out import follow_up
 from bellhop.events.object_cache import Objects
 from bellhop.events.records.held_deletions import Staying
 from bellhop.logs import Log
 from bellhop.ports.store import ABSENT
-from bellhop.rendering.deletion_limit import Guard as Rule
+from bellhop.rendering.deletion_limit import DeletionLimit as Rule
 from bellhop.settings import Settings
 from bellhop.state.concurrency import until_settled, until_written
 from bellhop.state.delays import hold_timer
 from bellhop.state.event_recorder import Nobody, Note, write
+from bellhop.state.messages import CheckDeletionGuard as Message
 from bellhop.state.messages import Publisher
-from bellhop.state.messages import Weigh as Message
-from bellhop.state.record import Cause, Hold, Match
+from bellhop.state.record import Cause, HeldDeletion, Match
 from bellhop.state.records import Records
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 from bellhop.state.timers import SKEW
 
 _LONGEST = 10
 """Windows that what is not too much waits at most, though more of it ends all the time."""
 
 
-class Guard:
+class DeletionGuard:
     """Holds what ends when too much of a report does, and lets it go."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Guard:
         self._log = log
         self._rule = Rule(settings.hold_from, settings.hold_share)
         self._objects = Objects(records)
-        self._agreement = Agreement(records, settings.hold_agreement)
+        self._agreement = DeletionConfirmation(records, settings.hold_agreement)
 
     # One match ----------------------------------------------------------------------------------
 
@@ -137,13 +137,13 @@ class Guard:
         self._records.holds.leave(match.cluster, match.source, match.key, expect=token)
 
     @until_written("hold '{match.key}'")
-    def _hold(self, match: Match, cause: Cause) -> Hold:
+    def _hold(self, match: Match, cause: Cause) -> HeldDeletion:
         """Return the hold of a match's report; begin one where there is none."""
         kept = self._records.holds.get(match.cluster, match.source)
         if kept:
             return kept.value
         now, few = self._records.clock.now(), self._rule.few
-        hold = Hold(
+        hold = HeldDeletion(
             match.cluster,
             match.source,
             lot=uuid.uuid4().hex,
@@ -156,7 +156,7 @@ class Guard:
         self._records.holds.put(hold, expect=ABSENT)
         return hold
 
-    def _set_timer(self, hold: Hold, at: datetime | None = None) -> None:
+    def _set_timer(self, hold: HeldDeletion, at: datetime | None = None) -> None:
         body = Message(hold.cluster, hold.source).message().body
         # A hold that a clock wrote which was ahead waits no longer than any.
         latest = self._records.clock.now() + self._settings.hold_window
@@ -182,7 +182,7 @@ class Guard:
             return self._settle(kept)
         return False
 
-    def _settle(self, kept: Kept[Hold]) -> bool:
+    def _settle(self, kept: Stored[HeldDeletion]) -> bool:
         """Bring a hold up to date; False if more is to be let go.
 
         Raises:
@@ -211,7 +211,7 @@ class Guard:
         self._records.holds.put(free, expect=kept.token)
         return False
 
-    def _size(self, hold: Hold, count: int) -> int:
+    def _size(self, hold: HeldDeletion, count: int) -> int:
         """Count as much of a report as tells whether what ended is much of it."""
         if not self._rule.is_on:
             return 0
@@ -219,7 +219,7 @@ class Guard:
         there = self._records.matches.count(hold.cluster, hold.source, most=most)
         return there + hold.gone
 
-    def _may_grow(self, hold: Hold, ended: int, of: int) -> bool:
+    def _may_grow(self, hold: HeldDeletion, ended: int, of: int) -> bool:
         """Say whether more is about to end, as far as one waits for it.
 
         Where a few ring all the time it would never be quiet; a sweep, and a declaration, end all
@@ -230,7 +230,7 @@ class Guard:
         waits = self._records.clock.now() - hold.since < patience and not steady
         return self._rule.is_on and ended > hold.counted and waits
 
-    def _close(self, kept: Kept[Hold]) -> None:
+    def _close(self, kept: Stored[HeldDeletion]) -> None:
         """End a hold of which nothing is left."""
         hold = kept.value
         self._records.holds.delete(hold.cluster, hold.source, expect=kept.token)
@@ -241,7 +241,7 @@ class Guard:
             with suppress(StaleError):
                 self._records.holds.put(hold, expect=ABSENT)
 
-    def _keep(self, kept: Kept[Hold], count: int) -> None:
+    def _keep(self, kept: Stored[HeldDeletion], count: int) -> None:
         hold, now = kept.value, self._records.clock.now()
         of = self._records.matches.count(hold.cluster, hold.source) + hold.gone
         self._wait_for_sweeps(hold)
@@ -258,11 +258,11 @@ class Guard:
 
     # What sweeps agree on -----------------------------------------------------------------------
 
-    def _wait_for_sweeps(self, hold: Hold) -> None:
+    def _wait_for_sweeps(self, hold: HeldDeletion) -> None:
         if self._agreement.is_on:
             self._set_timer(hold, self._records.clock.now() + self._settings.sweep_interval)
 
-    def _heed_sweeps(self, kept: Kept[Hold]) -> bool:
+    def _heed_sweeps(self, kept: Stored[HeldDeletion]) -> bool:
         """Count the last sweep; once enough agree, let go what was gone before, for a turn.
 
         Say whether that is all for now.
@@ -292,7 +292,7 @@ class Guard:
 
     # What goes ----------------------------------------------------------------------------------
 
-    def _let_go(self, hold: Hold) -> bool:
+    def _let_go(self, hold: HeldDeletion) -> bool:
         """Withdraw what is held under another lot; say whether that was all."""
         begun = self._records.clock.now()
         for each in self._records.holds.staying(hold.cluster, hold.source):
@@ -303,7 +303,7 @@ class Guard:
                 return False
         return True
 
-    def _withdraw(self, hold: Hold, staying: Staying, why: str) -> None:
+    def _withdraw(self, hold: HeldDeletion, staying: Staying, why: str) -> None:
         """End a match, tell deploy, and forget that it was held, in this order.
 
         Raises:
@@ -317,7 +317,7 @@ class Guard:
             # It may have come back, and ended anew.
             self._records.holds.leave(cluster, source, key, expect=staying.token)
 
-    def _end(self, kept: Kept[Match], why: str) -> None:
+    def _end(self, kept: Stored[Match], why: str) -> None:
         match, token = kept.value, kept.token
         if match.held:
             match = replace(match, matching=False, digest="", error="", told=False, held=False)
@@ -333,11 +333,11 @@ class Guard:
         write(self._records, Nobody(), match.cluster, str(match.key), note)
 
 
-def released(hold: Hold, now: datetime, window: timedelta) -> Hold:
+def released(hold: HeldDeletion, now: datetime, window: timedelta) -> HeldDeletion:
     """Return a hold under which all that was held until now is let go, and what follows stays."""
     free = replace(hold, lot=uuid.uuid4().hex, since=now, until=now + window)
     return replace(_uncounted(free), gone=0, counted=0, of=0, held_at=None)
 
 
-def _uncounted(hold: Hold) -> Hold:
+def _uncounted(hold: HeldDeletion) -> HeldDeletion:
     return replace(hold, sweeps=0, first=None, last=None, looked="")

@@ -22,12 +22,12 @@ from bellhop.catalog.catalog import Catalog
 from bellhop.core.gvk import ObjectKey
 from bellhop.errors import LostWriteError, ScriptError
 from bellhop.events.access_reviews import may_see
-from bellhop.events.aggregator import Aggregate
-from bellhop.events.deletion_guard import Guard
+from bellhop.events.aggregator import Aggregator
+from bellhop.events.deletion_guard import DeletionGuard
 from bellhop.events.expiry import Expiry
 from bellhop.events.fan_out import follow_up
 from bellhop.events.rules_match import Candidate, SlowScriptError, judge
-from bellhop.events.slow_scripts import Pacing
+from bellhop.events.slow_scripts import ScriptThrottle
 from bellhop.logs import Log
 from bellhop.ports.store import ABSENT
 from bellhop.rendering.observation import bury
@@ -35,11 +35,11 @@ from bellhop.settings import Settings
 from bellhop.state.concurrency import until_settled, until_written
 from bellhop.state.event_recorder import Note, noting
 from bellhop.state.messages import Aggregate as Aggregation
-from bellhop.state.messages import AskRights, Publisher, Weigh
+from bellhop.state.messages import CheckDeletionGuard, Publisher, ReviewAccess
 from bellhop.state.messages import Evaluate as Message
 from bellhop.state.record import Cause, Match, Observation
 from bellhop.state.records import Records
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 _ROUNDS = 8
 _LONGEST = 1024
@@ -82,7 +82,7 @@ class _Judged(Struct, frozen=True):
         return self.candidate.digest if whole else "reference"
 
 
-class Evaluate:
+class Evaluator:
     """Keeps the matches of one object right, and tells deploy what changed."""
 
     def __init__(
@@ -99,12 +99,12 @@ class Evaluate:
         self._limits = luabox.Limits(seconds=settings.script_seconds, memory=settings.script_memory)
         first = min(settings.script_first_seconds, settings.script_seconds)
         self._first = self._limits._replace(seconds=first)
-        self._pacing = Pacing(records, log)
+        self._pacing = ScriptThrottle(records, log)
         self._expiry = Expiry(records)
-        self._aggregate = Aggregate(records, catalogs, publisher, self._limits)
-        self._guard = Guard(records, catalogs, publisher, settings, log)
+        self._aggregate = Aggregator(records, catalogs, publisher, self._limits)
+        self._guard = DeletionGuard(records, catalogs, publisher, settings, log)
 
-    def handle(self, message: Message | Aggregation | Weigh) -> None:
+    def handle(self, message: Message | Aggregation | CheckDeletionGuard) -> None:
         """Bring the matches of one object up to date, or a report, and tell deploy.
 
         Raises:
@@ -112,7 +112,7 @@ class Evaluate:
         """
         if isinstance(message, Aggregation):
             self._aggregate.handle(message)
-        elif isinstance(message, Weigh):
+        elif isinstance(message, CheckDeletionGuard):
             self._guard.weigh(message)
         else:
             self._bring_up_to_date(message, set())
@@ -131,12 +131,12 @@ class Evaluate:
         ended = whole and self._records.trails.end(cluster, key)
         return not (wrote or ended) or self._stands(catalog, seen)
 
-    def _nothing(self, cluster: str, key: ObjectKey) -> Kept[Observation]:
+    def _nothing(self, cluster: str, key: ObjectKey) -> Stored[Observation]:
         """Return the observation of an object of which nothing is known.
 
         Its tombstone may have ended before anybody came to withdraw what it had brought.
         """
-        return Kept(bury(cluster, key, "", 0, self._records.clock.now()), ABSENT)
+        return Stored(bury(cluster, key, "", 0, self._records.clock.now()), ABSENT)
 
     def _take_back(self, catalog: Catalog, message: Message, written: set[str]) -> None:
         """Delete what was written for sources that turned out to be in force no more."""
@@ -158,7 +158,7 @@ class Evaluate:
         """
         self._records.health.doubt(cluster, sources)
 
-    def _stands(self, catalog: Catalog, seen: Kept[Observation]) -> bool:
+    def _stands(self, catalog: Catalog, seen: Stored[Observation]) -> bool:
         """Say whether what was judged is still what is there.
 
         Another worker may have seen something newer, and have found nothing to write; what this
@@ -206,7 +206,7 @@ class Evaluate:
         place = message.cluster, str(key.gvk), key.namespace
         late = [replace(message, source=each.source.name) for each in judged if each.late]
         asks = {
-            AskRights(place[0], each.source.account, *place[1:], message.object, *_of(message))
+            ReviewAccess(place[0], each.source.account, *place[1:], message.object, *_of(message))
             for each in judged
             if each.unknown
         }
@@ -253,7 +253,7 @@ class Evaluate:
         self,
         catalog: Catalog,
         judged: _Judged,
-        kept: Kept[Match] | None,
+        kept: Stored[Match] | None,
         observation: Observation,
         message: Message,
     ) -> bool:
@@ -290,7 +290,7 @@ class Evaluate:
         self,
         catalog: Catalog,
         judged: _Judged,
-        kept: Kept[Match] | None,
+        kept: Stored[Match] | None,
         observation: Observation,
         message: Message,
         note: Note,
@@ -323,7 +323,7 @@ class Evaluate:
         self,
         catalog: Catalog,
         match: Match,
-        kept: Kept[Match] | None,
+        kept: Stored[Match] | None,
         cause: Cause,
         message: Message,
     ) -> None:
@@ -388,7 +388,7 @@ def _said(match: Match) -> tuple[bool, str, str, bool]:
     return match.matching, match.digest, match.error, match.held
 
 
-def _cause(judged: _Judged, kept: Kept[Match] | None, message: Message) -> Cause:
+def _cause(judged: _Judged, kept: Stored[Match] | None, message: Message) -> Cause:
     """Say what ends a match: an object that is as it was has a source that is not."""
     if message.rang:
         return "rings"

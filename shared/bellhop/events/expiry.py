@@ -17,7 +17,7 @@ from bellhop.rendering.observation import bury
 from bellhop.state.messages import Evaluate
 from bellhop.state.record import Observation
 from bellhop.state.records import Records
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 from bellhop.state.timers import SKEW
 
 _AGAIN = timedelta(minutes=1)
@@ -30,7 +30,7 @@ class Expiry:
     def __init__(self, records: Records) -> None:
         self._records = records
 
-    def heed(self, catalog: Catalog, seen: Kept[Observation]) -> Kept[Observation]:
+    def heed(self, catalog: Catalog, seen: Stored[Observation]) -> Stored[Observation]:
         """Return what is known of an object; a CloudEvent is buried once its time is over.
 
         Before that it is seen to that it is judged then.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bellhop.api.source_names import classifier_of
 from bellhop.catalog.catalog import Catalog
 from bellhop.state.event_recorder import Origin
-from bellhop.state.messages import Aggregate, Classify, Envelope, Instantiate
+from bellhop.state.messages import Aggregate, Envelope, Instantiate, UpdateLabels
 from bellhop.state.record import Match
 
 
@@ -16,7 +16,7 @@ def follow_up(catalog: Catalog, match: Match, origin: Origin) -> list[Envelope]:
         # What becomes of it depends on all others that match.
         return [Aggregate(cluster, source.name, origin.trace, origin.rang)]
     if classifier_of(match.source):
-        return [Classify(cluster)]
+        return [UpdateLabels(cluster)]
     return [
         Instantiate(
             name,

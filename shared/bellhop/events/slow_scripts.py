@@ -20,7 +20,7 @@ _FRESH = timedelta(seconds=5)
 """How long what the records say is believed: an event asks the store for nothing."""
 
 
-class Pacing:
+class ScriptThrottle:
     """What is known of sources' pace; shared between threads."""
 
     def __init__(self, records: Records, log: Log) -> None:

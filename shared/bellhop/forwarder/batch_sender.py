@@ -19,7 +19,7 @@ from http import HTTPStatus
 
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.ingest_client import SKEW, Answer, Uplink
+from bellhop.forwarder.ingest_client import SKEW, Answer, IngestClient
 from bellhop.forwarder.outbox import Item, Outbox
 from bellhop.logs import Log
 
@@ -37,7 +37,7 @@ class BatchSender:
 
     def __init__(
         self,
-        uplink: Uplink,
+        uplink: IngestClient,
         outbox: Outbox,
         settle: Callable[[list[Item], bool], None],
         counts: Counts,

@@ -13,7 +13,7 @@ from pathlib import Path
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.files import read_at_most
 from bellhop.clusters.kubeconfig import LARGEST, Kubeconfig, sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import BellhopError, InvalidError, MissingError
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -42,7 +42,7 @@ def connect(
             return None
 
     # A forwarder may run beside its API server, as in a laboratory.
-    return KubeClient("here", read(), renew=renew, reach=HERE)
+    return KubeClient("here", read(), renew=renew, reach=LOCAL)
 
 
 def _of_file(path: Path) -> Kubeconfig:
@@ -50,7 +50,7 @@ def _of_file(path: Path) -> Kubeconfig:
         content = read_at_most(path, LARGEST)
     except OSError as error:
         raise InvalidError(f"the kubeconfig '{path}' cannot be read: {error.strerror}") from error
-    return sanitise(content, reach=HERE)
+    return sanitise(content, reach=LOCAL)
 
 
 def _of_account(environ: Mapping[str, str], account: Path) -> Kubeconfig:

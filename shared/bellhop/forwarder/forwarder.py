@@ -16,15 +16,15 @@ from bellhop.errors import BellhopError
 from bellhop.forwarder import instructions as secret
 from bellhop.forwarder.account import Account
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.ingest_client import Uplink
+from bellhop.forwarder.ingest_client import IngestClient
 from bellhop.forwarder.instructions import Instructions
-from bellhop.forwarder.journal import Spool
+from bellhop.forwarder.journal import Journal
 from bellhop.forwarder.nats.nats import Messaging
 from bellhop.forwarder.outbox import Outbox
 from bellhop.forwarder.reader import Readers
 from bellhop.forwarder.sender import Sender
-from bellhop.forwarder.webhook import Door
-from bellhop.forwarder.workqueue import Desk
+from bellhop.forwarder.webhook import Webhook
+from bellhop.forwarder.workqueue import DelayingQueue
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube
 
@@ -62,14 +62,16 @@ class Forwarder:
         self._kube = kube
         self._log = log
         self._counts = Counts()
-        self._spool = Spool(options.spool)
-        self._desk = Desk(self._spool, log, self._unspooled)
+        self._spool = Journal(options.spool)
+        self._desk = DelayingQueue(self._spool, log, self._unspooled)
         self._outbox = Outbox()
         self._readers = Readers(kube, self._desk, self._outbox, self._counts, log)
         self._messaging = Messaging(
             kube,
             options.spool,
-            lambda: Uplink(lambda: self._present, self._look_again, Account(options.account), log),
+            lambda: IngestClient(
+                lambda: self._present, self._look_again, Account(options.account), log
+            ),
             self._counts,
             log,
         )
@@ -142,7 +144,7 @@ class Forwarder:
         left = self._desk.restore()
         if left:
             self._log.info("Taking up what an earlier process owed", objects=left)
-        door = Door(self._desk.ring, self._paths, self._look_again, self._counts, self._log)
+        door = Webhook(self._desk.ring, self._paths, self._look_again, self._counts, self._log)
         host, port = self._options.listen
         server = Server(
             door,

@@ -24,7 +24,7 @@ from bellhop.adapters.egress.answer import LimitError
 from bellhop.adapters.egress.client import HttpClient, HttpError
 from bellhop.adapters.egress.dialer import Dialer
 from bellhop.adapters.egress.failures import happened
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.forwarder.account import Account
 from bellhop.forwarder.instructions import Instructions
 from bellhop.logs import Log
@@ -63,7 +63,7 @@ class Answer(NamedTuple):
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
 
-class Uplink:
+class IngestClient:
     """What is sent by one thread, to whom the instructions name at present.
 
     `refused` is called when the token of the Secret is refused, or its authority is the wrong one.
@@ -121,7 +121,7 @@ class _Connection:
             options["ssl_context"] = ssl.create_default_context(cadata=authority)
         # The Secret names the address of ingest; on one machine that is loopback.
         self._client = HttpClient(
-            instructions.ingest_url, dialer=Dialer(HERE), threads=1, **options
+            instructions.ingest_url, dialer=Dialer(LOCAL), threads=1, **options
         )
 
     def post(self, body: bytes) -> Answer:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bellhop.adapters.local.database import Database, Schema
 from bellhop.core.gvk import ObjectKey
-from bellhop.forwarder.pending import Debt, Known
+from bellhop.forwarder.pending import Known, PendingObject
 
 _SCHEMA = Schema(
     noun="spool",
@@ -41,7 +41,7 @@ _PUT = """INSERT INTO owed VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPD
     known_uid = iif(excluded.known_uid = '', known_uid, excluded.known_uid)"""
 
 
-class Spool:
+class Journal:
     """The rows, by object; shared between threads.
 
     Raises:
@@ -52,7 +52,7 @@ class Spool:
     def __init__(self, folder: Path) -> None:
         self._database = Database(folder / "owed.db", _SCHEMA)
 
-    def put(self, debt: Debt) -> None:
+    def put(self, debt: PendingObject) -> None:
         """Note that an object is owed; once this returns, a kill does not undo it."""
         known = debt.known or Known("", 0)
         row = (str(debt.key), debt.uid, debt.before, *known, debt.rang, debt.serial)
@@ -64,10 +64,10 @@ class Spool:
             for key, serial in done:
                 execute("DELETE FROM owed WHERE key = ? AND serial <= ?", (str(key), serial))
 
-    def owed(self) -> list[Debt]:
+    def owed(self) -> list[PendingObject]:
         """Return what an earlier process left, the longest owed first; it is not sure of any."""
         return [
-            Debt(
+            PendingObject(
                 ObjectKey.parse(key),
                 uid,
                 before,

@@ -27,7 +27,7 @@ from bellhop.core.identity import version_of
 from bellhop.ingest.admission import Hint
 
 
-class Sight(Enum):
+class ReadBackResult(Enum):
     """What to do after a look."""
 
     NOT_YET = "not yet"
@@ -43,7 +43,7 @@ class Known(NamedTuple):
     version: int
 
 
-class Debt(Struct, frozen=True):
+class PendingObject(Struct, frozen=True):
     """One object that hints concern; they are merged, so that there is one for each object.
 
     `serial` grows with each hint. `rang` is when the first of them came. `sure` says that all
@@ -61,12 +61,12 @@ class Debt(Struct, frozen=True):
     own: bool = False
 
     @classmethod
-    def of(cls, hint: Hint, rang: str, serial: int) -> Debt:
+    def of(cls, hint: Hint, rang: str, serial: int) -> PendingObject:
         """Begin with one hint."""
         known = Known(hint.uid, hint.before) if hint.uid and hint.before else None
         return cls(hint.key, hint.uid, hint.before, known, rang, serial, own=hint.own)
 
-    def merge(self, later: Debt) -> Debt:
+    def merge(self, later: PendingObject) -> PendingObject:
         """Return what is owed after a later hint; of one object's hints the newest version wins.
 
         Hints of several API servers may overtake each other.
@@ -82,18 +82,18 @@ class Debt(Struct, frozen=True):
             own=self.own and later.own,
         )
 
-    def judge(self, state: Mapping[str, Any] | None) -> Sight:
+    def judge(self, state: Mapping[str, Any] | None) -> ReadBackResult:
         """Say what the object's present state means; None is an object that is not there."""
         if not self.uid:
-            return Sight.NOT_YET if state is None else Sight.SEND
+            return ReadBackResult.NOT_YET if state is None else ReadBackResult.SEND
         if state is None:
-            return Sight.GONE if self.before else Sight.NOT_YET
+            return ReadBackResult.GONE if self.before else ReadBackResult.NOT_YET
         metadata = state.get("metadata") or {}
         same = metadata.get("uid") == self.uid
         if not self.before:
-            return Sight.SEND if same else Sight.NOT_YET
+            return ReadBackResult.SEND if same else ReadBackResult.NOT_YET
         unchanged = same and version_of(metadata) == self.before
-        return Sight.NOT_YET if unchanged else Sight.SEND
+        return ReadBackResult.NOT_YET if unchanged else ReadBackResult.SEND
 
     def is_settled_by(self, seen: Known) -> bool:
         """Say if a write that was about to happen can only have come before what was seen.
@@ -103,15 +103,15 @@ class Debt(Struct, frozen=True):
         """
         return bool(self.uid) and self.uid == seen.uid and self.before < seen.version
 
-    def conclude(self, state: Mapping[str, Any] | None) -> Sight:
+    def conclude(self, state: Mapping[str, Any] | None) -> ReadBackResult:
         """Say what the state means once the last hint's write can no longer be on its way."""
         sight = self.judge(state)
-        if sight is not Sight.NOT_YET:
+        if sight is not ReadBackResult.NOT_YET:
             return sight
         if state is None:
-            return Sight.GONE if self.known else Sight.NOTHING
+            return ReadBackResult.GONE if self.known else ReadBackResult.NOTHING
         # One of several writes happened, perhaps, or the process began anew in between.
-        return Sight.NOTHING if self.sure else Sight.SEND
+        return ReadBackResult.NOTHING if self.sure else ReadBackResult.SEND
 
     @property
     def _baseline(self) -> Known | None:

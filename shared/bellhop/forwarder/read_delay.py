@@ -18,7 +18,7 @@ _SHORTER, _LONGER = 0.98, 1.2
 _AT_MOST_LOOKS = 3
 
 
-class Pace:
+class ReadDelay:
     """The wait for one API server's writes."""
 
     def __init__(self) -> None:

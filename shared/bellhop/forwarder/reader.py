@@ -29,8 +29,8 @@ from bellhop.errors import (
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.outbox import Item, Outbox
-from bellhop.forwarder.pending import Known, Sight
-from bellhop.forwarder.workqueue import Desk, Turn
+from bellhop.forwarder.pending import Known, ReadBackResult
+from bellhop.forwarder.workqueue import DelayingQueue, QueueItem
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube
 
@@ -54,7 +54,7 @@ class Readers:
     def __init__(
         self,
         kube: Kube,
-        desk: Desk,
+        desk: DelayingQueue,
         outbox: Outbox,
         counts: Counts,
         log: Log,
@@ -110,7 +110,7 @@ class Readers:
                 self._log.error("Failed to look at an object", error, object=str(turn.debt.key))
                 self._desk.later(turn, _AFTER_A_BUG_SECONDS)
 
-    def _look(self, turn: Turn) -> None:
+    def _look(self, turn: QueueItem) -> None:
         debt = turn.debt
         self._counts.add("reads")
         try:
@@ -122,17 +122,17 @@ class Readers:
         self._troubles.pop(debt.key.gvk, None)
         last = turn.looks >= len(NEXT_LOOKS)
         sight = debt.conclude(state) if last else debt.judge(state)
-        if sight is Sight.NOT_YET:
+        if sight is ReadBackResult.NOT_YET:
             turn.looks += 1
             turn.failures, turn.refused_at = 0, 0.0
             self._desk.later(turn, NEXT_LOOKS[turn.looks - 1])
-        elif sight is Sight.NOTHING:
+        elif sight is ReadBackResult.NOTHING:
             self._counts.add("nothing")
             self._let_go(turn)
         else:
             self._found(turn, state)
 
-    def _found(self, turn: Turn, state: dict[str, Any] | None) -> None:
+    def _found(self, turn: QueueItem, state: dict[str, Any] | None) -> None:
         debt = turn.debt
         if state is None:
             known = debt.known or Known(debt.uid, debt.before)
@@ -151,7 +151,7 @@ class Readers:
         self._outbox.put(Item(debt.key, turn.debt.serial, debt.rang, text.encode(), own=own))
         self._desk.finish(turn)
 
-    def _refused(self, turn: Turn, error: BellhopError) -> None:
+    def _refused(self, turn: QueueItem, error: BellhopError) -> None:
         if turn.debt.serial <= self._unasked.get(turn.debt.key.gvk, 0):
             self._troubles.pop(turn.debt.key.gvk, None)
             self._counts.add("nothing")
@@ -180,7 +180,7 @@ class Readers:
         )
         self._desk.later(turn, pause(turn.failures, at_least=given))
 
-    def _let_go(self, turn: Turn) -> None:
+    def _let_go(self, turn: QueueItem) -> None:
         debt = turn.debt
         # An older state of the object may still wait to be sent; the disk must not forget that.
         if not self._outbox.cover(debt.key, debt.serial):

@@ -22,10 +22,10 @@ from bellhop.forwarder.account import Account
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.batch_sender import BatchSender
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.ingest_client import Answer, Uplink
+from bellhop.forwarder.ingest_client import Answer, IngestClient
 from bellhop.forwarder.instructions import Instructions
 from bellhop.forwarder.outbox import Item, Outbox
-from bellhop.forwarder.workqueue import Desk
+from bellhop.forwarder.workqueue import DelayingQueue
 from bellhop.logs import Log
 
 ALIVE_SECONDS = 120.0
@@ -50,7 +50,7 @@ class Sender:
         instructions: Callable[[], Instructions],
         refused: Callable[[], None],
         outbox: Outbox,
-        desk: Desk,
+        desk: DelayingQueue,
         counts: Counts,
         log: Log,
         *,
@@ -66,7 +66,7 @@ class Sender:
         self._desk = desk
         self._counts = counts
         self._log = log
-        self._uplink = Uplink(instructions, refused, account or Account(), log)
+        self._uplink = IngestClient(instructions, refused, account or Account(), log)
         self._batches = BatchSender(self._uplink, outbox, self._settle, counts, log)
         # When to ask for a look at the cluster; None where there is no reason to.
         self._ask_at: float | None = None

@@ -37,7 +37,7 @@ _REFUSALS = {
 }
 
 
-class Door:
+class Webhook:
     """The WSGI app of the webhook.
 
     `paths` tells the paths that may ring at present; `stranger` is called for each request to

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from bellhop.core.gvk import ObjectKey
 from bellhop.errors import BellhopError
-from bellhop.forwarder.journal import Spool
-from bellhop.forwarder.pending import Debt, Known
-from bellhop.forwarder.read_delay import Pace
+from bellhop.forwarder.journal import Journal
+from bellhop.forwarder.pending import Known, PendingObject
+from bellhop.forwarder.read_delay import ReadDelay
 from bellhop.ingest.admission import Hint
 from bellhop.logs import Log
 
@@ -33,13 +33,13 @@ BURST = 0.05
 
 
 @dataclass(slots=True)
-class Turn:
+class QueueItem:
     """An object in a reader's hands, with how often it was looked at and could not be.
 
     `refused_at` is the monotonic time of the first of those failures.
     """
 
-    debt: Debt
+    debt: PendingObject
     looks: int = 0
     failures: int = 0
     refused_at: float = 0.0
@@ -47,14 +47,14 @@ class Turn:
 
 @dataclass(slots=True)
 class _Entry:
-    turn: Turn
+    turn: QueueItem
     due: float
     latest: float
     taken: bool = False
-    behind: Debt | None = None
+    behind: PendingObject | None = None
 
 
-class Desk:
+class DelayingQueue:
     """Objects that are owed; shared between threads.
 
     `unspooled` is called where a hint is only in memory, so that a kill would lose it; `clock`
@@ -63,7 +63,7 @@ class Desk:
 
     def __init__(
         self,
-        spool: Spool,
+        spool: Journal,
         log: Log,
         unspooled: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
@@ -80,7 +80,7 @@ class Desk:
         # What the spool holds: the serial and the time of the first ring.
         self._owed: dict[ObjectKey, tuple[int, str]] = {}
         self._serial = 0
-        self._pace = Pace()
+        self._pace = ReadDelay()
 
     def restore(self) -> int:
         """Take up what an earlier process owed; say how much that is."""
@@ -96,7 +96,7 @@ class Desk:
         """Note a hint, on disk first; its object's clock starts anew."""
         with self._changed:
             self._serial += 1
-            debt = Debt.of(hint, rang, self._serial)
+            debt = PendingObject.of(hint, rang, self._serial)
             entry = self._entries.get(hint.key)
             if entry is not None and entry.taken:
                 debt = entry.behind.merge(debt) if entry.behind else debt
@@ -109,7 +109,7 @@ class Desk:
             elif not entry.taken:
                 self._schedule(debt, latest=entry.latest)
 
-    def take(self) -> Turn | None:
+    def take(self) -> QueueItem | None:
         """Wait for the next object that is due; None once the desk is closed."""
         with self._changed:
             while self._open:
@@ -125,7 +125,7 @@ class Desk:
                 return entry.turn
         return None
 
-    def later(self, turn: Turn, delay: float) -> None:
+    def later(self, turn: QueueItem, delay: float) -> None:
         """Give an object back to be looked at after `delay`, or anew if it rang meanwhile."""
         with self._changed:
             entry = self._entries[turn.debt.key]
@@ -134,7 +134,7 @@ class Desk:
             else:
                 self._schedule(turn.debt, turn=turn, delay=delay)
 
-    def absorb(self, turn: Turn, seen: Known) -> None:
+    def absorb(self, turn: QueueItem, seen: Known) -> None:
         """Have what was just seen stand for what rang meanwhile, too, if it already shows it.
 
         How often it had been looked at in vain says how long the API server takes.
@@ -148,7 +148,7 @@ class Desk:
                 turn.debt = replace(turn.debt, serial=entry.behind.serial, own=own)
                 entry.behind = None
 
-    def finish(self, turn: Turn) -> None:
+    def finish(self, turn: QueueItem) -> None:
         """Count an object as looked at; if it rang meanwhile, it will be again."""
         with self._changed:
             entry = self._entries.pop(turn.debt.key)
@@ -192,7 +192,7 @@ class Desk:
             self._open = False
             self._changed.notify_all()
 
-    def _write(self, debt: Debt) -> None:
+    def _write(self, debt: PendingObject) -> None:
         rang = min(debt.rang, self._owed.get(debt.key, (0, debt.rang))[1])
         self._owed[debt.key] = (debt.serial, rang)
         try:
@@ -204,9 +204,9 @@ class Desk:
 
     def _schedule(
         self,
-        debt: Debt,
+        debt: PendingObject,
         *,
-        turn: Turn | None = None,
+        turn: QueueItem | None = None,
         delay: float | None = None,
         latest: float | None = None,
     ) -> None:
@@ -216,7 +216,7 @@ class Desk:
         if latest is None:
             latest = now + max(delay, BURST)
         due = min(now + delay, latest)
-        self._entries[debt.key] = _Entry(turn or Turn(debt), due, latest)
+        self._entries[debt.key] = _Entry(turn or QueueItem(debt), due, latest)
         self._pushed += 1
         heapq.heappush(self._heap, (due, self._pushed, debt.key))
         if self._heap[0][1] == self._pushed:

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 from bellhop.errors import BellhopError, InvalidError, StaleError, TemporaryError, TooLargeError
 from bellhop.ingest.cloud_event_arrivals import Arriving
-from bellhop.ingest.http import Reply
+from bellhop.ingest.http import Response
 from bellhop.ingest.recorder import FEW, Change, Recorder
 from bellhop.ingest.relevant_kinds import RelevantKinds
 from bellhop.logs import Log
 from bellhop.rendering.cloud_events import parse
 from bellhop.rendering.observation import bury_told, observe_told
-from bellhop.state.record import Gate
+from bellhop.state.record import IngestPolicy
 from bellhop.state.records import Records
 
 BATCH = "Observations"
@@ -37,7 +37,7 @@ class Origin(NamedTuple):
     """The cluster that a batch comes from, its gate, what counts in it, and the time by now."""
 
     cluster: str
-    gate: Gate
+    gate: IngestPolicy
     kinds: RelevantKinds
     now: datetime
 
@@ -51,7 +51,9 @@ class Batches:
         self._arriving = arriving
         self._log = log
 
-    def take(self, cluster: str, items: Sequence[Any], gate: Gate, kinds: RelevantKinds) -> Reply:
+    def take(
+        self, cluster: str, items: Sequence[Any], gate: IngestPolicy, kinds: RelevantKinds
+    ) -> Response:
         """Take the items of a batch, and answer which of them failed.
 
         Raises:
@@ -68,7 +70,7 @@ class Batches:
                     except Exception as error:  # noqa: BLE001 - an item fails for itself alone
                         failed.append({"index": index, **self._failure(cluster, item, error)})
         counts = {"taken": taken, "dropped": len(items) - taken - len(failed)}
-        return Reply(HTTPStatus.OK, {**counts, "failed": failed} if failed else counts)
+        return Response(HTTPStatus.OK, {**counts, "failed": failed} if failed else counts)
 
     def _take(self, origin: Origin, item: Any, changes: list[Change]) -> bool:
         """Keep one item and add what follows; return whether it counts for anybody."""

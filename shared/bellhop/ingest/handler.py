@@ -36,12 +36,12 @@ from bellhop.ingest.admission import (
 )
 from bellhop.ingest.batch import BATCH, Batches
 from bellhop.ingest.cloud_event_arrivals import Arriving
-from bellhop.ingest.heartbeat import Hearing, read_alive, read_refused
-from bellhop.ingest.http import Caller, Reply, Request, body_of, refusal, too_large
+from bellhop.ingest.heartbeat import HeartbeatRecorder, read_alive, read_refused
+from bellhop.ingest.http import Caller, Request, Response, body_of, refusal, too_large
 from bellhop.ingest.recorder import Recorder, trace
 from bellhop.ingest.refusals import Refused
 from bellhop.ingest.relevant_kinds import RelevantKinds
-from bellhop.ingest.senders import Outside, StrangerError, Visitor, refuse_unsigned
+from bellhop.ingest.senders import OutsideSenders, StrangerError, Visitor, refuse_unsigned
 from bellhop.ingest.service_accounts import Accounts
 from bellhop.logs import Log
 from bellhop.rendering.cloud_events import BATCH as BATCH_OF_EVENTS
@@ -49,8 +49,8 @@ from bellhop.rendering.cloud_events import STRUCTURED, is_told
 from bellhop.rendering.cloud_events import read as read_events
 from bellhop.rendering.observation import observe_told
 from bellhop.settings import Settings
-from bellhop.state.messages import Confirm, Publisher, Sweep
-from bellhop.state.record import Gate, Heard, Observation
+from bellhop.state.messages import Publisher, ReadBack, Resync
+from bellhop.state.record import Heartbeat, IngestPolicy, Observation
 from bellhop.state.records import Records
 
 MISSED = "Missed"
@@ -77,8 +77,8 @@ class Ingest:
         self._log = log
         self._accounts = Accounts(records, publisher)
         self._refused = Refused(records)
-        self._outside = Outside(records, self._refused)
-        self._hearing = Hearing(records)
+        self._outside = OutsideSenders(records, self._refused)
+        self._hearing = HeartbeatRecorder(records)
         self._arriving = Arriving(records)
         self._recorder = Recorder(records, publisher)
         self._batches = Batches(records, self._recorder, self._arriving, log)
@@ -89,34 +89,36 @@ class Ingest:
         """Return how many bytes a request may have."""
         return self._settings.body_limit
 
-    def admit(self, caller: Caller) -> Gate | Visitor | Reply:
+    def admit(self, caller: Caller) -> IngestPolicy | Visitor | Response:
         """Let a sender in, or say why not, before anything of what it brings is read.
 
         A visitor that signs is judged only with its body: it has proved nothing yet.
         """
         return self._guarded(lambda: self._admit(caller))
 
-    def respond(self, request: Request, gate: Gate | Visitor | None = None) -> Reply:
+    def respond(self, request: Request, gate: IngestPolicy | Visitor | None = None) -> Response:
         """Answer one request; never raises. Who was let in already comes with its gate."""
         found = gate or self.admit(
             Caller(request.cluster, request.token, request.sender, request.signed)
         )
-        if isinstance(found, Reply):
+        if isinstance(found, Response):
             return found
         reply = self._guarded(lambda: self._take(request, found))
-        assert isinstance(reply, Reply)
+        assert isinstance(reply, Response)
         return reply
 
-    def hear(self, request: Request) -> Reply:
+    def hear(self, request: Request) -> Response:
         """Answer a request that the cloud itself let in: CloudEvents for a cluster; never raises.
 
         Whoever asks this has seen to it that nobody else can send so.
         """
         reply = self._guarded(lambda: self._hear(request))
-        assert isinstance(reply, Reply)
+        assert isinstance(reply, Response)
         return reply
 
-    def _guarded(self, answer: Callable[[], Gate | Visitor | Reply]) -> Gate | Visitor | Reply:
+    def _guarded(
+        self, answer: Callable[[], IngestPolicy | Visitor | Response]
+    ) -> IngestPolicy | Visitor | Response:
         try:
             return answer()
         except TooLargeError as error:
@@ -127,13 +129,13 @@ class Ingest:
             return refusal(401, error)
         except TemporaryError as error:
             self._log.warning("Sent a sender away for now", error=str(error))
-            return Reply(503, body_of(error.code, str(error)), {"Retry-After": "1"})
+            return Response(503, body_of(error.code, str(error)), {"Retry-After": "1"})
         except Exception as error:  # noqa: BLE001 - an HTTP front answers whatever happens
             self._log.error("Failed on a request", error)
             text = "the request could not be taken; it can be sent again"
-            return Reply(500, body_of("Internal", text))
+            return Response(500, body_of("Internal", text))
 
-    def _admit(self, caller: Caller) -> Gate | Visitor | Reply:
+    def _admit(self, caller: Caller) -> IngestPolicy | Visitor | Response:
         if caller.sender:
             return self._outside.admit(caller)
         cluster, token = caller.cluster, caller.token
@@ -149,7 +151,7 @@ class Ingest:
         assert gate
         return gate
 
-    def _judge(self, cluster: str, token: str, gate: Gate | None) -> None:
+    def _judge(self, cluster: str, token: str, gate: IngestPolicy | None) -> None:
         """See that a token is one of a cluster's sender: one that it was given, or its account's.
 
         Raises:
@@ -174,7 +176,7 @@ class Ingest:
             " register the cluster, or give the sender its present token"
         )
 
-    def _take(self, request: Request, gate: Gate | Visitor) -> Reply:
+    def _take(self, request: Request, gate: IngestPolicy | Visitor) -> Response:
         if len(request.body) > self._settings.body_limit:
             return too_large(len(request.body), self._settings.body_limit)
         if isinstance(gate, Visitor):
@@ -184,12 +186,12 @@ class Ingest:
             return _ONLY_RINGS if rings else self._cloud_events(request, gate)
         if request.media and not _is_json(request.media):
             text = "cannot take what is not JSON; send it as application/json"
-            return Reply(415, body_of(InvalidError.code, text))
+            return Response(415, body_of(InvalidError.code, text))
         skew = self._skew(request)
         data = read_json(request.body)
         if data.get("kind") != "AdmissionReview" and _rings_alone(request.token, gate):
             return _ONLY_RINGS
-        heard = Heard(self._records.clock.now(), skew.total_seconds())
+        heard = Heartbeat(self._records.clock.now(), skew.total_seconds())
         kinds = RelevantKinds(gate)
         if data.get("kind") == ALIVE and data.get("apiVersion") == "bellhop.dev/v1":
             heard = read_alive(data, heard, kinds.unasked(read_refused(data)))
@@ -197,23 +199,23 @@ class Ingest:
         reply = self._read(request.cluster, data, gate, kinds)
         if abs(skew) < SKEW or "response" in reply.body:
             return reply
-        return Reply(reply.status, {**reply.body, "ahead": skew.total_seconds()}, reply.headers)
+        return Response(reply.status, {**reply.body, "ahead": skew.total_seconds()}, reply.headers)
 
-    def _hear(self, request: Request) -> Reply:
+    def _hear(self, request: Request) -> Response:
         kept = self._records.gates.get(request.cluster)
         if kept is None:
             text = (
                 f"cannot take an event for cluster '{request.cluster}': it is not registered;"
                 " register it, or have the rule name another one"
             )
-            return Reply(404, body_of(MissingError.code, text))
+            return Response(404, body_of(MissingError.code, text))
         if len(request.body) > self._settings.body_limit:
             return too_large(len(request.body), self._settings.body_limit)
         if not is_told(request.media, request.attributes):
             return _ONLY_CLOUD_EVENTS
         return self._cloud_events(request, kept.value)
 
-    def _visit(self, request: Request, visitor: Visitor) -> Reply:
+    def _visit(self, request: Request, visitor: Visitor) -> Response:
         """Take what a sender from outside brings: CloudEvents, and nothing else."""
         with self._outside.once(request, visitor) as taking:
             if not is_told(request.media, request.attributes):
@@ -236,8 +238,8 @@ class Ingest:
         return skew
 
     def _read(
-        self, cluster: str, data: Mapping[str, Any], gate: Gate, kinds: RelevantKinds
-    ) -> Reply:
+        self, cluster: str, data: Mapping[str, Any], gate: IngestPolicy, kinds: RelevantKinds
+    ) -> Response:
         match (data.get("apiVersion"), data.get("kind")):
             case ("admission.k8s.io/v1", "AdmissionReview"):
                 return self._admission(cluster, data, kinds)
@@ -249,14 +251,14 @@ class Ingest:
                 return self._look(cluster)
             case ("bellhop.dev/v1", kind) if kind == ALIVE:
                 unasked = kinds.unasked(read_refused(data))
-                return Reply(200, {"heard": True, **({"unasked": unasked} if unasked else {})})
+                return Response(200, {"heard": True, **({"unasked": unasked} if unasked else {})})
         raise InvalidError(
             f"cannot take a {str(data.get('kind'))[:64]!a} of {str(data.get('apiVersion'))[:64]!a};"
             " send an AdmissionReview of admission.k8s.io/v1, an EventList of audit.k8s.io/v1, or"
             f" {BATCH}, {MISSED} or {ALIVE} of bellhop.dev/v1"
         )
 
-    def _look(self, cluster: str) -> Reply:
+    def _look(self, cluster: str) -> Response:
         """Have a cluster looked at whose forwarder may have missed something.
 
         Who asks too soon is to ask again: what was missed since would not be found otherwise.
@@ -265,11 +267,11 @@ class Ingest:
         if wait:
             text = "the cluster was looked at just now; ask again later"
             seconds = math.ceil(wait.total_seconds())
-            return Reply(429, body_of("Throttled", text), {"Retry-After": str(seconds)})
-        self._publisher.publish([Sweep(cluster)])
-        return Reply(200, {"sweep": True})
+            return Response(429, body_of("Throttled", text), {"Retry-After": str(seconds)})
+        self._publisher.publish([Resync(cluster)])
+        return Response(200, {"sweep": True})
 
-    def _admission(self, cluster: str, data: Mapping[str, Any], kinds: RelevantKinds) -> Reply:
+    def _admission(self, cluster: str, data: Mapping[str, Any], kinds: RelevantKinds) -> Response:
         request = data.get("request")
         if not isinstance(request, Mapping) or not isinstance(request.get("uid"), str):
             raise InvalidError("cannot read the AdmissionReview: it has no request with a uid")
@@ -285,12 +287,12 @@ class Ingest:
             "kind": "AdmissionReview",
             "response": response,
         }
-        return Reply(200, review)
+        return Response(200, review)
 
-    def _audit(self, cluster: str, data: Mapping[str, Any], kinds: RelevantKinds) -> Reply:
+    def _audit(self, cluster: str, data: Mapping[str, Any], kinds: RelevantKinds) -> Response:
         events = _items(data)
         now = self._records.clock.now()
-        hints: list[Confirm] = []
+        hints: list[ReadBack] = []
         told: list[Observation] = []
         for found in audit(events, kinds.all):
             with suppress(InvalidError):
@@ -306,19 +308,19 @@ class Ingest:
         if hints:
             self._publisher.publish(hints)
         taken = len(hints) + len(told)
-        return Reply(200, {"taken": taken, "dropped": max(0, len(events) - taken)})
+        return Response(200, {"taken": taken, "dropped": max(0, len(events) - taken)})
 
-    def _cloud_events(self, request: Request, gate: Gate) -> Reply:
+    def _cloud_events(self, request: Request, gate: IngestPolicy) -> Response:
         """Take the CloudEvents of a request, whoever sends them: the cluster is not heard by it."""
         now = self._records.clock.now()
         events = read_events(request.media, request.attributes, request.body)
         taken = self._arriving.taken(gate.listeners, events)
         kept = self._arriving.observe(request.cluster, taken, now)
         self._recorder.keep((each, now.isoformat()) for each in kept)
-        return Reply(200, {"taken": len(taken), "dropped": len(events) - len(taken)})
+        return Response(200, {"taken": len(taken), "dropped": len(events) - len(taken)})
 
-    def _confirm(self, cluster: str, hint: Hint, kinds: RelevantKinds) -> Confirm:
-        return Confirm(
+    def _confirm(self, cluster: str, hint: Hint, kinds: RelevantKinds) -> ReadBack:
+        return ReadBack(
             cluster,
             str(hint.key),
             uid=hint.uid,
@@ -330,11 +332,11 @@ class Ingest:
         )
 
 
-_ONLY_RINGS = Reply(
+_ONLY_RINGS = Response(
     403,
     body_of(DeniedError.code, "this token is only valid for AdmissionReviews"),
 )
-_ONLY_CLOUD_EVENTS = Reply(
+_ONLY_CLOUD_EVENTS = Response(
     403,
     body_of(
         DeniedError.code,
@@ -363,7 +365,7 @@ class _Seldom:
             return True
 
 
-def _rings_alone(token: str, gate: Gate) -> bool:
+def _rings_alone(token: str, gate: IngestPolicy) -> bool:
     """Say if a token stands in a webhook configuration, which many may read."""
     return gate.direct and hmac.compare_digest(_digest(token), gate.token_digest)
 

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bellhop.errors import BellhopError, InvalidError
-from bellhop.state.record import Heard
+from bellhop.state.record import Heartbeat
 from bellhop.state.records import Records
 
 _EVERY = timedelta(minutes=1)
@@ -23,15 +23,15 @@ _VERSION, _SENTENCE = 64, 512
 """Characters that are kept of them."""
 
 
-class Hearing:
+class HeartbeatRecorder:
     """What one process has heard lately; shared between threads."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
         self._lock = threading.Lock()
-        self._written: dict[str, Heard] = {}
+        self._written: dict[str, Heartbeat] = {}
 
-    def note(self, cluster: str, heard: Heard) -> None:
+    def note(self, cluster: str, heard: Heartbeat) -> None:
         """Note that a cluster was heard; what nothing is said of stays as it was said last."""
         # Nobody is refused for it; who is heard next is noted again.
         with suppress(BellhopError):
@@ -62,7 +62,9 @@ def read_refused(data: Mapping[str, Any]) -> Mapping[str, str]:
     return refused
 
 
-def read_alive(data: Mapping[str, Any], heard: Heard, unasked: Collection[str] = ()) -> Heard:
+def read_alive(
+    data: Mapping[str, Any], heard: Heartbeat, unasked: Collection[str] = ()
+) -> Heartbeat:
     """Read what a forwarder says of itself; that it cannot read `unasked` kinds is no problem.
 
     Raises:
@@ -84,5 +86,5 @@ def read_alive(data: Mapping[str, Any], heard: Heard, unasked: Collection[str] =
         raise InvalidError("cannot read what a forwarder says of itself: send its words") from error
 
 
-def _said(heard: Heard) -> tuple[str, str, str, bool]:
+def _said(heard: Heartbeat) -> tuple[str, str, str, bool]:
     return heard.version, heard.problem, heard.messaging, heard.owed > 0

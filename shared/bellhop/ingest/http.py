@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from bellhop.errors import BellhopError, InvalidError, TooLargeError
-from bellhop.ingest import signatures as signing
+from bellhop.ingest import signatures
 from bellhop.ingest.signatures import Signed
 
 _PARTS = (3, 4)
@@ -62,7 +62,7 @@ class Request(Struct, frozen=True):
     signed: Signed | None = None
 
 
-class Reply(Struct, frozen=True):
+class Response(Struct, frozen=True):
     """What an HTTP front sends back as JSON."""
 
     status: int
@@ -102,7 +102,7 @@ def share_of(cluster: str, sender: str) -> str:
     return f"{cluster}/{_OUTSIDE}/{sender}"
 
 
-def caller(method: str, path: str, headers: Mapping[str, str]) -> Caller | Reply:
+def caller(method: str, path: str, headers: Mapping[str, str]) -> Caller | Response:
     """Read who calls, or say why nothing of the request can be served.
 
     Names of headers are in small letters.
@@ -110,18 +110,18 @@ def caller(method: str, path: str, headers: Mapping[str, str]) -> Caller | Reply
     found = address(path, headers.get("authorization", ""))
     if found is None:
         text = "nothing is served here; events go to /clusters/NAMESPACE/NAME"
-        return Reply(404, body_of("Missing", text))
+        return Response(404, body_of("Missing", text))
     if method == "OPTIONS" and "webhook-request-origin" in headers:
         return _GRANTED
     if method != "POST":
         text = "events are sent by POST"
-        return Reply(405, body_of(InvalidError.code, text), {"Allow": _METHODS})
-    if not found.sender or not signing.is_signed(headers):
+        return Response(405, body_of(InvalidError.code, text), {"Allow": _METHODS})
+    if not found.sender or not signatures.is_signed(headers):
         return found
-    return found._replace(signed=signing.read(headers) or NOT_SIGNED)
+    return found._replace(signed=signatures.read(headers) or NOT_SIGNED)
 
 
-_GRANTED = Reply(
+_GRANTED = Response(
     200,
     {"allowed": True},
     {"Allow": _METHODS, "WebHook-Allowed-Origin": "*", "WebHook-Allowed-Rate": "*"},
@@ -134,15 +134,15 @@ https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md.
 """
 
 
-def too_large(length: int, limit: int) -> Reply:
+def too_large(length: int, limit: int) -> Response:
     """Refuse a request by its length; a front may do so before it is read."""
     text = f"cannot take a request of {length} bytes: the limit is {limit}; send less at once"
-    return Reply(413, body_of(TooLargeError.code, text))
+    return Response(413, body_of(TooLargeError.code, text))
 
 
-def refusal(status: int, error: BellhopError) -> Reply:
+def refusal(status: int, error: BellhopError) -> Response:
     """Answer by an error."""
-    return Reply(status, body_of(error.code, str(error)))
+    return Response(status, body_of(error.code, str(error)))
 
 
 def body_of(code: str, message: str) -> dict[str, Any]:

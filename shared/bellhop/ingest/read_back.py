@@ -16,7 +16,7 @@ from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
 from bellhop.rendering.observation import bury, observe
 from bellhop.state.event_recorder import Note, write
-from bellhop.state.messages import Confirm, Evaluate, Publisher
+from bellhop.state.messages import Evaluate, Publisher, ReadBack
 from bellhop.state.record import Observation
 from bellhop.state.records import Records
 
@@ -37,7 +37,7 @@ class Hints:
         self._access = access
         self._publisher = publisher
 
-    def confirm(self, hint: Confirm) -> None:
+    def confirm(self, hint: ReadBack) -> None:
         """Read an object back, in every version of its kind that sources name.
 
         Raises:
@@ -54,7 +54,7 @@ class Hints:
         if hint.drift:
             self._tell_concerned(kube, rang, hint)
 
-    def _tell_concerned(self, kube: Kube, key: ObjectKey, hint: Confirm) -> None:
+    def _tell_concerned(self, kube: Kube, key: ObjectKey, hint: ReadBack) -> None:
         """Tell the profiles that an object concerns once it shows what was done to it."""
         found = list(concerned(self._records, hint.cluster, key.identity))
         if not found:
@@ -65,7 +65,7 @@ class Hints:
             self._wait(hint, self._records.clock.now())
         self._publisher.publish(replace(each, trace=hint.trace, rang=hint.rang) for each in found)
 
-    def _read_back(self, kube: Kube, key: ObjectKey, hint: Confirm) -> None:
+    def _read_back(self, kube: Kube, key: ObjectKey, hint: ReadBack) -> None:
         now = self._records.clock.now()
         old = self._records.observations.head(hint.cluster, key)
         manifest = kube.get(*key)
@@ -80,7 +80,7 @@ class Hints:
             self._wait(hint, now)
         self._keep(seen, old.token if old else ABSENT, hint)
 
-    def _bury(self, key: ObjectKey, old: Seen | None, hint: Confirm, now: datetime) -> None:
+    def _bury(self, key: ObjectKey, old: Seen | None, hint: ReadBack, now: datetime) -> None:
         """Record an object that is absent as deleted.
 
         A read before a creation is stored proves that an earlier object of that name was deleted,
@@ -92,7 +92,7 @@ class Hints:
         if hint.creates or old is None:
             self._wait(hint, now)
 
-    def _wait(self, hint: Confirm, now: datetime) -> None:
+    def _wait(self, hint: ReadBack, now: datetime) -> None:
         """Look again a little later, as long as the change may still be on its way.
 
         The API server stores only after its webhooks have answered.
@@ -108,7 +108,7 @@ class Hints:
                 delay=max(age, _SOON),
             )
 
-    def _keep(self, seen: Observation, asked: str, hint: Confirm) -> None:
+    def _keep(self, seen: Observation, asked: str, hint: ReadBack) -> None:
         if not self._records.observations.put(seen, asked=asked):
             return
         message = Evaluate(seen.cluster, str(seen.key), hint.trace, hint.rang)
@@ -117,7 +117,7 @@ class Hints:
         write(self._records, message, seen.cluster, str(seen.key), note)
 
 
-def _is_pending(hint: Confirm, seen: Observation | None) -> bool:
+def _is_pending(hint: ReadBack, seen: Observation | None) -> bool:
     """Say whether an object is as it was before the write that a hint announces."""
     if seen is None:
         return hint.creates or not (hint.uid or hint.before)

@@ -18,7 +18,7 @@ from bellhop.core.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.deploy.subscribers import concerned
 from bellhop.ingest.relevant_kinds import RelevantKinds
 from bellhop.state.event_recorder import Note, write
-from bellhop.state.messages import Apply, Confirm, Evaluate, Publisher
+from bellhop.state.messages import Apply, Evaluate, Publisher, ReadBack
 from bellhop.state.record import Observation
 from bellhop.state.records import Records
 
@@ -30,7 +30,7 @@ one message, and the first of a long batch is not to wait for its last."""
 class Change(NamedTuple):
     """A message that follows from an observation, and the line of the event log about it."""
 
-    message: Evaluate | Confirm | Apply
+    message: Evaluate | ReadBack | Apply
     note: Note | None = None
 
 
@@ -68,7 +68,7 @@ class Recorder:
             note = Note("gone" if observation.gone else "rang")
             yield Change(Evaluate(*place, trace(), rang), note)
         elif self._contradicts(observation):
-            yield Change(Confirm(*place, observation.uid, 0, rang=rang))
+            yield Change(ReadBack(*place, observation.uid, 0, rang=rang))
 
     def concern(
         self, cluster: str, key: ObjectKey, rang: str, kinds: RelevantKinds

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.ingest.admission import Watched
-from bellhop.state.record import Gate
+from bellhop.state.record import IngestPolicy
 
 
 class RelevantKinds:
     """Kinds that sources ask for, profiles hold, or templates read."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: IngestPolicy) -> None:
         self.asked = Watched(gate.kinds)
         self._held, self._followed = Watched(gate.held), Watched(gate.followed)
         more = [each for each in (*gate.held, *gate.followed) if each.gvk not in self.asked]

@@ -22,12 +22,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bellhop.errors import DeniedError, InvalidError
-from bellhop.ingest import signatures as signing
+from bellhop.ingest import signatures
 from bellhop.ingest.http import Caller, Request, share_of
 from bellhop.ingest.refusals import Refused
 from bellhop.ingest.signatures import Signed
 from bellhop.rendering.cloud_events import BATCH, STRUCTURED, is_told
-from bellhop.state.record import Gate, Sender
+from bellhop.state.record import IngestPolicy, Sender
 from bellhop.state.records import Records
 
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
@@ -48,7 +48,7 @@ class Visitor(Struct, frozen=True):
     A claim has `keys` to be judged by; those of nobody, where no such sender signs.
     """
 
-    gate: Gate | None
+    gate: IngestPolicy | None
     sender: Sender | None
     keys: tuple[str, ...] = ()
 
@@ -62,17 +62,17 @@ class Visitor(Struct, frozen=True):
 class Taking:
     """A request that is a sender's, and whether anything of it was taken."""
 
-    gate: Gate
+    gate: IngestPolicy
     done: bool = False
 
 
-class Outside:
+class OutsideSenders:
     """Judges senders from outside for one process of ingest; shared between threads."""
 
     def __init__(self, records: Records, refused: Refused) -> None:
         self._records = records
         self._refused = refused
-        self._nobody = signing.new_key()
+        self._nobody = signatures.new_key()
 
     def admit(self, caller: Caller) -> Visitor:
         """Let a sender in by the head of its request, or somebody who claims to have signed it.
@@ -105,7 +105,7 @@ class Outside:
         if gate and not visitor.keys:
             yield Taking(gate)
             return
-        fits = signed is not None and signing.fits(visitor.keys, signed, request.body)
+        fits = signed is not None and signatures.fits(visitor.keys, signed, request.body)
         signs = visitor.sender is not None and visitor.sender.signs
         if not (fits and signs and signed and gate and self._claim(request, signed)):
             raise self._denied(request.cluster, request.sender, visitor)
@@ -117,7 +117,7 @@ class Outside:
                 self._records.receipts.release(request.cluster, request.sender, signed.digest)
 
     def _claim(self, request: Request, signed: Signed) -> bool:
-        until = datetime.fromtimestamp(signed.at, UTC) + signing.WINDOW + _GRACE
+        until = datetime.fromtimestamp(signed.at, UTC) + signatures.WINDOW + _GRACE
         return self._records.receipts.claim(request.cluster, request.sender, signed.digest, until)
 
     def _denied(self, cluster: str, sender: str, visitor: Visitor) -> StrangerError:

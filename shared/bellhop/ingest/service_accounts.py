@@ -17,9 +17,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from bellhop.errors import DeniedError, PermanentError, StaleError
-from bellhop.ingest import account_tokens as accounts
+from bellhop.ingest import account_tokens
 from bellhop.ports.store import ABSENT
-from bellhop.state.messages import Publisher, ReadKeys
+from bellhop.state.messages import Publisher, RefreshTokenKeys
 from bellhop.state.record import Cluster, Issuer
 from bellhop.state.records import Records
 
@@ -63,10 +63,10 @@ class Accounts:
         if abs(now - kept.value.read_at) > _WEEK:
             raise DeniedError("nobody has read its keys for a week")
         try:
-            accounts.judge(token, kept.value, now)
-        except accounts.UnknownKeyError:
+            account_tokens.judge(token, kept.value, now)
+        except account_tokens.UnknownKeyError:
             if not self._records.inquiries.ask(cluster, now):
-                self._publisher.publish([ReadKeys(cluster)])
+                self._publisher.publish([RefreshTokenKeys(cluster)])
             raise
         with self._lock:
             if len(self._proved) >= _MANY:
@@ -81,7 +81,7 @@ def ask(kube: Kube, audience: str, now: datetime) -> Issuer:
         BellhopError: it does not say, or may not.
     """
     issuer, published = kube.issuer()
-    return Issuer(issuer, audience, accounts.read_keys(published), now)
+    return Issuer(issuer, audience, account_tokens.read_keys(published), now)
 
 
 def learn(records: Records, kube: Kube, cluster: Cluster, *, known: timedelta = _DAY) -> None:

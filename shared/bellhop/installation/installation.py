@@ -10,9 +10,9 @@ from msgspec import Struct
 if TYPE_CHECKING:
     # Most commands need a few of these, and are not to load the others.
     from bellhop.catalog.cache import Catalogs
-    from bellhop.core.address_policy import Reach
-    from bellhop.declarations.apply import Declare
-    from bellhop.installation.process import Ticking, Vitals
+    from bellhop.core.address_policy import AddressPolicy
+    from bellhop.declarations.apply import ManifestWriter
+    from bellhop.installation.process import ProcessStatus, Ticking
     from bellhop.ports.access import Access
     from bellhop.ports.queue import DeadLetters, Watched
     from bellhop.ports.secrets import Secrets
@@ -51,14 +51,14 @@ class Installation(Struct, frozen=True):
     settings: Settings
     records: Records
     catalogs: Catalogs
-    declare: Declare
+    declare: ManifestWriter
     secrets: Secrets
     access: Access
-    reach: Reach
+    reach: AddressPolicy
     publisher: Publisher
     dead: dict[str, DeadLetters]
     inbound: Inbound
     queues: Mapping[str, Watched] = {}
     tools: Tools | None = None
-    vitals: Vitals | Ticking | None = None
+    vitals: ProcessStatus | Ticking | None = None
     worker: Worker = SERVE

@@ -55,7 +55,7 @@ class Room(Struct, frozen=True):
         return min(SCARCE, self.size // _SHARE) if self.size else SCARCE
 
 
-class Vitals(Struct, frozen=True):
+class ProcessStatus(Struct, frozen=True):
     """What can be seen of an installation in a folder, whether or not anything runs.
 
     `running` is whether a process holds the folder, which ends with the process however it ends.

@@ -13,7 +13,7 @@ from jinja2.utils import Namespace
 
 from bellhop.core.suggestion import closest
 from bellhop.gotemplate import Budget, DepthLimitError
-from bellhop.jinjabox import rewriter as rewriting
+from bellhop.jinjabox import rewriter
 from bellhop.jinjabox.checks import TESTS
 from bellhop.jinjabox.errors import RefusedError
 from bellhop.jinjabox.filters import Table
@@ -88,7 +88,7 @@ class Sandbox(SandboxedEnvironment):
         filename: str | None,
         defer_init: bool = False,  # noqa: FBT001, FBT002 - Jinja2's signature
     ) -> str:
-        tree = rewriting.rewrite(source, self, marked=self._marked)
+        tree = rewriter.rewrite(source, self, marked=self._marked)
         return super()._generate(tree, name, filename, defer_init)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -205,16 +205,16 @@ _GLOBALS: dict[str, Any] = {
 }
 
 _HIDDEN = Table()
-_HIDDEN.add(rewriting.COMPARE)(compare)
-_HIDDEN.add(rewriting.CUT)(cut)
-_HIDDEN.add(rewriting.ITERATE)(items_of)
-_HIDDEN.add(rewriting.KEY)(lambda _budget, value: key(value))
-_HIDDEN.add(rewriting.MADE)(lambda budget, value: budget.spend(len(value)) or value)
-_HIDDEN.add(rewriting.TICK)(lambda _budget, value: value)
-_HIDDEN.add(rewriting.LITERAL)(lambda _budget, value: Literal(value))
+_HIDDEN.add(rewriter.COMPARE)(compare)
+_HIDDEN.add(rewriter.CUT)(cut)
+_HIDDEN.add(rewriter.ITERATE)(items_of)
+_HIDDEN.add(rewriter.KEY)(lambda _budget, value: key(value))
+_HIDDEN.add(rewriter.MADE)(lambda budget, value: budget.spend(len(value)) or value)
+_HIDDEN.add(rewriter.TICK)(lambda _budget, value: value)
+_HIDDEN.add(rewriter.LITERAL)(lambda _budget, value: Literal(value))
 
 
-@_HIDDEN.add(rewriting.NAMED)
+@_HIDDEN.add(rewriter.NAMED)
 def _named(budget: Budget, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RefusedError(f"cannot take names from {kind(value)}")

@@ -34,7 +34,7 @@ from bellhop.operations import archive
 from bellhop.registration.forwarder_manifests import is_audited
 from bellhop.registration.registration import PATIENCE
 from bellhop.state.installation_moves import FILLED, FILLING, LEFT, Move
-from bellhop.state.messages import Apply, Envelope, Instantiate, Renew, Resolve, Sweep
+from bellhop.state.messages import Apply, Envelope, Instantiate, Renew, Resolve, Resync
 from bellhop.state.record import Profile
 
 NOTICED = timedelta(seconds=40)
@@ -267,7 +267,7 @@ def _everything(here: Installation) -> Iterator[Envelope]:
     catalog = here.catalogs.known()
     for cluster in catalog.clusters:
         yield Renew(cluster)
-        yield Sweep(cluster, full=True)
+        yield Resync(cluster, full=True)
         for trigger in catalog.triggers:
             yield Instantiate(trigger, cluster)
     for name in catalog.profiles:

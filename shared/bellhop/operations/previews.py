@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bellhop.clusters.management_cluster import guests
 from bellhop.core.generated_names import profile_kind
-from bellhop.deploy.context import Work, is_done_once
+from bellhop.deploy.context import ReconcileContext, is_done_once
 from bellhop.deploy.features.feature import Feature
 from bellhop.deploy.reconciler import make_features
 from bellhop.diagnosis import overview
@@ -19,7 +19,7 @@ from bellhop.ports.store import ABSENT
 from bellhop.ports.tools import NONE
 from bellhop.state.messages import Apply
 from bellhop.state.record import Change, Held, Inventory, Profile
-from bellhop.state.worker_pool import HELPERS, Hands
+from bellhop.state.worker_pool import HELPERS, WorkerPool
 
 Begin = Callable[[str, int, int], None]
 """Is told which cluster is asked next, its number, and of how many."""
@@ -97,7 +97,7 @@ def now(
         here.access,
         here.publisher,
         here.settings,
-        hands=Hands(HELPERS),
+        hands=WorkerPool(HELPERS),
         tools=here.tools or NONE,
     )
     (one,) = found
@@ -135,7 +135,7 @@ def _changes(
         held = replace(held, held={key: _unsure(each) for key, each in held.held.items()})
     if not live and is_done_once(profile, here.records.outcomes.get(cluster, profile.name), held):
         return
-    work = Work(
+    work = ReconcileContext(
         message=Apply(profile.trigger, profile.cluster, profile.name, cluster),
         profile=profile,
         cluster=record.value,

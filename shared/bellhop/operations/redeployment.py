@@ -12,7 +12,7 @@ from bellhop.errors import ConflictError, MissingError
 from bellhop.installation.installation import Installation
 from bellhop.state.concurrency import until_written
 from bellhop.state.messages import Apply
-from bellhop.state.record import Outcome
+from bellhop.state.record import DeploymentStatus
 
 Tell = Callable[[int], None]
 """Is told how many deployments were asked for."""
@@ -81,7 +81,7 @@ def redeploy(
 
 
 @until_written("leave the checks of '{outcome.profile}' out")
-def _uncheck(here: Installation, outcome: Outcome) -> None:
+def _uncheck(here: Installation, outcome: DeploymentStatus) -> None:
     """Have a profile that is to go do so without its checks, whatever became of these.
 
     Raises:

@@ -28,7 +28,7 @@ from bellhop.state.event_recorder import Nobody, noting
 from bellhop.state.messages import Envelope, Instantiate, Resolve
 from bellhop.state.record import Profile
 from bellhop.state.revision import Rendering
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 _TRIES = 8
 _ABANDONED = timedelta(minutes=1)
@@ -122,7 +122,7 @@ def undo(here: Installation, name: str) -> Rolled:
     raise BusyError(f"cannot undo the rollback of '{name}': others keep changing it; try again")
 
 
-def _found(here: Installation, verb: str, name: str) -> Kept[Profile]:
+def _found(here: Installation, verb: str, name: str) -> Stored[Profile]:
     """Read a profile by its name, with its contents.
 
     Raises:

@@ -18,7 +18,7 @@ from bellhop.errors import MissingError
 from bellhop.installation.installation import Installation
 from bellhop.rendering.inputs import written_mark
 from bellhop.state.messages import CHARTS, INBOXES
-from bellhop.state.record import Outcome, Profile
+from bellhop.state.record import DeploymentStatus, Profile
 
 _QUIET = 3
 """So often in a row the queues are found empty until nothing is taken to be under way."""
@@ -109,7 +109,7 @@ def _mark(here: Installation, name: str) -> str:
     return written_mark(kept.value) if kept else ""
 
 
-def _is_about(outcome: Outcome, profile: Profile) -> bool:
+def _is_about(outcome: DeploymentStatus, profile: Profile) -> bool:
     """Say whether the outcome in a cluster is of what a profile holds now."""
     if outcome.revision:
         return outcome.revision == profile.revision

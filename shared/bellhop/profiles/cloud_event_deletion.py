@@ -20,7 +20,7 @@ from bellhop.state.record import Observation
 from bellhop.state.records import Records
 
 
-class Concluding:
+class CloudEventDeletion:
     """Leaves out, and buries, what CloudEvents say is over."""
 
     def __init__(self, records: Records, publisher: Publisher, limits: Limits) -> None:

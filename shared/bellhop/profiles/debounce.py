@@ -17,7 +17,7 @@ _LONGEST = timedelta(seconds=15)
 """A worker that was frozen while it worked keeps what is newer no longer than this."""
 
 
-class Rests:
+class Debounce:
     """What was worked on just now, as one process knows."""
 
     def __init__(self, clock: Clock, long: timedelta) -> None:

@@ -21,14 +21,14 @@ from bellhop.declarations.diff import may_read
 from bellhop.errors import ConflictError, MissingError, PermanentError, TemporaryError
 from bellhop.events.reports import Reports
 from bellhop.gotemplate import Limits
-from bellhop.profiles.cloud_event_deletion import Concluding
-from bellhop.profiles.debounce import Rests
+from bellhop.profiles.cloud_event_deletion import CloudEventDeletion
+from bellhop.profiles.debounce import Debounce
 from bellhop.profiles.loop_throttle import Loops
 from bellhop.profiles.revisions import LOST
 from bellhop.profiles.writer import Found, Writer, failed, sealed
 from bellhop.rendering.cloud_event_actions import Matched
-from bellhop.rendering.generator import Maker, draft_profile
-from bellhop.rendering.inputs import Recipe
+from bellhop.rendering.generator import Generator, draft_profile
+from bellhop.rendering.inputs import Inputs
 from bellhop.settings import Settings
 from bellhop.state.concurrency import until_settled
 from bellhop.state.event_recorder import noting
@@ -80,11 +80,11 @@ class Instantiation:
         self._publisher = publisher
         self._writer = writer
         self._reports = Reports(records)
-        self._rests = Rests(records.clock, _LONG)
+        self._rests = Debounce(records.clock, _LONG)
         self._loops = Loops(records)
         self._pauses = Pauses(records)
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
-        self._concluding = Concluding(records, publisher, self._limits)
+        self._concluding = CloudEventDeletion(records, publisher, self._limits)
 
     def instantiate(self, message: Instantiate) -> None:
         """Make one profile what its inputs say, and ask its clusters to follow.
@@ -256,8 +256,8 @@ class Instantiation:
         source = catalog.source_of(trigger, draft.cluster)
         assert source is not None
         cluster = catalog.clusters[draft.cluster]
-        recipe = Recipe(self._writer.holder, trigger, source)
-        maker = Maker(trigger, source, cluster, recipe.find, self._limits)
+        recipe = Inputs(self._writer.holder, trigger, source)
+        maker = Generator(trigger, source, cluster, recipe.find, self._limits)
         try:
             made = maker.generate(draft, matched)
             generated = tuple(manifest for _, manifest in made.generated)

@@ -15,8 +15,8 @@ from bellhop.core.gvk import ObjectKey
 from bellhop.core.sveltos_annotations import OWNER
 from bellhop.errors import MissingError, StaleError
 from bellhop.ports.store import ABSENT
-from bellhop.profiles import loops as looping
-from bellhop.profiles.loops import Turns
+from bellhop.profiles import loops
+from bellhop.profiles.loops import LoopCounts
 from bellhop.state.delays import loop_timer
 from bellhop.state.event_recorder import Note
 from bellhop.state.messages import Instantiate
@@ -39,17 +39,17 @@ class Loops:
         cluster: str,
         matched: Sequence[tuple[ObjectKey, Mapping[str, Any]]],
         declared: str,
-    ) -> Turns:
+    ) -> LoopCounts:
         """Return how many turns led to what matches; objects that are not ours cost nothing.
 
         Only those count that were made by the rules of the mark `declared`.
         """
         ours = (key for key, manifest in matched if _is_ours(manifest))
         makers = self._makers(cluster, islice(ours, _LOOKED_AT))
-        return looping.led_by(makers, declared, self._records.clock.now())
+        return loops.led_by(makers, declared, self._records.clock.now())
 
     def holds(
-        self, message: Instantiate, profile: str, source: str, turns: Turns, note: Note
+        self, message: Instantiate, profile: str, source: str, turns: LoopCounts, note: Note
     ) -> bool:
         """Say whether a profile is to wait for its turn; its message comes again when it is due."""
         now = self._records.clock.now()
@@ -63,7 +63,7 @@ class Loops:
                 expect = kept.token if kept else ABSENT
                 self._records.timers.set(name, now + wait, message.message().body, expect=expect)
                 note.what = "slowed"
-                note.detail = looping.told(message.trigger, source, turns, now)
+                note.detail = loops.told(message.trigger, source, turns, now)
                 note.context = {**note.context, "source": source}
         return True
 

@@ -37,7 +37,7 @@ _SHOWN = 2
 """Turns below the most at which a loop is still spoken of: it has just had its turn."""
 
 
-class Turns(NamedTuple):
+class LoopCounts(NamedTuple):
     """How many turns led to what is to be made, and since when; `by` brought the last one."""
 
     times: int
@@ -58,14 +58,14 @@ class Turns(NamedTuple):
         return max(now - self.since, timedelta(0))
 
 
-def led_by(makers: Iterable[Profile], declared: str, now: datetime) -> Turns:
+def led_by(makers: Iterable[Profile], declared: str, now: datetime) -> LoopCounts:
     """Return the turns of a profile made from objects of these, under the rules `declared`."""
     known = (
-        Turns(each.turns, each.turning, each.trigger)
+        LoopCounts(each.turns, each.turning, each.trigger)
         for each in makers
         if each.turning is not None and each.turned_by == declared
     )
-    return max((each for each in known if each.level(now) > 0), default=Turns(0, now))
+    return max((each for each in known if each.level(now) > 0), default=LoopCounts(0, now))
 
 
 def is_slowed(profile: Profile, declared: str, now: datetime) -> bool:
@@ -73,7 +73,7 @@ def is_slowed(profile: Profile, declared: str, now: datetime) -> bool:
     return led_by([profile], declared, now).level(now) > MOST - _SHOWN
 
 
-def told(trigger: str, source: str, turns: Turns, now: datetime) -> str:
+def told(trigger: str, source: str, turns: LoopCounts, now: datetime) -> str:
     """Say what a loop is, and what to do about it."""
     way = f", through trigger '{turns.by}'" if turns.by not in ("", trigger) else ""
     took = round((now - turns.since).total_seconds())

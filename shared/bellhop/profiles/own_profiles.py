@@ -19,7 +19,7 @@ from bellhop.profiles.writer import Found, Writer, failed, sealed
 from bellhop.rendering.allow_limits import refuse_rendered
 from bellhop.rendering.check_jobs import job_contents
 from bellhop.rendering.event_contents import Ref
-from bellhop.rendering.inputs import Recipe
+from bellhop.rendering.inputs import Inputs
 from bellhop.rendering.own_contents import own_contents, own_patches
 from bellhop.settings import Settings
 from bellhop.state.check import times
@@ -118,7 +118,7 @@ class Resolution:
             checked=times(declared.checks),
             checks=declared.checks,
         )
-        recipe = Recipe(self._writer.holder, declared)
+        recipe = Inputs(self._writer.holder, declared)
         try:
             jobs = job_contents(declared.checks, recipe.find, None, self._limits)
             draft = replace(draft, jobs=jobs)

@@ -24,7 +24,7 @@ from bellhop.declarations.rerender import applied_again
 from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError
 from bellhop.extras.roles.manifests import account_of
 from bellhop.ports.store import ABSENT
-from bellhop.profiles.names import Titles
+from bellhop.profiles.names import NameReservations
 from bellhop.profiles.records.profiles import place
 from bellhop.profiles.revisions import LOST, Revisions
 from bellhop.rendering import event_contents as engine
@@ -35,9 +35,9 @@ from bellhop.state.messages import Apply, Instantiate, Publisher, Resolve
 from bellhop.state.record import NO_OBJECT, Content, Profile, Reading, empty
 from bellhop.state.records import Records
 from bellhop.state.revision import Rendering
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
-Found = Kept[Profile] | None
+Found = Stored[Profile] | None
 
 
 class Writer:
@@ -50,7 +50,7 @@ class Writer:
         self._catalogs = catalogs
         self._publisher = publisher
         self._revisions = Revisions(records, settings.revisions)
-        self._titles = Titles(records, publisher)
+        self._titles = NameReservations(records, publisher)
 
     def holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
         """Look a ConfigMap or Secret up: as users applied it, or as a trigger generated it."""
@@ -66,8 +66,8 @@ class Writer:
             found = profiles.get(trigger, cluster, name)
         except MissingError:
             head = profiles.head(trigger, cluster, name)
-            found = head and Kept(replace(head.value, digest=LOST), head.token)
-        return found and Kept(profiles.with_leaving(found.value), found.token)
+            found = head and Stored(replace(head.value, digest=LOST), head.token)
+        return found and Stored(profiles.with_leaving(found.value), found.token)
 
     def write(self, found: Found, draft: Profile, message: Origin, note: Note) -> bool:
         """Write a profile and ask its clusters to follow; False if another writer was quicker.

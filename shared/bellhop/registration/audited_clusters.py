@@ -17,21 +17,22 @@ from bellhop.adapters.local.files import write_whole
 from bellhop.core.gvk import Resource
 from bellhop.documents.document import dump
 from bellhop.errors import BusyError
-from bellhop.registration import audit_config as auditing
-from bellhop.registration import instructions as ringing
+from bellhop.registration import audit_config, instructions
 from bellhop.registration.forwarder_manifests import is_audited
 from bellhop.state.record import Cluster
 
 
-def write(folder: Path, forwarder: ringing.Instructions, resources: Sequence[Resource]) -> None:
+def write(
+    folder: Path, forwarder: instructions.Instructions, resources: Sequence[Resource]
+) -> None:
     """Write the policy and the kubeconfig that an API server is given.
 
     It is done before the record is written: a token that nobody knows does no harm.
     """
-    config = auditing.kubeconfig(forwarder.record, forwarder.entries["token"])
+    config = audit_config.kubeconfig(forwarder.record, forwarder.entries["token"])
     for name, manifest in (
-        (auditing.POLICY, auditing.policy(resources)),
-        (auditing.KUBECONFIG, config),
+        (audit_config.POLICY, audit_config.policy(resources)),
+        (audit_config.KUBECONFIG, config),
     ):
         write_whole(folder / name, dump(manifest).encode())
 
@@ -41,10 +42,12 @@ def kept_token(old: Cluster | None, folder: Path) -> str:
     if old is None or not is_audited(old.forwarder):
         return ""
     try:
-        token = auditing.token_of(yaml.safe_load((folder / auditing.KUBECONFIG).read_text()))
+        token = audit_config.token_of(
+            yaml.safe_load((folder / audit_config.KUBECONFIG).read_text())
+        )
     except (OSError, ValueError, yaml.YAMLError):
         return ""
-    return token if ringing.digest_of(token) == old.token_digest else ""
+    return token if instructions.digest_of(token) == old.token_digest else ""
 
 
 def refuse_to_rotate_again(old: Cluster, now: datetime) -> None:
@@ -72,5 +75,5 @@ def settled(cluster: Cluster, old: Cluster | None, now: datetime) -> Cluster:
             former_digest=old.former_digest,
             former_until=old.former_until,
         )
-    record = ringing.told(cluster.forwarder, now, ringing.AUDIT_OVERLAP)
-    return replace(cluster, forwarder=record, former_until=now + ringing.AUDIT_OVERLAP)
+    record = instructions.told(cluster.forwarder, now, instructions.AUDIT_OVERLAP)
+    return replace(cluster, forwarder=record, former_until=now + instructions.AUDIT_OVERLAP)

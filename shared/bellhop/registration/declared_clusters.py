@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bellhop.api.sveltos_cluster import SveltosCluster
 from bellhop.clusters.kubeconfig import Kubeconfig, refuse_passing, sanitise
 from bellhop.clusters.pause import window_of
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.core.redaction import Redacted
 from bellhop.errors import InvalidError, MissingError
 from bellhop.extras.classifiers.labels import carry_in_set
@@ -195,7 +195,7 @@ def _fields(here: Installation, manifest: SveltosCluster) -> dict[str, Any]:
     return found
 
 
-def kubeconfig_of(declared: DeclaredCluster, reach: Reach) -> Kubeconfig | None:
+def kubeconfig_of(declared: DeclaredCluster, reach: AddressPolicy) -> Kubeconfig | None:
     """Read the kubeconfig of a declared cluster; None if it has no Secret.
 
     Somebody else may have written it, so no program that it names is run.

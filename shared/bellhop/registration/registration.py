@@ -43,11 +43,10 @@ from bellhop.errors import (
     StaleError,
 )
 from bellhop.extras.classifiers.labels import carry_in_set
-from bellhop.ingest import service_accounts as accounts
+from bellhop.ingest import service_accounts
 from bellhop.installation.installation import Inbound, Installation
 from bellhop.ports.store import ABSENT
-from bellhop.registration import audited_clusters as audited
-from bellhop.registration import instructions as ringing
+from bellhop.registration import audited_clusters, instructions
 from bellhop.registration.forwarder_manifests import (
     NAME,
     NAMESPACE,
@@ -348,7 +347,7 @@ class _Attempt:
         No reason to refuse the cluster: its forwarder has a token of ours as well.
         """
         try:
-            return accounts.ask(self._kube, self._spec.audience, self._now)
+            return service_accounts.ask(self._kube, self._spec.audience, self._now)
         except PermanentError as error:
             self._warnings.append(
                 f"its forwarder cannot prove itself by its account, and does so by the token in its"
@@ -430,18 +429,18 @@ class _Attempt:
             # Without --install nobody needs the right.
             return {}
 
-    def _instructions(self, cluster: Cluster) -> ringing.Instructions:
-        former: ringing.Former = ringing.Former()
+    def _instructions(self, cluster: Cluster) -> instructions.Instructions:
+        former: instructions.Former = instructions.Former()
         old = self._old.forwarder if self._old else {}
         if self._bare:
             way = "audit" if self._spec.audit else "direct"
-            made = ringing.draw_up_direct(
+            made = instructions.draw_up_direct(
                 way, cluster.key, self._spec.inbound, self._now, self._token_that_stays()
             )
         else:
             if old and "path" in old and not self._moves():
-                former = ringing.Former(old, ringing.entries_in(self._kube))
-            made = ringing.draw_up(
+                former = instructions.Former(old, instructions.entries_in(self._kube))
+            made = instructions.draw_up(
                 cluster.key, self._spec.forwarder_url, self._spec.inbound, self._now, former
             )
         if self._spec.inbound == self._here.inbound:
@@ -455,20 +454,20 @@ class _Attempt:
         if self._spec.audit is None:
             return ""
         if self._old and is_audited(self._old.forwarder) and self._spec.renews:
-            audited.refuse_to_rotate_again(self._old, self._now)
+            audited_clusters.refuse_to_rotate_again(self._old, self._now)
             return ""
-        return audited.kept_token(self._old, self._spec.audit)
+        return audited_clusters.kept_token(self._old, self._spec.audit)
 
     def _moves(self) -> bool:
         """Say if the name is to mean another cluster than it did."""
         before = known_uid(self._here, self._old) if self._old else ""
         return bool(self._uid and before and before != self._uid)
 
-    def _begin(self, cluster: Cluster, forwarder: ringing.Instructions | None) -> Cluster:
+    def _begin(self, cluster: Cluster, forwarder: instructions.Instructions | None) -> Cluster:
         """Write kubeconfig and record; from here on old and new token count."""
         key, old = cluster.key, self._old
         if forwarder and self._spec.audit:
-            audited.write(self._spec.audit, forwarder, self._resources)
+            audited_clusters.write(self._spec.audit, forwarder, self._resources)
         if forwarder:
             cluster = replace(cluster, token_digest=forwarder.digest, forwarder=forwarder.record)
         stored = json.dumps(self._spec.kubeconfig.to_dict()).encode()
@@ -478,11 +477,11 @@ class _Attempt:
             self._here.records.issuers.delete(key)
             cluster = replace(cluster, abandoned=known_uid(self._here, old))
         elif old:
-            former = ringing.in_use(old, self._entries()) if forwarder else ""
+            former = instructions.in_use(old, self._entries()) if forwarder else ""
             abandoned = old.abandoned if old.abandoned != self._uid else ""
             cluster = replace(cluster, former_digest=former, abandoned=abandoned)
         if forwarder and self._spec.audit:
-            cluster = audited.settled(cluster, old, self._now)
+            cluster = audited_clusters.settled(cluster, old, self._now)
         if not cluster.managed and not self._spec.renews:
             # Stored first: the record names a version that is there.
             self._here.secrets.put(f"kubeconfig/{key}", stored)
@@ -528,16 +527,16 @@ class _Attempt:
         """Read what the sender has been told last, as it can be read."""
         if self._old and is_direct(self._old.forwarder):
             return {"token": self._here.records.callers.get(self._old.key)}
-        return ringing.entries_in(self._kube)
+        return instructions.entries_in(self._kube)
 
-    def _tell(self, cluster: Cluster, forwarder: ringing.Instructions) -> None:
+    def _tell(self, cluster: Cluster, forwarder: instructions.Instructions) -> None:
         try:
             if self._spec.direct:
                 self._have_it_call(cluster, forwarder.entries["token"])
                 return
             if "next-path" in cluster.forwarder:
-                ringing.wire(self._kube, self._resources, cluster.forwarder, self._mine)
-                self._pause(ringing.SPREAD_SECONDS)
+                instructions.wire(self._kube, self._resources, cluster.forwarder, self._mine)
+                self._pause(instructions.SPREAD_SECONDS)
             self._kube.apply(forwarder.secret)
         except BellhopError:
             # One that is renewed goes on as it was, and the renewals finish what was begun.
@@ -548,7 +547,7 @@ class _Attempt:
     def _have_it_call(self, cluster: Cluster, token: str) -> None:
         """Have the API server call ingest, with a token that counts by now."""
         self._here.records.callers.put(cluster.key, token)
-        ringing.wire(self._kube, self._resources, direct(cluster.forwarder, token), self._mine)
+        instructions.wire(self._kube, self._resources, direct(cluster.forwarder, token), self._mine)
         if self._old and "path" in self._old.forwarder:
             # What its forwarder owes it sends while it ends.
             self._still(rings=True)
@@ -560,8 +559,8 @@ class _Attempt:
         def finished(cluster: Cluster) -> Cluster | None:
             if cluster.token_digest != digest:
                 return None
-            until = now + ringing.OVERLAP if cluster.former_digest else None
-            record = ringing.told(cluster.forwarder, now)
+            until = now + instructions.OVERLAP if cluster.former_digest else None
+            record = instructions.told(cluster.forwarder, now)
             return replace(cluster, forwarder=record, former_until=until)
 
         cluster = rewrite(self._here, key, finished)

@@ -33,7 +33,7 @@ from bellhop.clusters.kubeconfig import sanitise
 from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.installation.installation import Inbound, Installation
 from bellhop.ports.kube import Kube
-from bellhop.registration import instructions as ringing
+from bellhop.registration import instructions
 from bellhop.registration.forwarder_manifests import (
     direct,
     forwarder_secret,
@@ -140,7 +140,7 @@ def _plans(cluster: Cluster, now: datetime) -> Iterator[tuple[datetime, _Work]]:
     if cluster.abandoned:
         yield _AT_ONCE, _leave
     if settle:
-        yield _at_most(datetime.fromisoformat(settle), now + ringing.AUDIT_OVERLAP), _settle
+        yield _at_most(datetime.fromisoformat(settle), now + instructions.AUDIT_OVERLAP), _settle
     if is_direct(cluster.forwarder) or is_audited(cluster.forwarder):
         return
     if cluster.forwarder and not is_callable(cluster.forwarder):
@@ -148,7 +148,7 @@ def _plans(cluster: Cluster, now: datetime) -> Iterator[tuple[datetime, _Work]]:
     span = _life(cluster)
     if span:
         # Its beginning says nothing of when it was made, which may be by a clock that was ahead.
-        yield _at_most(span[1] - ringing.VALIDITY / 2, now + ringing.VALIDITY), _again
+        yield _at_most(span[1] - instructions.VALIDITY / 2, now + instructions.VALIDITY), _again
 
 
 def _at_most(at: datetime, latest: datetime) -> datetime:
@@ -214,21 +214,21 @@ def _settle(here: Installation, cluster: Cluster) -> str:
     if is_direct(cluster.forwarder):
         return _settle_direct(here, cluster, kube)
     try:
-        entries = ringing.entries_of(kube)
+        entries = instructions.entries_of(kube)
     except DeniedError:
         entries = {}
     else:
-        if ringing.digest_of(entries.get("token", "")) != cluster.token_digest:
+        if instructions.digest_of(entries.get("token", "")) != cluster.token_digest:
             # Of two registrations at once, one's record and the other's Secret may have stayed.
             return _again(here, cluster)
     fresh = _changed(
-        here, cluster, lambda each: replace(each, forwarder=ringing.switched(each.forwarder))
+        here, cluster, lambda each: replace(each, forwarder=instructions.switched(each.forwarder))
     )
     if fresh is None:
         return ""
     resources = watched(kube, here.catalogs.current(), fresh)
     if "next-path" in cluster.forwarder:
-        ringing.wire(kube, resources, fresh.forwarder, here.records.installations.get())
+        instructions.wire(kube, resources, fresh.forwarder, here.records.installations.get())
     if entries.pop("former-path", None) is not None:
         # The forwarder goes on to know it for some minutes, until all API servers follow.
         kube.apply(forwarder_secret(entries))
@@ -239,13 +239,13 @@ def _settle(here: Installation, cluster: Cluster) -> str:
 def _settle_direct(here: Installation, cluster: Cluster, kube: Kube) -> str:
     """Have the old token end of an API server that calls by itself, once it has the new one."""
     token = here.records.callers.get(cluster.key)
-    if ringing.digest_of(token) != cluster.token_digest:
+    if instructions.digest_of(token) != cluster.token_digest:
         # Of two registrations at once, one's record and the other's token may have stayed.
         return _again(here, cluster)
     resources = watched(kube, here.catalogs.current(), cluster)
     # A sweep that was slow may have written the former one over it.
     mine = here.records.installations.get()
-    ringing.wire(kube, resources, direct(cluster.forwarder, token), mine)
+    instructions.wire(kube, resources, direct(cluster.forwarder, token), mine)
     _end_former(here, cluster)
     return "ended its former token" if cluster.former_digest else ""
 
@@ -256,7 +256,7 @@ def _end_former(here: Installation, cluster: Cluster) -> None:
         cluster,
         lambda each: replace(
             each,
-            forwarder=ringing.settled(each.forwarder),
+            forwarder=instructions.settled(each.forwarder),
             former_digest="",
             former_until=None,
         ),

@@ -19,13 +19,13 @@ from msgspec.structs import replace
 
 from bellhop.core.names import LONGEST_LABEL, name_problem
 from bellhop.errors import BusyError, ConflictError, InvalidError, MissingError, StaleError
-from bellhop.ingest import signatures as signing
+from bellhop.ingest import signatures
 from bellhop.ingest.http import path_of, share_of
 from bellhop.installation.installation import Installation
 from bellhop.ports.store import ABSENT
 from bellhop.registration.instructions import digest_of
 from bellhop.state.record import Refusals, Sender
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 OVERLAP = timedelta(days=1)
 """How long a former secret counts beside the new one, which somebody has to carry to the sender."""
@@ -156,13 +156,13 @@ def _seen(here: Installation, sender: Sender) -> Seen:
 def _draw(*, signs: bool) -> tuple[str, str]:
     """Draw a secret; return it, and what is kept of it."""
     if signs:
-        key = signing.new_key()
+        key = signatures.new_key()
         return key, key
     token = entropy.token_urlsafe(_TOKEN_BYTES)
     return token, digest_of(token)
 
 
-def _kept(here: Installation, key: str, name: str) -> Kept[Sender]:
+def _kept(here: Installation, key: str, name: str) -> Stored[Sender]:
     kept = here.records.senders.get(key, name)
     if kept is None:
         raise _none(key, name)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 _FOURTH = 4
 
 
-class Guard(NamedTuple):
+class DeletionLimit(NamedTuple):
     """Reports of at least `least` objects, of which no more than a `share` may end at once."""
 
     least: int

@@ -101,7 +101,7 @@ def _refuse_strangers(trigger: EventTrigger, source: EventSource) -> None:
         )
 
 
-class Maker(Struct, frozen=True):
+class Generator(Struct, frozen=True):
     """Makes what the profiles of one trigger hold, of the events of its source in one cluster.
 
     By `quoting` errors say all, Secrets included.

@@ -15,7 +15,7 @@ _LENGTH = 16
 Find = Callable[[Ref], ConfigMap | Secret | None]
 
 
-class Recipe:
+class Inputs:
     """Looks up what a profile is made of, and notes what was declared of it.
 
     What a generator wrote is not noted: it changes with events.

@@ -23,7 +23,7 @@ from bellhop.ingest.records.observations import Seen
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube, Manifest, Page, Unread
 from bellhop.rendering.observation import bury, observe
-from bellhop.resync.progress import MOST_UNSERVED, Course
+from bellhop.resync.progress import MOST_UNSERVED, ResyncSession
 from bellhop.settings import Settings
 from bellhop.state.event_recorder import Nobody, Note, write
 from bellhop.state.messages import Evaluate, Publisher
@@ -70,7 +70,7 @@ class _Reach(NamedTuple):
     size: int = 0
 
 
-class Look:
+class ObservedKinds:
     """Takes a walk through one kind, a step at a time."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Look:
         self._settings = settings
         self._log = log
 
-    def step(self, course: Course, gvk: GVK, *, whole: bool) -> None:
+    def step(self, course: ResyncSession, gvk: GVK, *, whole: bool) -> None:
         """Take the next step in a kind; of a `whole` one every object is evaluated, known or not.
 
         Raises:
@@ -97,7 +97,7 @@ class Look:
             case "bury":
                 self._bury_some(course, gvk)
 
-    def begin(self, course: Course, gvk: GVK, *, unseen: bool = False) -> None:
+    def begin(self, course: ResyncSession, gvk: GVK, *, unseen: bool = False) -> None:
         """Begin with a kind: see whether it is served at all.
 
         The list of one that the last sweep left `unseen` is read to its end before any of it is
@@ -124,7 +124,7 @@ class Look:
         )
         course.keep(step="next", problems=course.problem(sentence), **fresh)
 
-    def _read(self, course: Course, gvk: GVK, *, whole: bool) -> None:
+    def _read(self, course: ResyncSession, gvk: GVK, *, whole: bool) -> None:
         """Look at the next page."""
         walk = course.walk
         if gvk == CLOUD_EVENT:
@@ -164,7 +164,7 @@ class Look:
         page = page._replace(size=size)
         self._compare(course, gvk, page, limit, whole=whole)
 
-    def _whole(self, course: Course, gvk: GVK) -> Page:
+    def _whole(self, course: ResyncSession, gvk: GVK) -> Page:
         """Read a list as one page."""
         items: list[Manifest] = []
         unread: list[Unread] = []
@@ -180,7 +180,7 @@ class Look:
                 return Page(items, "", unread)
         raise UnreachableError(f"cannot list {gvk.kind} in '{course.name}': it has no end")
 
-    def _check_size(self, course: Course, gvk: GVK, size: int) -> None:
+    def _check_size(self, course: ResyncSession, gvk: GVK, size: int) -> None:
         """Refuse a list that would fill the state's disk.
 
         Raises:
@@ -194,7 +194,7 @@ class Look:
                 " BELLHOP_SWEEP_BYTES if the cluster is meant to hold so much"
             )
 
-    def _hear_again(self, course: Course, *, whole: bool) -> None:
+    def _hear_again(self, course: ResyncSession, *, whole: bool) -> None:
         """Have the CloudEvents that are kept judged again where sources changed.
 
         No cluster has them, so that nothing here says that one is gone.
@@ -207,7 +207,9 @@ class Look:
 
     # A page -------------------------------------------------------------------------------------
 
-    def _compare(self, course: Course, gvk: GVK, page: Page, limit: int, *, whole: bool) -> None:
+    def _compare(
+        self, course: ResyncSession, gvk: GVK, page: Page, limit: int, *, whole: bool
+    ) -> None:
         """Set what is kept beside a page; of its places only so many as keep `limit` objects.
 
         Its `size` is that of the list up to its end.
@@ -236,7 +238,7 @@ class Look:
 
     def _take(
         self,
-        course: Course,
+        course: ResyncSession,
         gvk: GVK,
         heads: Iterable[Seen],
         found: dict[ObjectKey, Observation],
@@ -315,13 +317,13 @@ class Look:
 
     # What is gone -------------------------------------------------------------------------------
 
-    def _judge(self, course: Course, gvk: GVK) -> None:
+    def _judge(self, course: ResyncSession, gvk: GVK) -> None:
         """Have suspects buried; of a list that is doubted those that only the sender has shown."""
         doubted = not self._believed(course, gvk)
         skips = doubted and not course.walk.claims
         course.keep(step="next" if skips else "bury", doubted=doubted)
 
-    def _believed(self, course: Course, gvk: GVK) -> bool:
+    def _believed(self, course: ResyncSession, gvk: GVK) -> bool:
         """Hold back a deletion of suspiciously much until sweeps in a row agree."""
         walk, settings = course.walk, self._settings
         missing, known = walk.missing, walk.known
@@ -346,7 +348,7 @@ class Look:
         course.keep(problems=course.problem(f"{gvk.kind}: {detail}"))
         return False
 
-    def _bury_some(self, course: Course, gvk: GVK) -> None:
+    def _bury_some(self, course: ResyncSession, gvk: GVK) -> None:
         """Look for the next suspects, and bury those that are gone."""
         suspects = list(islice(self._records.walks.suspects(course.name, gvk), _BATCH))
         buried = self._bury(course, suspects)
@@ -357,7 +359,7 @@ class Look:
         elif buried:
             course.keep(missed=course.walk.missed + buried)
 
-    def _bury(self, course: Course, suspects: Sequence[ObjectKey]) -> int:
+    def _bury(self, course: ResyncSession, suspects: Sequence[ObjectKey]) -> int:
         """Bury those that a read confirms as not there, tell, and suspect them no longer."""
         cluster, told = course.name, list[ObjectKey]()
         buried = 0

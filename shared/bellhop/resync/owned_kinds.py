@@ -31,8 +31,8 @@ from bellhop.ports.kube import Kube, Manifest, Page
 from bellhop.settings import Settings
 from bellhop.state.chart import RELEASE
 from bellhop.state.messages import Apply, Publisher
-from bellhop.state.messages import Survey as Message
-from bellhop.state.record import Finding, Held, Owner
+from bellhop.state.messages import ScanDrift as Message
+from bellhop.state.record import Held, Orphan, Owner
 from bellhop.state.records import Records
 
 PAGE = 500
@@ -85,7 +85,7 @@ class _Stretch(NamedTuple):
     last: str
 
 
-class Survey:
+class OwnedKinds:
     """Compares a cluster with what profiles hold in it."""
 
     def __init__(
@@ -161,7 +161,7 @@ class Survey:
         owned = dict(_within(self._owners(message), stretch.last))
         listed = stretch.listed or {}
         noted = dict(_within(self._noted(message), stretch.last))
-        found: dict[Identity, Finding] = {}
+        found: dict[Identity, Orphan] = {}
         unsure: dict[_Who, list[Identity]] = {}
         held = cache(partial(self._held, message.cluster))
         watched, touched = self._watched(message), list[Apply]()
@@ -290,7 +290,7 @@ class Survey:
         cluster: str,
         stretch: _Stretch,
         noted: Mapping[Identity, Noted],
-        found: Mapping[Identity, Finding],
+        found: Mapping[Identity, Orphan],
     ) -> None:
         """Note what was found in a stretch, and forget what is not there any more."""
         for key, known in noted.items():
@@ -302,12 +302,12 @@ class Survey:
             if not former or not former.lasts or not _is_same(former.finding, finding):
                 self._records.findings.put(cluster, key, finding)
 
-    def _finding(self, what: Any, there: Manifest, profile: str = "") -> Finding:
+    def _finding(self, what: Any, there: Manifest, profile: str = "") -> Orphan:
         now = self._records.clock.now()
-        return Finding(what, profile or _owner(there), _uid(there), GVK.of(there).version, now)
+        return Orphan(what, profile or _owner(there), _uid(there), GVK.of(there).version, now)
 
 
-def _is_same(known: Finding, found: Finding) -> bool:
+def _is_same(known: Orphan, found: Orphan) -> bool:
     return replace(known, since=found.since) == found
 
 

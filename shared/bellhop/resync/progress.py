@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from bellhop.catalog.catalog import Catalog
 from bellhop.errors import StaleError
 from bellhop.ports.kube import Kube
-from bellhop.state.record import Cluster, Walk
+from bellhop.state.record import Cluster, ResyncProgress
 from bellhop.state.records import Records
 
 MOST_PROBLEMS = 10
@@ -35,7 +35,7 @@ class OvertakenError(Exception):
     """Another worker goes on with the walk, or it has ended."""
 
 
-class Course:
+class ResyncSession:
     """A walk under way, as this worker last wrote it."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Course:
         cluster: Cluster,
         catalog: Catalog,
         kube: Kube,
-        walk: Walk,
+        walk: ResyncProgress,
         token: str,
     ) -> None:
         self.cluster = cluster

@@ -8,8 +8,8 @@ from datetime import timedelta
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
-from bellhop.state.record import Walk
-from bellhop.state.table import Kept, Table
+from bellhop.state.record import ResyncProgress
+from bellhop.state.table import Stored, Table
 
 _SUSPICION = timedelta(days=1)
 """How long a suspicion is kept that nobody came back to."""
@@ -22,19 +22,19 @@ one partition of DynamoDB takes.
 """
 
 
-class Walks:
+class ResyncProgresses:
     """The walk of each cluster, and its suspects by object."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._table = Table(store, Walk)
+        self._table = Table(store, ResyncProgress)
 
-    def get(self, cluster: str) -> Kept[Walk] | None:
+    def get(self, cluster: str) -> Stored[ResyncProgress] | None:
         """Read the walk that is under way in a cluster."""
         return self._table.get(f"walk/{cluster}", _WALK)
 
-    def put(self, cluster: str, walk: Walk, *, expect: str | None = ANY) -> str:
+    def put(self, cluster: str, walk: ResyncProgress, *, expect: str | None = ANY) -> str:
         """Write how far a walk has come, and return the token.
 
         Raises:
@@ -74,16 +74,16 @@ class Walks:
             self._store.delete(item.partition, item.sort)
 
 
-class Strikes:
+class DeletionConfirmations:
     """How many sweeps in a row found suspiciously much of a kind gone."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def get(self, cluster: str, gvk: GVK) -> Kept[int]:
+    def get(self, cluster: str, gvk: GVK) -> Stored[int]:
         """Read how many; none where there is no record."""
         item = self._store.get(f"strikes/{cluster}", str(gvk))
-        return Kept(int(item.value["count"]), item.token) if item else Kept(0, ABSENT)
+        return Stored(int(item.value["count"]), item.token) if item else Stored(0, ABSENT)
 
     def add(self, cluster: str, gvk: GVK, walk: str) -> int:
         """Count a sweep, once however often it says so, and return how many agree by now.

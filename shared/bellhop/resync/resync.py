@@ -26,12 +26,12 @@ from bellhop.clusters.circuit_breaker import Circuits
 from bellhop.clusters.installation_mark import marked, other
 from bellhop.core.digest import digest
 from bellhop.core.gvk import CLOUD_EVENT, GVK, ObjectKey, Resource
-from bellhop.declarations.cluster_selection import Choosing
-from bellhop.declarations.deletion_guard import Removals
-from bellhop.declarations.fan_out import Consequences
-from bellhop.deploy.dependencies import Elsewhere
+from bellhop.declarations.cluster_selection import SetSelector
+from bellhop.declarations.deletion_guard import RemovalGuard
+from bellhop.declarations.fan_out import ChangeFanOut
+from bellhop.deploy.dependencies import TemplateDependencies
 from bellhop.deploy.records.dependencies import Kind
-from bellhop.deploy.watches import Watching
+from bellhop.deploy.watches import DriftWatches
 from bellhop.errors import (
     AwayError,
     BellhopError,
@@ -42,9 +42,9 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bellhop.events.access_reviews import Permitting
-from bellhop.events.deletion_guard import Guard
-from bellhop.extras.classifiers.classifier import Classifying
+from bellhop.events.access_reviews import AccessReviewer
+from bellhop.events.deletion_guard import DeletionGuard
+from bellhop.extras.classifiers.classifier import LabelClassifier
 from bellhop.extras.nats.access import let_subscribe
 from bellhop.ingest.read_back import Hints
 from bellhop.ingest.service_accounts import learn
@@ -62,9 +62,9 @@ from bellhop.registration.forwarder_manifests import (
     webhook_configuration,
 )
 from bellhop.rendering.leave_policy import departing
-from bellhop.resync.observed_kinds import Look
-from bellhop.resync.owned_kinds import Survey as Holdings
-from bellhop.resync.progress import MOST_UNSEEN, Course, OvertakenError, problems
+from bellhop.resync.observed_kinds import ObservedKinds
+from bellhop.resync.owned_kinds import OwnedKinds as Holdings
+from bellhop.resync.progress import MOST_UNSEEN, OvertakenError, ResyncSession, problems
 from bellhop.settings import Settings
 from bellhop.state.delays import RENEWAL_PAUSE, renewal_timer, spread, sweep_timer
 from bellhop.state.event_recorder import Nobody, Note, write
@@ -72,26 +72,33 @@ from bellhop.state.management_cluster import MANAGEMENT
 from bellhop.state.messages import (
     Aggregate,
     Apply,
-    AskRights,
-    Classify,
-    Confirm,
+    CheckHealth,
+    CollectGarbage,
     Envelope,
     Evaluate,
-    Examine,
     Instantiate,
-    Keep,
     Probe,
     Publisher,
-    ReadKeys,
+    PurgeCluster,
+    ReadBack,
+    RefreshTokenKeys,
     Renew,
-    Survey,
-    Tidy,
+    ReviewAccess,
+    ScanDrift,
+    UpdateLabels,
 )
-from bellhop.state.messages import Sweep as Message
+from bellhop.state.messages import Resync as Message
 from bellhop.state.miss_rate import tallied
-from bellhop.state.record import Cluster, Health, Match, Outcome, Walk, WatchedKind
+from bellhop.state.record import (
+    Cluster,
+    DeploymentStatus,
+    Health,
+    Match,
+    ResyncProgress,
+    WatchedKind,
+)
 from bellhop.state.records import Records
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 _QUICK = 4
 """Tries that follow each other quickly; then a cluster that is away is left to the schedule."""
@@ -124,10 +131,10 @@ _END = "\U0010ffff"
 
 
 T = TypeVar("T")
-_Calls = Confirm | AskRights | Message | Survey | ReadKeys
+_Calls = ReadBack | ReviewAccess | Message | ScanDrift | RefreshTokenKeys
 
 
-class Sweep:
+class Resyncer:
     """Brings the observations of a cluster up to date."""
 
     def __init__(
@@ -146,17 +153,17 @@ class Sweep:
         self._settings = settings
         self._log = log
         self._circuits = Circuits(records, access, publisher, settings, log)
-        self._permitting = Permitting(records, catalogs, access, publisher)
+        self._permitting = AccessReviewer(records, catalogs, access, publisher)
         self._hints = Hints(records, catalogs, access, publisher)
-        self._guard = Guard(records, catalogs, publisher, settings, log)
-        self._look = Look(records, publisher, settings, log)
-        follow = Consequences(records, publisher, settings)
-        removals = Removals(records, settings)
-        self._choosing = Choosing(records, catalogs, follow, removals)
-        self._classifying = Classifying(records, catalogs, follow, self._choosing, removals)
+        self._guard = DeletionGuard(records, catalogs, publisher, settings, log)
+        self._look = ObservedKinds(records, publisher, settings, log)
+        follow = ChangeFanOut(records, publisher, settings)
+        removals = RemovalGuard(records, settings)
+        self._choosing = SetSelector(records, catalogs, follow, removals)
+        self._classifying = LabelClassifier(records, catalogs, follow, self._choosing, removals)
         self._holdings = Holdings(records, access, publisher, settings, log)
-        self._watching = Watching(records, publisher)
-        self._elsewhere = Elsewhere(records, publisher, settings)
+        self._watching = DriftWatches(records, publisher)
+        self._elsewhere = TemplateDependencies(records, publisher, settings)
 
     def handle(self, message: Envelope) -> None:
         """Do one message's work.
@@ -166,18 +173,18 @@ class Sweep:
             TemporaryError: the cluster does not answer, or does not show a change yet.
         """
         match message:
-            case Confirm() | AskRights() | Message() | Survey() | ReadKeys():
+            case ReadBack() | ReviewAccess() | Message() | ScanDrift() | RefreshTokenKeys():
                 self._call(message)
             case Probe():
                 self._circuits.probe(message)
                 self._choosing.heed(message.cluster)
-            case Classify():
+            case UpdateLabels():
                 self._classifying.settle(message.cluster)
-            case Tidy():
+            case PurgeCluster():
                 # Work that was under way when the cluster was forgotten may have left traces.
                 if self._records.clusters.get(message.cluster) is None:
                     self._records.forget_traces(message.cluster)
-            case Keep():
+            case CollectGarbage():
                 self._keep_house()
             case _:
                 raise InvalidError(f"cannot {message.do}: it is not work of the `sweep` stage")
@@ -202,23 +209,23 @@ class Sweep:
             if isinstance(message, Message):
                 # Somebody wants to know now.
                 self._publisher.publish([Probe(message.cluster)])
-            elif isinstance(message, AskRights):
+            elif isinstance(message, ReviewAccess):
                 self._permitting.owe(message)
 
     def _ask(self, message: _Calls) -> None:
         match message:
-            case Confirm():
+            case ReadBack():
                 self._hints.confirm(message)
-            case AskRights():
+            case ReviewAccess():
                 self._permitting.handle(message)
             case Message():
                 try:
                     self._sweep(message)
                 finally:
                     self._choosing.heed(message.cluster)
-            case Survey():
+            case ScanDrift():
                 self._holdings.handle(message)
-            case ReadKeys():
+            case RefreshTokenKeys():
                 kept = self._records.clusters.get(message.cluster)
                 if kept:
                     kube = self._access.open(message.cluster, version=kept.value.credentials)
@@ -263,14 +270,14 @@ class Sweep:
         message: Message,
         cluster: Cluster,
         catalog: Catalog,
-        kept: Kept[Walk] | None,
+        kept: Stored[ResyncProgress] | None,
         health: Health,
-    ) -> Course:
+    ) -> ResyncSession:
         """Take up the walk that is under way, or begin one."""
         judged = digest(dict(catalog.judgement(cluster.key)))
         old = kept.value if kept else None
         full = message.full or health.swept_at is None
-        anew = Walk(uuid.uuid4().hex, judged, cluster.credentials, full=full)
+        anew = ResyncProgress(uuid.uuid4().hex, judged, cluster.credentials, full=full)
         if old and ((judged, cluster.credentials) != _by(old) or full > old.full):
             full = full or old.full or len(old.untold) > MOST_UNSEEN
             # Who evaluates everything need not know what was not told.
@@ -278,7 +285,7 @@ class Sweep:
             old = None
         kube = self._access.open(cluster.key, version=cluster.credentials)
         token = kept.token if kept else ABSENT
-        course = Course(self._records, cluster, catalog, kube, old or anew, token)
+        course = ResyncSession(self._records, cluster, catalog, kube, old or anew, token)
         if old is None:
             course.keep()
         elif not message.walk and not health.failures:
@@ -286,7 +293,7 @@ class Sweep:
             course.keep(again="full" if message.full or old.again == "full" else "look")
         return course
 
-    def _go_on(self, course: Course, health: Health) -> None:
+    def _go_on(self, course: ResyncSession, health: Health) -> None:
         """Go on with a walk until it ends, or for as long as a turn lasts."""
         begun = self._records.clock.now()
         due = _due(course.catalog, course.name, health, course.walk)
@@ -297,7 +304,7 @@ class Sweep:
                 self._publisher.publish([Message(course.name, walk=course.walk.id)])
                 return
 
-    def _step(self, course: Course, health: Health, due: Collection[GVK]) -> bool:
+    def _step(self, course: ResyncSession, health: Health, due: Collection[GVK]) -> bool:
         """Take one step; say whether the walk has ended."""
         walk = course.walk
         if walk.step == "forget":
@@ -332,7 +339,7 @@ class Sweep:
             )
         return False
 
-    def _down(self, name: str, met: Kept[Health], error: BellhopError) -> None:
+    def _down(self, name: str, met: Stored[Health], error: BellhopError) -> None:
         """Note that a cluster cannot be looked at; soon after it began, try again.
 
         Raises:
@@ -353,7 +360,7 @@ class Sweep:
 
     # The beginning ------------------------------------------------------------------------------
 
-    def _meet(self, course: Course, health: Health) -> None:
+    def _meet(self, course: ResyncSession, health: Health) -> None:
         """See which cluster this is, and have it ring for the kinds that count."""
         uid = self._identify(course.kube, course.name, health.uid)
         self._renew_version(course)
@@ -375,11 +382,15 @@ class Sweep:
         said = problems([*lacking, *mute])
         course.keep(uid=uid, problems=said, mute=bool(mute), held=bool(held), followed=heard)
 
-    def _read_kinds(self, course: Course) -> list[Kind]:
+    def _read_kinds(self, course: ResyncSession) -> list[Kind]:
         return self._elsewhere.kinds() if course.name == MANAGEMENT else []
 
     def _follow(
-        self, course: Course, read: list[Kind], rings: tuple[GVK, ...], heard: tuple[GVK, ...]
+        self,
+        course: ResyncSession,
+        read: list[Kind],
+        rings: tuple[GVK, ...],
+        heard: tuple[GVK, ...],
     ) -> tuple[GVK, ...]:
         """Have those read again who read a kind that rings from now on; return the kinds that do.
 
@@ -419,7 +430,7 @@ class Sweep:
             )
         return uid
 
-    def _renew_version(self, course: Course) -> None:
+    def _renew_version(self, course: ResyncSession) -> None:
         """Note the version that the API server has by now: templates read it.
 
         What follows from it is left to who finishes changes that were begun and abandoned, and is
@@ -444,7 +455,7 @@ class Sweep:
 
     def _wire(
         self,
-        course: Course,
+        course: ResyncSession,
         asked: list[Resource],
         held: list[Resource],
         followed: list[Resource],
@@ -515,7 +526,7 @@ class Sweep:
 
     # The end ------------------------------------------------------------------------------------
 
-    def _forget(self, course: Course, health: Health) -> bool:
+    def _forget(self, course: ResyncSession, health: Health) -> bool:
         """Let go of what no source in force asks for, ask triggers, and end the walk.
 
         Of some sources, or of all that there are. Where a trigger cannot say which source it
@@ -535,7 +546,9 @@ class Sweep:
             names = _triggers(course.catalog, course.name, touched)
             self._publisher.publish(Instantiate(name, course.name) for name in names)
         self._try_again(course.name, health)
-        self._publisher.publish([Survey(course.name, full=course.walk.full, held=course.walk.held)])
+        self._publisher.publish(
+            [ScanDrift(course.name, full=course.walk.full, held=course.walk.held)]
+        )
         first = health.swept_at is None
         now, counted = self._records.clock.now(), health.walk == course.walk.id
         missed = 0 if counted or first or course.walk.full else course.walk.missed
@@ -574,7 +587,7 @@ class Sweep:
         same = (old.state, bool(old.message)) == (new.state, bool(new.message))
         return old.since if same and old.since else self._records.clock.now()
 
-    def _end(self, course: Course, old: Health, health: Health) -> None:
+    def _end(self, course: ResyncSession, old: Health, health: Health) -> None:
         """Write how the cluster is, and do what was asked for meanwhile."""
         walk = course.walk
         health = replace(
@@ -603,14 +616,14 @@ class Sweep:
             if catalog.sources[each].aggregation
         )
         if catalog.classifiers or course.cluster.given:
-            self._publisher.publish([Classify(course.name)])
+            self._publisher.publish([UpdateLabels(course.name)])
         if catalog.checks:
-            self._publisher.publish([Examine(course.name)])
+            self._publisher.publish([CheckHealth(course.name)])
         if walk.again:
             self._publisher.publish([Message(course.name, full=walk.again == "full")])
         course.end()
 
-    def _let_go(self, course: Course) -> bool:
+    def _let_go(self, course: ResyncSession) -> bool:
         """Delete what is kept of kinds and matches that count no more; say whether that was all."""
         begun, catalog = self._records.clock.now(), course.catalog
         stays = self._is_held(course.name, catalog)
@@ -719,7 +732,7 @@ class Sweep:
             ]
         )
 
-    def _is_overdue(self, outcome: Outcome) -> bool:
+    def _is_overdue(self, outcome: DeploymentStatus) -> bool:
         """Say whether a deployment should have gone on, or been tried again, some time ago."""
         late = self._records.clock.now() - self._settings.visibility
         if outcome.retry_at:
@@ -762,14 +775,14 @@ def _beside(known: Iterable[Resource], more: Iterable[Resource]) -> list[Resourc
     return [each for each in more if each.gvk[::2] not in kinds]
 
 
-def _by(walk: Walk) -> tuple[str, str]:
+def _by(walk: ResyncProgress) -> tuple[str, str]:
     return walk.judged, walk.credentials
 
 
 # What was judged by which source ----------------------------------------------------------------
 
 
-def _due(catalog: Catalog, cluster: str, health: Health, walk: Walk) -> set[GVK]:
+def _due(catalog: Catalog, cluster: str, health: Health, walk: ResyncProgress) -> set[GVK]:
     """Return the kinds of which every object has to be evaluated.
 
     What the sources were when all was evaluated last says more than what was asked for: a message
@@ -787,7 +800,9 @@ def _is_judged(judgement: Mapping[str, str], source: str, kind: str, mark: str) 
     return mark in (judgement.get(source), judgement.get(f"{source} {kind}"))
 
 
-def _touched(catalog: Catalog, cluster: str, health: Health, walk: Walk) -> set[str] | None:
+def _touched(
+    catalog: Catalog, cluster: str, health: Health, walk: ResyncProgress
+) -> set[str] | None:
     """Return the sources of which something new is known; None says that all are to be asked."""
     judged = catalog.judgement(cluster)
     left = {each.partition(" ")[0] for each in health.judgement} - set(judged)
@@ -802,7 +817,9 @@ def _touched(catalog: Catalog, cluster: str, health: Health, walk: Walk) -> set[
     }
 
 
-def _judgement(catalog: Catalog, cluster: str, health: Health, walk: Walk) -> dict[str, str]:
+def _judgement(
+    catalog: Catalog, cluster: str, health: Health, walk: ResyncProgress
+) -> dict[str, str]:
     """Return by which sources all objects are evaluated now, as `Health` has it.
 
     A kind that could not be looked at is evaluated as it was, unless something new was written.

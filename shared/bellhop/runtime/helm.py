@@ -10,7 +10,7 @@ from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.programs.box import USUAL
 from bellhop.adapters.sources.charts.archive_cache import MOST_BYTES
 from bellhop.adapters.sources.charts.repositories import ChartRepositories
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.ports.charts import Helm
 from bellhop.ports.clock import Clock
 from bellhop.settings import Settings
@@ -21,7 +21,7 @@ _PART = 0.75
 
 
 def helm(
-    folder: Path, reach: Reach, settings: Settings, clock: Clock, most: int = MOST_BYTES
+    folder: Path, reach: AddressPolicy, settings: Settings, clock: Clock, most: int = MOST_BYTES
 ) -> Helm:
     """Return what deploys charts; the `folder` caches archives, of `most` bytes together.
 

@@ -33,7 +33,7 @@ def _place(partition: str, sort: str) -> str:
     return f"{partition}/{hashlib.sha256(sort.encode()).hexdigest()[:32]}"
 
 
-class Trash:
+class BlobGarbage:
     """Names of blobs, each with the head that may point to it and when to look."""
 
     def __init__(self, store: Store, blobs: Blobs) -> None:

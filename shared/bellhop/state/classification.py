@@ -8,7 +8,7 @@ from datetime import datetime
 from msgspec import Struct
 
 
-class Classified(Struct, frozen=True):
+class Classification(Struct, frozen=True):
     """Which classifiers a cluster satisfies, by name, and what became of it.
 
     `open` are those of which nobody can say it yet; they change nothing. `leaving` says since when

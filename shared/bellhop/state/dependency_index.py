@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class Reader(Struct, frozen=True):
+class TemplateDependency(Struct, frozen=True):
     """A profile whose templates read an object where it is brought to a destination.
 
     It is `settled` once somebody has seen to it that the object rings.

@@ -64,7 +64,7 @@ class Bounds(Struct, frozen=True):
     size: int = 512 * 1024 * 1024
 
 
-class Ledger:
+class EventLog:
     """Lines by cluster and time; used by many threads at once."""
 
     def __init__(self, store: Store, bounds: Bounds | None = None) -> None:

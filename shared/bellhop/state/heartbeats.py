@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from bellhop.ports.store import Store
-from bellhop.state.record import Pulse
+from bellhop.state.record import WorkerHeartbeat
 from bellhop.state.table import Table
 from bellhop.state.timers import SKEW
 
@@ -16,18 +16,18 @@ DOUBT = timedelta(days=1)
 """How long a clock that jumped ahead is not believed that something is over."""
 
 
-class Pulses:
+class WorkerHeartbeats:
     """The pulse of an installation: of its one process, or of the schedule that ticks."""
 
     def __init__(self, store: Store) -> None:
-        self._table = Table(store, Pulse)
+        self._table = Table(store, WorkerHeartbeat)
 
-    def get(self) -> Pulse | None:
+    def get(self) -> WorkerHeartbeat | None:
         """Read the pulse; None if there never was one."""
         kept = self._table.get("pulse", "serve")
         return kept.value if kept else None
 
-    def put(self, pulse: Pulse) -> None:
+    def put(self, pulse: WorkerHeartbeat) -> None:
         """Write the pulse."""
         self._table.put("pulse", "serve", pulse)
 
@@ -42,7 +42,7 @@ class Pulses:
         return now - pulse.jumped_at < DOUBT
 
     def tick(
-        self, before: Pulse | None, now: datetime, version: str, pending: datetime | None
+        self, before: WorkerHeartbeat | None, now: datetime, version: str, pending: datetime | None
     ) -> None:
         """Write the pulse for who remembers nothing between two ticks; of two at once one stays.
 
@@ -50,4 +50,4 @@ class Pulses:
         """
         goes_on = before is not None and now - before.at < GAP
         since = before.since if before and goes_on else now
-        self.put(Pulse(since, now, version, pending=pending))
+        self.put(WorkerHeartbeat(since, now, version, pending=pending))

@@ -158,7 +158,7 @@ class Aggregate(Envelope, frozen=True):
         return self.source
 
 
-class Weigh(Envelope, frozen=True):
+class CheckDeletionGuard(Envelope, frozen=True):
     """See how much of a report ended at once, and hold it or let it go."""
 
     do: ClassVar[str] = "weigh"
@@ -255,7 +255,7 @@ class Apply(Envelope, frozen=True):
         return _in_turn(f"{self.destination}<{self.cluster}", self.rang)
 
 
-class Sweep(Envelope, frozen=True):
+class Resync(Envelope, frozen=True):
     """List a cluster; `full` evaluates all objects, not only those that changed.
 
     With a `walk` it goes on with that one, whose record says where, and otherwise nothing.
@@ -278,7 +278,7 @@ class Sweep(Envelope, frozen=True):
         return self.cluster
 
 
-class Survey(Envelope, frozen=True):
+class ScanDrift(Envelope, frozen=True):
     """Look at what profiles hold in a cluster; `full` also at kinds of which they hold nothing.
 
     Where it is `held`, some of it is to stay as it was applied.
@@ -308,7 +308,7 @@ class Survey(Envelope, frozen=True):
         return self.cluster
 
 
-class Confirm(Envelope, frozen=True):
+class ReadBack(Envelope, frozen=True):
     """Read one object back, after a hint that it is about to change.
 
     `before` is its resource version as the hint had it: seeing it again says that the change
@@ -338,7 +338,7 @@ class Confirm(Envelope, frozen=True):
         return self.cluster
 
 
-class AskRights(Envelope, frozen=True):
+class ReviewAccess(Envelope, frozen=True):
     """Ask a cluster whether an account may see a kind, in a namespace or, by an empty one, in all.
 
     Then the `object` is evaluated that waits for it, if there is one.
@@ -365,7 +365,7 @@ class AskRights(Envelope, frozen=True):
         return _in_turn(self.cluster, self.rang)
 
 
-class Classify(Envelope, frozen=True):
+class UpdateLabels(Envelope, frozen=True):
     """Give a cluster the labels of the classifiers that it satisfies by now, and no others."""
 
     do: ClassVar[str] = "classify"
@@ -383,7 +383,7 @@ class Classify(Envelope, frozen=True):
         return self.cluster + _BACKGROUND
 
 
-class Examine(Envelope, frozen=True):
+class CheckHealth(Envelope, frozen=True):
     """See whether a cluster is well, as ClusterHealthChecks ask, and tell who is to know."""
 
     do: ClassVar[str] = "examine"
@@ -437,7 +437,7 @@ class Renew(Envelope, frozen=True):
         return self.cluster
 
 
-class ReadKeys(Envelope, frozen=True):
+class RefreshTokenKeys(Envelope, frozen=True):
     """Read anew with which keys the tokens of a cluster's service accounts are signed."""
 
     do: ClassVar[str] = "read-keys"
@@ -455,7 +455,7 @@ class ReadKeys(Envelope, frozen=True):
         return self.cluster
 
 
-class Tidy(Envelope, frozen=True):
+class PurgeCluster(Envelope, frozen=True):
     """Delete the traces of a forgotten cluster, once nobody is at work on it any more."""
 
     do: ClassVar[str] = "tidy"
@@ -473,7 +473,7 @@ class Tidy(Envelope, frozen=True):
         return self.cluster
 
 
-class Keep(Envelope, frozen=True):
+class CollectGarbage(Envelope, frozen=True):
     """Keep the house: collect blobs nobody names, and set the timers that are missing."""
 
     do: ClassVar[str] = "keep"
@@ -493,21 +493,21 @@ class Keep(Envelope, frozen=True):
 _KINDS: tuple[type[Envelope], ...] = (
     Evaluate,
     Aggregate,
-    Weigh,
+    CheckDeletionGuard,
     Instantiate,
     Resolve,
     Apply,
-    Sweep,
-    Survey,
-    Confirm,
-    AskRights,
-    Classify,
-    Examine,
+    Resync,
+    ScanDrift,
+    ReadBack,
+    ReviewAccess,
+    UpdateLabels,
+    CheckHealth,
     Probe,
     Renew,
-    ReadKeys,
-    Tidy,
-    Keep,
+    RefreshTokenKeys,
+    PurgeCluster,
+    CollectGarbage,
 )
 _BY_NAME = {kind.do: kind for kind in _KINDS}
 

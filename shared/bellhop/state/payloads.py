@@ -31,7 +31,7 @@ from bellhop.errors import InvalidError, LostWriteError, MissingError, StaleErro
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
-from bellhop.state.blob_garbage import Trash, blob_name
+from bellhop.state.blob_garbage import BlobGarbage, blob_name
 from bellhop.state.concurrency import RETRIES, until_written
 from bellhop.state.sealer import Sealer, as_bytes, as_text
 
@@ -83,7 +83,7 @@ class Payloads:
         self._clock = clock
         self._short = short
         self._heads = _Heads()
-        self.trash = Trash(store, blobs)
+        self.trash = BlobGarbage(store, blobs)
 
     def apart(self) -> Payloads:
         """Return payloads of which none lies in its head, for heads that are counted."""

@@ -127,9 +127,9 @@ class Cluster(Redacted, frozen=True):
         listeners: Iterable[Listener] = (),
         held: Iterable[WatchedKind] = (),
         followed: Iterable[WatchedKind] = (),
-    ) -> Gate:
+    ) -> IngestPolicy:
         """Return what ingest must know of this cluster, where these kinds and events count."""
-        return Gate(
+        return IngestPolicy(
             self.token_digest,
             tuple(kinds),
             revision,
@@ -142,7 +142,7 @@ class Cluster(Redacted, frozen=True):
         )
 
 
-class Choice(Struct, frozen=True):
+class SetSelection(Struct, frozen=True):
     """The clusters that a set with maxReplicas has, in the order in which they were chosen.
 
     Those that are `failing` are down, and stay as long as no other cluster can take their place.
@@ -212,7 +212,7 @@ class Circuit(Struct, frozen=True):
     closing: bool = False
 
 
-class Walk(Struct, frozen=True):
+class ResyncProgress(Struct, frozen=True):
     """A sweep under way: how far it has come, and what it found so far.
 
     `judged` is a digest of the sources it goes by; `again` says what was asked for meanwhile.
@@ -291,7 +291,7 @@ class Listener(Struct, frozen=True):
     criteria: tuple[Criterion, ...]
 
 
-class Gate(Struct, frozen=True):
+class IngestPolicy(Struct, frozen=True):
     """All that ingest must know of one cluster: its tokens' digests and what counts.
 
     The former token counts until `former_until`, or without an end while that is None. In a
@@ -363,7 +363,7 @@ class Refusals(Struct, frozen=True):
     at: datetime
 
 
-class Pulse(Struct, frozen=True):
+class WorkerHeartbeat(Struct, frozen=True):
     """When who does the work began, and when it last wrote that it is there; of which `version`.
 
     Its clock `jumped` last by so many seconds, ahead or back, at a time; all jumps since it began
@@ -379,7 +379,7 @@ class Pulse(Struct, frozen=True):
     pending: datetime | None = None
 
 
-class Heard(Struct, frozen=True):
+class Heartbeat(Struct, frozen=True):
     """When a cluster's sender was last heard, and what its forwarder said of itself then.
 
     By so many seconds its clock was `ahead` of ours. A forwarder says its `version`, how many
@@ -446,7 +446,7 @@ Cause = Literal["rings", "sweep", "declaration"]
 """What ended matches: their cluster rang, a sweep found it, or a source was written anew."""
 
 
-class Hold(Struct, frozen=True):
+class HeldDeletion(Struct, frozen=True):
     """What ended in one report, of a cluster and a source, and is not withdrawn yet.
 
     Until `until` it is only counted: `counted` is how many had ended when that was done last, and
@@ -517,7 +517,7 @@ class Selection(Struct, frozen=True, dict=True):
         return tuple((key, each.digest) for key, each in self.by_key.items())
 
 
-class Trail(Struct, frozen=True):
+class SourceIndex(Struct, frozen=True):
     """The sources that an object has matched since it was there: no other has a match of it.
 
     One of very many sources is `endless`: any source may be among them. One that has `ended`
@@ -535,7 +535,7 @@ class Trail(Struct, frozen=True):
         return self.endless or source in self.sources
 
 
-class Permit(Struct, frozen=True):
+class AccessReview(Struct, frozen=True):
     """Whether a service account may get and list a kind in a namespace, or in all of them.
 
     So the cluster said `at` that time; without it nobody knows. It is `told` once all objects were
@@ -552,7 +552,7 @@ class Permit(Struct, frozen=True):
     error: str = ""
 
 
-class Pace(Struct, frozen=True):
+class SlowScript(Struct, frozen=True):
     """A source whose script keeps taking long: `digest` is the source's as it was written then.
 
     It took too long so many `times` in a row, `since` the first of them that was noted.
@@ -823,7 +823,7 @@ class Profile(Struct, frozen=True):
         return self.vague or cluster in self.destinations or cluster in self.leaving
 
 
-class Title(Struct, frozen=True):
+class NameReservation(Struct, frozen=True):
     """Which profile has a name that a template wrote, and whose profiles wait for it.
 
     It counts where that profile says so, too. Of those that wait trigger, source cluster and object
@@ -928,7 +928,7 @@ class Owner(Struct, frozen=True):
     tell: tuple[tuple[str, str, str], ...] = ()
 
 
-class Finding(Struct, frozen=True):
+class Orphan(Struct, frozen=True):
     """An object in a cluster that is not as the records have it.
 
     A stray carries our marks, and no profile holds it; of a foreign one a profile holds what was
@@ -952,7 +952,7 @@ class Ended(Struct, frozen=True):
     retry_at: datetime | None = None
 
 
-class Outcome(Struct, frozen=True):
+class DeploymentStatus(Struct, frozen=True):
     """How applying one profile to one cluster ended last, and when it is tried next.
 
     `failures` counts those in a row; without a `retry_at` somebody has to change an input. One that

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from bellhop.catalog.records.manifests import CatalogRevision, Manifests, Pending
-from bellhop.catalog.records.set_choices import Choices
+from bellhop.catalog.records.set_choices import SetSelections
 from bellhop.catalog.records.snapshot import Snapshot
 from bellhop.clusters.records.alerts import Alerts
 from bellhop.clusters.records.circuits import Circuits
@@ -15,40 +15,40 @@ from bellhop.clusters.records.clusters import Clusters, Gates, Healths
 from bellhop.clusters.records.installations import Installations
 from bellhop.declarations.records.applysets import ApplySetLeases
 from bellhop.declarations.records.held_removals import HeldRemovals
-from bellhop.deploy.records.dependencies import Readers
-from bellhop.deploy.records.dependents import Followers
-from bellhop.deploy.records.inventories import Findings, Inventories, Owners
+from bellhop.deploy.records.dependencies import DependencyIndex
+from bellhop.deploy.records.dependents import Dependents
+from bellhop.deploy.records.inventories import Inventories, Orphans, Owners
 from bellhop.deploy.records.previews import Previews
-from bellhop.deploy.records.reload_index import Mounts
-from bellhop.deploy.records.rollouts import Rotas
-from bellhop.deploy.records.statuses import Outcomes
+from bellhop.deploy.records.reload_index import ReloadIndex
+from bellhop.deploy.records.rollouts import RolloutStates
+from bellhop.deploy.records.statuses import DeploymentStatuses
 from bellhop.deploy.records.watches import Watches
-from bellhop.events.records.access_reviews import Permits
-from bellhop.events.records.held_deletions import Holds
+from bellhop.events.records.access_reviews import AccessReviews
+from bellhop.events.records.held_deletions import HeldDeletions
 from bellhop.events.records.matches import Matches
 from bellhop.events.records.selections import Selections
-from bellhop.events.records.slow_scripts import Paces
-from bellhop.events.records.source_index import Trails
-from bellhop.extras.classifiers.records import Classifieds
+from bellhop.events.records.slow_scripts import SlowScripts
+from bellhop.events.records.source_index import SourceIndexes
+from bellhop.extras.classifiers.records import Classifications
 from bellhop.extras.health.records import Conditions
 from bellhop.ingest.records.arrivals import Arrivals
 from bellhop.ingest.records.callers import Callers
-from bellhop.ingest.records.heartbeats import Hearings
+from bellhop.ingest.records.heartbeats import Heartbeats
 from bellhop.ingest.records.issuers import Issuers
 from bellhop.ingest.records.observations import Observations
 from bellhop.ingest.records.refusals import RefusalCounts
-from bellhop.ingest.records.resync_requests import Looks
+from bellhop.ingest.records.resync_requests import RequestLimits
 from bellhop.ingest.records.senders import Receipts, Senders
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import Item, Store
-from bellhop.profiles.records.names import Titles
-from bellhop.profiles.records.pending_removals import Departures
+from bellhop.profiles.records.names import NameReservationRecords
+from bellhop.profiles.records.pending_removals import PendingRemovals
 from bellhop.profiles.records.profiles import Profiles
-from bellhop.profiles.records.revisions import Renderings
-from bellhop.resync.records import Strikes, Walks
-from bellhop.state.event_log import Bounds, Ledger
-from bellhop.state.heartbeats import Pulses
+from bellhop.profiles.records.revisions import RevisionRecords
+from bellhop.resync.records import DeletionConfirmations, ResyncProgresses
+from bellhop.state.event_log import Bounds, EventLog
+from bellhop.state.heartbeats import WorkerHeartbeats
 from bellhop.state.installation_moves import Moves
 from bellhop.state.payloads import SHORT, Payloads, Sealed
 from bellhop.state.retries import Retries
@@ -79,22 +79,22 @@ class Records:
         self.clock = clock
         self._payloads = Payloads(store, blobs, sealer, clock, short=short)
         self.clusters = Clusters(store)
-        self.choices = Choices(self._payloads)
+        self.choices = SetSelections(self._payloads)
         self.health = Healths(self._payloads)
-        self.classified = Classifieds(self._payloads)
+        self.classified = Classifications(self._payloads)
         self.circuits, self.alerts = Circuits(store), Alerts(store)
-        self.walks = Walks(store, clock)
-        self.strikes = Strikes(store)
+        self.walks = ResyncProgresses(store, clock)
+        self.strikes = DeletionConfirmations(store)
         self.gates = Gates(self._payloads)
         self.refusals = RefusalCounts(store)
-        self.looks = Looks(store, "look")
+        self.looks = RequestLimits(store, "look")
         self.issuers = Issuers(store)
         self.callers = Callers(self._payloads)
         self.senders = Senders(self._payloads)
         self.receipts = Receipts(store)
-        self.inquiries = Looks(store, "inquiry")
-        self.hearings = Hearings(store)
-        self.pulses = Pulses(store)
+        self.inquiries = RequestLimits(store, "inquiry")
+        self.hearings = Heartbeats(store)
+        self.pulses = WorkerHeartbeats(store)
         self.manifests = Manifests(self._payloads)
         self.catalog = CatalogRevision(store, self._payloads.trash, clock)
         self.snapshot = Snapshot(blobs, sealer, self.catalog)
@@ -102,27 +102,27 @@ class Records:
         self.observations = Observations(self._payloads, clock)
         self.arrivals = Arrivals(store)
         self.matches = Matches(store)
-        self.holds = Holds(store, self._payloads.apart())
+        self.holds = HeldDeletions(store, self._payloads.apart())
         self.selections = Selections(self._payloads)
-        self.departures, self.removals = Departures(store), HeldRemovals(store)
-        self.trails = Trails(store, clock)
-        self.paces = Paces(store, clock)
-        self.permits = Permits(store)
+        self.departures, self.removals = PendingRemovals(store), HeldRemovals(store)
+        self.trails = SourceIndexes(store, clock)
+        self.paces = SlowScripts(store, clock)
+        self.permits = AccessReviews(store)
         self.profiles = Profiles(self._payloads, self.departures)
-        self.renderings = Renderings(self._payloads)
-        self.titles = Titles(store)
+        self.renderings = RevisionRecords(self._payloads)
+        self.titles = NameReservationRecords(store)
         self.owners = Owners(store)
         self.inventories = Inventories(self._payloads, self.owners)
-        self.findings = Findings(store, clock)
+        self.findings = Orphans(store, clock)
         self.watches = Watches(store)
-        self.mounts, self.readers = Mounts(store), Readers(store)
-        self.outcomes = Outcomes(store)
-        self.rotas = Rotas(store)
-        self.waiting = Followers(store, "waiting")
-        self.needing = Followers(store, "needing")
+        self.mounts, self.readers = ReloadIndex(store), DependencyIndex(store)
+        self.outcomes = DeploymentStatuses(store)
+        self.rotas = RolloutStates(store)
+        self.waiting = Dependents(store, "waiting")
+        self.needing = Dependents(store, "needing")
         self.conditions = Conditions(store)
         self.previews = Previews(self._payloads)
-        self.ledger = Ledger(store, ledger)
+        self.ledger = EventLog(store, ledger)
         self.timers, self.retries = Timers(store, clock), Retries(store, clock)
         self.moves, self.installations = Moves(store), Installations(store)
 

@@ -49,7 +49,7 @@ AT_ONCE = Rollout()
 """As is done where nobody asks for anything."""
 
 
-class Follower(Struct, frozen=True):
+class Dependent(Struct, frozen=True):
     """A profile that waits for another one in a cluster, or is not to be there without it."""
 
     trigger: str
@@ -57,7 +57,7 @@ class Follower(Struct, frozen=True):
     profile: str
 
 
-class Rota(Struct, frozen=True):
+class RolloutState(Struct, frozen=True):
     """The clusters of a profile whose turn it is to change; the `untold` are still to be told."""
 
     at_work: tuple[str, ...] = ()

@@ -29,10 +29,10 @@ from bellhop.ports.store import Item
 from bellhop.settings import Settings
 from bellhop.state import messages
 from bellhop.state.delays import PROBE_PAUSE, RENEWAL_PAUSE, spread, sweep_timer
-from bellhop.state.messages import Envelope, Keep, Probe, Publisher, Renew, Sweep
+from bellhop.state.messages import CollectGarbage, Envelope, Probe, Publisher, Renew, Resync
 from bellhop.state.records import Records
 from bellhop.state.timers import SHARDS, Due
-from bellhop.state.worker_pool import ALONE, Hands
+from bellhop.state.worker_pool import SEQUENTIAL, WorkerPool
 
 SPELL = timedelta(seconds=24)
 """After so long a tick begins no batch. A function has a minute, and the next tick comes then."""
@@ -80,7 +80,7 @@ class Schedule:
         publisher: Publisher,
         settings: Settings,
         log: Log,
-        hands: Hands = ALONE,
+        hands: WorkerPool = SEQUENTIAL,
     ) -> None:
         self._records = records
         self._publisher = publisher
@@ -112,7 +112,7 @@ class Schedule:
             *self._fire(others, now, failures, middle),
             *self._fire(resyncs, now, failures, until),
         ]
-        if ahead or any(isinstance(each.message, Keep) for each in fired):
+        if ahead or any(isinstance(each.message, CollectGarbage) for each in fired):
             self.pull_in()
         self._end(failures)
         return Ticked(len(fired), min((each.at for each in fired), default=None))
@@ -137,7 +137,7 @@ class Schedule:
             message = "Pulled in timers that a clock set which was ahead"
             self._log.warning(message, timers=len(done))
         if len(done) < len(ahead):
-            self._records.timers.set(HOUSE, now, Keep().message().body)
+            self._records.timers.set(HOUSE, now, CollectGarbage().message().body)
         self._end(failures)
 
     def _begin(self, now: datetime) -> bool:
@@ -145,7 +145,7 @@ class Schedule:
         house = self._records.timers.get(HOUSE)
         if house is None:
             # The first time, or after the state was lost: begin with what must be set.
-            self._records.timers.set(HOUSE, now, Keep().message().body)
+            self._records.timers.set(HOUSE, now, CollectGarbage().message().body)
         return house is not None and house.value.is_ahead(now)
 
     def _entries(self, now: datetime, failures: Failures) -> Sequence[Item]:
@@ -226,7 +226,7 @@ class Schedule:
     def _next(self, name: str, message: Envelope, now: datetime) -> datetime | None:
         """Say when a timer fires again; None for those that fire once."""
         match message:
-            case Sweep() if name == sweep_timer(message.cluster):
+            case Resync() if name == sweep_timer(message.cluster):
                 if self._records.clusters.get(message.cluster) is None:
                     return None
                 return now + spread(name, self._settings.sweep_interval)
@@ -238,7 +238,7 @@ class Schedule:
             case Probe():
                 # As above; who finds that the cluster answers takes it away.
                 return now + PROBE_PAUSE
-            case Keep():
+            case CollectGarbage():
                 return now + _KEEPING
         return None
 

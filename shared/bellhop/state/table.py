@@ -41,7 +41,7 @@ def decode(kind: type[R], value: Mapping[str, Any], **known: Any) -> R:
         ) from error
 
 
-class Kept(Struct, Generic[T], frozen=True):
+class Stored(Struct, Generic[T], frozen=True):
     """A record as it was read, and the token to `expect` for who writes or deletes it."""
 
     value: T
@@ -55,10 +55,10 @@ class Table(Struct, Generic[R], frozen=True):
     kind: type[R]
     in_key: tuple[str, ...] = ()
 
-    def get(self, partition: str, sort: str, **known: Any) -> Kept[R] | None:
+    def get(self, partition: str, sort: str, **known: Any) -> Stored[R] | None:
         """Read one record."""
         item = self.store.get(partition, sort)
-        return Kept(self.read(item.value, **known), item.token) if item else None
+        return Stored(self.read(item.value, **known), item.token) if item else None
 
     def put(
         self,

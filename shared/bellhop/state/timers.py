@@ -25,7 +25,7 @@ from msgspec import Struct
 from bellhop.errors import StaleError
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
-from bellhop.state.table import Kept, Table
+from bellhop.state.table import Stored, Table
 
 SHARDS = "0123456789abcdef"
 """Partitions of timers and of their index: times grow, and no partition takes all the writes."""
@@ -51,7 +51,7 @@ class Due(Struct, frozen=True):
     """An entry of the index whose time has come, and the timer as it is by now."""
 
     item: Item
-    timer: Kept[Timer] | None
+    timer: Stored[Timer] | None
 
     @property
     def counts(self) -> bool:
@@ -67,7 +67,7 @@ class Timers:
         self._clock = clock
         self._table = Table(store, Timer)
 
-    def get(self, name: str) -> Kept[Timer] | None:
+    def get(self, name: str) -> Stored[Timer] | None:
         """Read a timer."""
         return self._table.get(_place(name), name)
 

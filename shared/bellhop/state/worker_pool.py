@@ -32,7 +32,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Hands:
+class WorkerPool:
     """The helpers of a process; without any, the caller does all of it in order.
 
     `at_one` is how many of them help one execution.
@@ -67,7 +67,7 @@ class Hands:
         self._helpers.submit(self._help, heap)
 
 
-ALONE = Hands()
+SEQUENTIAL = WorkerPool()
 """No helpers."""
 
 

@@ -23,12 +23,12 @@ from bellhop.adapters.metrics import Prometheus
 from bellhop.api.kinds import parse_all, read_documents
 from bellhop.catalog.cache import Catalogs
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.declarations.apply import Declare
+from bellhop.declarations.apply import ManifestWriter
 from bellhop.deploy.handler import Deploy
-from bellhop.deploy.reconciler import Execute
+from bellhop.deploy.reconciler import ProfileReconciler
 from bellhop.ports.kube import Kube
 from bellhop.ports.secrets import Secrets
-from bellhop.resync.resync import Sweep
+from bellhop.resync.resync import Resyncer
 from bellhop.runtime.cloud import resources as cloud
 from bellhop.settings import Settings
 from bellhop.state.record import Cluster
@@ -140,18 +140,22 @@ class Events(ABC):
         rest = here.publisher, here.settings
         catalogs = Catalogs(here.records)
         clusters = Clusters(self, self.secrets(here))
-        execute = Execute(catalogs, clusters, *rest, here.log, metrics=Prometheus(here.reach))
+        execute = ProfileReconciler(
+            catalogs, clusters, *rest, here.log, metrics=Prometheus(here.reach)
+        )
         return Deploy(here.records, catalogs, here.publisher, execute, here.settings)
 
-    def sweep(self, here: cloud.Resources) -> Sweep:
+    def sweep(self, here: cloud.Resources) -> Resyncer:
         """Make a sweep stage that does."""
         catalogs, access = Catalogs(here.records), Clusters(self, self.secrets(here))
-        return Sweep(here.records, catalogs, access, here.publisher, here.settings, here.log)
+        return Resyncer(here.records, catalogs, access, here.publisher, here.settings, here.log)
 
     def settle(self, clusters: int, sources: int) -> None:
         """Register clusters and declare sources, and have all done that follows at once."""
         here = self.open()
-        declare = Declare(here.records, Catalogs(here.records), here.publisher, self.settings)
+        declare = ManifestWriter(
+            here.records, Catalogs(here.records), here.publisher, self.settings
+        )
         texts = [rules(number) for number in range(sources)]
         declare.apply(
             parse_all(each for text in texts for each in read_documents(text, source="rules.yaml"))

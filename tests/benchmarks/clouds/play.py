@@ -11,9 +11,9 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import ObjectKey
-from bellhop.state.messages import Keep, Sweep
+from bellhop.state.messages import CollectGarbage, Resync
 from bellhop.state.record import Cluster
 from infra.demo.user import User as Someone
 from tests.benchmarks.clouds.bill import Count
@@ -84,7 +84,7 @@ class Play(ABC):
             cluster = Cluster(
                 *("fleet", f"to-{number}", labels, "v1.20.2", ""),
                 registered_at=here.records.clock.now(),
-                credentials=sanitise(self._kubeconfig, reach=HERE).version,
+                credentials=sanitise(self._kubeconfig, reach=LOCAL).version,
             )
             here.secrets.put(f"kubeconfig/{cluster.key}", json.dumps(self._kubeconfig).encode())
             here.records.clusters.put(cluster)
@@ -114,11 +114,11 @@ class Play(ABC):
 
     def sweep(self) -> None:
         """Ask for a sweep, as a timer does."""
-        self.user.here.publisher.publish([Sweep(f"fleet/{SOURCE}")])
+        self.user.here.publisher.publish([Resync(f"fleet/{SOURCE}")])
 
     def keep(self) -> None:
         """Ask for the house to be kept, as a timer does each hour."""
-        self.user.here.publisher.publish([Keep()])
+        self.user.here.publisher.publish([CollectGarbage()])
 
     def drain(self) -> Spent:
         """Feed the functions until nothing waits; return what each asked for."""

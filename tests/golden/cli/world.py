@@ -29,7 +29,7 @@ from msgspec.structs import replace
 import bellhop.cli
 from bellhop.cli.main import cli
 from bellhop.cli.providers import embedded
-from bellhop.installation.process import Room, Vitals
+from bellhop.installation.process import ProcessStatus, Room
 from bellhop.runtime.embedded.state import Embedded, only_one, open_state
 from bellhop.settings import Settings
 from tests.fakes.clock import FakeClock, TickingClock
@@ -102,7 +102,7 @@ class World:
     def opened(self, *_: Any, **__: Any) -> Embedded:
         """Open the installation as a command does, with the fleet's fakes."""
         found = open_state(self.folder / "state", _SETTINGS, clock=self.clock)
-        vitals = Vitals(self.folder / "state", running=True, room=_ROOM)
+        vitals = ProcessStatus(self.folder / "state", running=True, room=_ROOM)
         fakes = {"access": self.fleet.access} if self._calls_fakes else {}
         here = replace(found.installation, tools=self.fleet.tools, vitals=vitals, **fakes)
         return replace(found, installation=here)

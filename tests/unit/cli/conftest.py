@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.cli.main import cli
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.installation.installation import Installation
 from bellhop.runtime.embedded.state import make_folder, only_one, open_state
 from bellhop.settings import Settings
@@ -68,7 +68,7 @@ def kubeconfig(source_cluster: Cluster, tmp_path: Path) -> Path:
 @pytest.fixture
 def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
     """The cluster, for a look at what was done to it."""
-    client = KubeClient("test", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    client = KubeClient("test", sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
     yield client
     client.close()
 

@@ -16,13 +16,13 @@ from bellhop.state.miss_rate import Tally
 from bellhop.state.record import (
     Cluster,
     Content,
+    DeploymentStatus,
     Entry,
     Health,
     Held,
     Inventory,
     Match,
     Observation,
-    Outcome,
     Profile,
 )
 from bellhop.state.revision import Rendering
@@ -148,9 +148,9 @@ def profile(**changes: Any) -> Profile:
     return replace(made, **changes)
 
 
-def outcome(**changes: Any) -> Outcome:
+def outcome(**changes: Any) -> DeploymentStatus:
     """How applying the profile ended: well, five minutes ago."""
-    made = Outcome(
+    made = DeploymentStatus(
         cluster="default/workload",
         profile=PROFILE,
         trigger="service-network-policy",

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.core import sveltos_annotations as marks
 from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.core.sveltos_annotations import ACCOUNT_NAME, ACCOUNT_NAMESPACE
 from bellhop.installation.installation import Installation
 from bellhop.registration.permissions import missing_for_acting
-from bellhop.state.record import Cluster, Observation, Permit
+from bellhop.state.record import AccessReview, Cluster, Observation
 from tests.fakes.clock import START
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import holder, join, source, trigger
@@ -18,7 +18,7 @@ from tests.unit.cli.conftest import Bellhop
 
 SERVICE = GVK("", "v1", "Service")
 ANN = "team/ann"
-LABELS = f"labels: {{{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: team}}"
+LABELS = f"labels: {{{ACCOUNT_NAME}: ann, {ACCOUNT_NAMESPACE}: team}}"
 RULES = join(
     source().replace("metadata: {", f"metadata: {{{LABELS}, "),
     trigger().replace("metadata: {", f"metadata: {{{LABELS}, "),
@@ -53,7 +53,7 @@ def say(here: Installation, namespace: str, *, allowed: bool = False, error: str
     """Note what the cluster has said of the account."""
     now = here.records.clock.now()
     at = None if error else now
-    permit = Permit("fleet/east", ANN, SERVICE, namespace, allowed, at, error=error)
+    permit = AccessReview("fleet/east", ANN, SERVICE, namespace, allowed, at, error=error)
     here.records.permits.put(permit)
 
 

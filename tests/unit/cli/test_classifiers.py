@@ -11,7 +11,7 @@ from click.testing import Result
 
 from bellhop.installation.installation import Installation
 from bellhop.ports.store import ABSENT
-from bellhop.state.classification import Classified
+from bellhop.state.classification import Classification
 from bellhop.state.record import Cluster
 from tests.fakes.clock import START
 
@@ -37,9 +37,9 @@ def two(bellhop: Bellhop, here: Installation, tmp_path: Path) -> Installation:
     file = tmp_path / "gpu.yaml"
     file.write_text(GPU)
     assert bellhop("apply", "-f", str(file)).exit_code == 0
-    found = Classified(("gpu",), lacks={"gpu tier": "somebody has set it, and it stays"})
+    found = Classification(("gpu",), lacks={"gpu tier": "somebody has set it, and it stays"})
     here.records.classified.put("fleet/east", found, expect=ABSENT)
-    here.records.classified.put("fleet/west", Classified(open=("gpu",)), expect=ABSENT)
+    here.records.classified.put("fleet/west", Classification(open=("gpu",)), expect=ABSENT)
     return here
 
 

@@ -17,7 +17,7 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import Result
 
-from bellhop.cli import completion as completing
+from bellhop.cli import completion
 from bellhop.cli.main import cli
 from bellhop.installation.installation import Installation
 from bellhop.state.record import Sender, WatchedKind
@@ -231,4 +231,4 @@ def test_a_kind_that_is_not_there_has_no_names() -> None:
     ctx = click.Context(command)
     ctx.params["kind"] = "nothing"
 
-    assert completing.complete_name(ctx, command.params[1], "") == []
+    assert completion.complete_name(ctx, command.params[1], "") == []

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.deploy.features.resources.planning import desired
 from bellhop.installation.installation import Installation
 from infra.lab.cluster import Cluster
@@ -24,7 +24,7 @@ def reached(here: Installation, source_cluster: Cluster) -> Installation:
     """The example's cluster is a real one, which lacks the NetworkPolicy that records have."""
     fleet.populate(here)
     here.records.profiles.put(fleet.profile(number=1, latest=1))
-    kubeconfig = sanitise(source_cluster.kubeconfig(), reach=HERE)
+    kubeconfig = sanitise(source_cluster.kubeconfig(), reach=LOCAL)
     here.secrets.put("kubeconfig/default/workload", json.dumps(kubeconfig.to_dict()).encode())
     return here
 

@@ -19,7 +19,7 @@ from bellhop.installation.installation import Installation
 from bellhop.installation.process import Ticking
 from bellhop.runtime.embedded.state import Embedded, open_state
 from bellhop.settings import Settings
-from bellhop.state.record import Health, Heard, Refusals, Sender
+from bellhop.state.record import Health, Heartbeat, Refusals, Sender
 from infra.lab.http_server import HttpServer, Request, Response
 from tests.fakes.kept import value_of
 from tests.fakes.silent import Silent, enrol
@@ -193,7 +193,9 @@ def test_tells_of_a_nats_that_is_not_heard(bellhop: Bellhop, here: Installation)
     kept = value_of(here.records.clusters.get(CLUSTER))
     assert kept
     here.declare.register(replace(kept, forwarder={"url": "", "path": "/ring/x"}))
-    said = Heard(fleet.now(), version="0.1.0", messaging="cannot subscribe to NATS at 'nats:4222'")
+    said = Heartbeat(
+        fleet.now(), version="0.1.0", messaging="cannot subscribe to NATS at 'nats:4222'"
+    )
     here.records.hearings.put(CLUSTER, said)
     sentence = "its forwarder hears no CloudEvents of its NATS: cannot subscribe to NATS at 'nats"
     told = bellhop("doctor", CLUSTER).stdout

@@ -13,7 +13,7 @@ from click.testing import Result
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.installation.installation import Installation
 from infra.lab.cluster import Cluster
@@ -29,8 +29,8 @@ BINDING = GVK(RBAC, "v1", "ClusterRoleBinding")
 @pytest.fixture
 def admin(governed_cluster: Cluster) -> Iterator[KubeClient]:
     """The administrator of a cluster with controllers."""
-    kubeconfig = sanitise(governed_cluster.kubeconfig(), reach=HERE)
-    client = KubeClient("test", kubeconfig, reach=HERE)
+    kubeconfig = sanitise(governed_cluster.kubeconfig(), reach=LOCAL)
+    client = KubeClient("test", kubeconfig, reach=LOCAL)
     yield client
     client.close()
 
@@ -94,7 +94,7 @@ def test_stores_the_token_of_bellhops_account_and_nothing_of_the_persons(
 ) -> None:
     """The account may do everything, its token does not end, and no plugin is in what is stored."""
     result = by_plugin("--labels", "env=prod")
-    found = sanitise(stored(here), reach=HERE)
+    found = sanitise(stored(here), reach=LOCAL)
 
     assert result.exit_code == 0, result.output
     assert "Service account 'bellhop-account/bellhop' is in the cluster" in result.stdout
@@ -127,7 +127,7 @@ def test_registers_by_the_token_of_an_openid_connect_provider(
     result = bellhop("register", "cluster", KEY, "--kubeconfig", str(path), *INGEST)
 
     assert result.exit_code == 0, result.output
-    found = sanitise(stored(here), reach=HERE)
+    found = sanitise(stored(here), reach=LOCAL)
     assert subject(found.token) == "system:serviceaccount:bellhop-account:bellhop"
     assert person.encode() not in stored(here)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bellhop.api.kinds import DeclarationKey
-from bellhop.core import sveltos_annotations as marks
+from bellhop.core import sveltos_annotations
 from bellhop.installation.installation import Installation
 from tests.fakes.manifests import config, holder, join, profile, trigger
 from tests.unit.cli import fleet
@@ -27,10 +27,14 @@ def annotations(here: Installation, key: DeclarationKey) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("words", "key", "name"),
     [
-        (["own"], OWN, marks.PROFILE_PAUSED),
-        (["ClusterProfile/own"], OWN, marks.PROFILE_PAUSED),
-        (["team/own"], TEAM, marks.PROFILE_PAUSED),
-        (["trigger", "made"], DeclarationKey("EventTrigger", "", "made"), marks.TRIGGER_PAUSED),
+        (["own"], OWN, sveltos_annotations.PROFILE_PAUSED),
+        (["ClusterProfile/own"], OWN, sveltos_annotations.PROFILE_PAUSED),
+        (["team/own"], TEAM, sveltos_annotations.PROFILE_PAUSED),
+        (
+            ["trigger", "made"],
+            DeclarationKey("EventTrigger", "", "made"),
+            sveltos_annotations.TRIGGER_PAUSED,
+        ),
     ],
 )
 def test_pauses_and_resumes(
@@ -61,7 +65,7 @@ def test_a_triggers_name_alone_pauses_it(bellhop: Bellhop, here: Installation) -
 
     assert result.stdout == "EventTrigger 'made' paused.\n"
     assert "'made' is a trigger" in result.stderr
-    assert annotations(here, key) == {marks.TRIGGER_PAUSED: "true"}
+    assert annotations(here, key) == {sveltos_annotations.TRIGGER_PAUSED: "true"}
     assert bellhop("resume", "made").stdout == "EventTrigger 'made' resumed.\n"
     assert annotations(here, key) == {}
 

@@ -10,7 +10,7 @@ import pytest
 from bellhop.diagnosis.orphans import remove
 from bellhop.errors import ConflictError
 from bellhop.installation.installation import Installation
-from bellhop.state.record import Health, Outcome
+from bellhop.state.record import DeploymentStatus, Health
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
@@ -122,7 +122,7 @@ def test_what_waits_for_a_paused_cluster_is_no_failure(
 ) -> None:
     """It is counted as waiting, and `show failures` has nothing to say."""
     [old, *_] = here.records.outcomes.of(east)
-    waits = Outcome(
+    waits = DeploymentStatus(
         east, old.profile, old.trigger, old.source, "Provisioning", fleet.BEFORE, "Paused", "waits"
     )
     here.records.outcomes.put(waits)

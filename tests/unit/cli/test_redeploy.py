@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.installation.installation import Installation
-from bellhop.state.record import Finding
+from bellhop.state.record import Orphan
 from infra.lab.cluster import Cluster
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
@@ -71,7 +71,7 @@ def test_shows_orphans(bellhop: Bellhop, here: Installation) -> None:
     assert bellhop("show", "orphans").stderr == "No orphans found.\n"
     for what in ("stray", "foreign"):
         key = fleet.POLICY._replace(name=what)
-        finding = Finding("stray" if what == "stray" else "foreign", "p", "u", "v1", fleet.now())
+        finding = Orphan("stray" if what == "stray" else "foreign", "p", "u", "v1", fleet.now())
         here.records.findings.put("default/workload", key, finding)
 
     [row] = json.loads(bellhop("show", "orphans", "-o", "json").stdout)
@@ -115,7 +115,7 @@ def test_deletes_orphans(
     )
     assert registered.exit_code == 0, registered.output
     key = fleet.POLICY._replace(name="gone")
-    here.records.findings.put("default/stray", key, Finding("stray", "p", "u", "v1", fleet.now()))
+    here.records.findings.put("default/stray", key, Orphan("stray", "p", "u", "v1", fleet.now()))
 
     removed = bellhop("delete", "orphans", "--cluster", "default/stray")
     again = bellhop("delete", "orphans", "--cluster", "default/stray")

@@ -19,7 +19,7 @@ from cryptography import x509
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.certificates import make_authority
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.core.sveltos_annotations import INSTALLATION
 from bellhop.installation.installation import Installation
@@ -53,8 +53,8 @@ def test_registers_a_cluster(
     assert cluster is not None
     assert cluster.labels == {"env": "fv", "region": "eu"}
     assert cluster.kubernetes == kube.version()
-    assert sanitise(here.secrets.read(f"kubeconfig/{KEY}"), reach=HERE) == sanitise(
-        kubeconfig.read_text(), reach=HERE
+    assert sanitise(here.secrets.read(f"kubeconfig/{KEY}"), reach=LOCAL) == sanitise(
+        kubeconfig.read_text(), reach=LOCAL
     )
     secret = entries(kube)
     assert set(secret) == {
@@ -69,7 +69,7 @@ def test_registers_a_cluster(
     assert (secret["ingest-url"], secret["cluster"]) == ("https://ingest.example:8443", KEY)
     assert hashlib.sha256(secret["token"].encode()).hexdigest() == cluster.token_digest
     assert cluster.forwarder["path"] == secret["path"]
-    assert cluster.credentials == sanitise(kubeconfig.read_text(), reach=HERE).version
+    assert cluster.credentials == sanitise(kubeconfig.read_text(), reach=LOCAL).version
     (message,) = here.dead["sweep"].receive(10, wait=timedelta(0))
     assert dict(message.message.body) == {"do": "sweep", "cluster": KEY, "full": True}
 

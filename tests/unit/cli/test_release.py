@@ -8,8 +8,8 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from bellhop.installation.installation import Installation
-from bellhop.state.record import Hold, Match
-from bellhop.state.table import Kept
+from bellhop.state.record import HeldDeletion, Match
+from bellhop.state.table import Stored
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
@@ -20,7 +20,7 @@ def hold(here: Installation, *, decided: bool = True) -> None:
     """Have four of thirty objects held, as a sweep found that twenty had ended."""
     fleet.populate(here)
     now = fleet.now()
-    one = Hold(CLUSTER, SOURCE, "lot", "sweep", now, now + timedelta(minutes=1), gone=16)
+    one = HeldDeletion(CLUSTER, SOURCE, "lot", "sweep", now, now + timedelta(minutes=1), gone=16)
     here.records.holds.put(replace(one, of=30, held_at=now if decided else None))
     for name in "abcd":
         key = fleet.SERVICE._replace(name=name)
@@ -93,7 +93,7 @@ def test_explains_what_is_held(bellhop: Bellhop, here: Installation) -> None:
     assert f"`bellhop release {CLUSTER} {SOURCE}`" in said
 
 
-def kept(here: Installation) -> Kept[Hold]:
+def kept(here: Installation) -> Stored[HeldDeletion]:
     found = here.records.holds.get(CLUSTER, SOURCE)
     assert found
     return found

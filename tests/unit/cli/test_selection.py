@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from bellhop.core import sveltos_annotations as marks
+from bellhop.core import sveltos_annotations
 from bellhop.core.names import LARGEST_ANNOTATIONS
 from bellhop.installation.installation import Installation
 from bellhop.ports.queue import Done
@@ -62,7 +62,7 @@ def test_pauses_selected_profiles_and_triggers(bellhop: Bellhop, here: Installat
     assert bellhop("pause", "triggers", "--all").stdout == "EventTrigger 'made' paused.\n"
     kept = here.records.manifests.get("EventTrigger", "", "made")
     assert kept
-    assert kept.value["metadata"]["annotations"] == {marks.TRIGGER_PAUSED: "true"}
+    assert kept.value["metadata"]["annotations"] == {sveltos_annotations.TRIGGER_PAUSED: "true"}
 
 
 def test_resyncs_selected_clusters(bellhop: Bellhop, clusters: Installation) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.ingest import signatures as signing
+from bellhop.ingest import signatures
 from bellhop.ingest.handler import Ingest
-from bellhop.ingest.http import Caller, Reply
+from bellhop.ingest.http import Caller, Response
 from bellhop.installation.installation import Installation
 from bellhop.logs import Log
 from bellhop.state.record import Cluster
@@ -35,7 +35,7 @@ def house(here: Installation, state: Path) -> Installation:
 def admits(here: Installation, token: str) -> bool:
     """Say whether ingest lets a token in."""
     ingest = Ingest(here.records, here.publisher, here.settings, Log(io.StringIO()))
-    return not isinstance(ingest.admit(Caller(KEY, token, "ci")), Reply)
+    return not isinstance(ingest.admit(Caller(KEY, token, "ci")), Response)
 
 
 def shown(output: str, label: str) -> str:
@@ -101,7 +101,7 @@ def test_writes_a_secret_into_a_file_and_shows_it_nowhere(
     secret = file.read_text().strip()
 
     assert added.exit_code == 0, added.output
-    assert secret.startswith(signing.PREFIX)
+    assert secret.startswith(signatures.PREFIX)
     assert secret not in added.output
     assert f"in {file}" in added.stdout
     assert file.stat().st_mode & 0o777 == 0o600

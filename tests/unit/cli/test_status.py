@@ -17,20 +17,20 @@ from bellhop.core.gvk import ObjectKey
 from bellhop.diagnosis.doctor import house
 from bellhop.diagnosis.failures import failures as list_failures
 from bellhop.installation.installation import Installation
-from bellhop.installation.process import Room, Vitals
+from bellhop.installation.process import ProcessStatus, Room
 from bellhop.ports.queue import Again
 from bellhop.ports.store import Item
 from bellhop.state.delays import sweep_timer
-from bellhop.state.messages import Apply, Sweep
+from bellhop.state.messages import Apply, Resync
 from bellhop.state.record import (
     Circuit,
     Cluster,
     Health,
-    Heard,
+    Heartbeat,
     Match,
-    Pulse,
     Refusals,
     Selection,
+    WorkerHeartbeat,
 )
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
@@ -65,8 +65,8 @@ def test_all_is_well(bellhop: Bellhop, here: Installation) -> None:
     """One screen with what there is, and exit code 0."""
     rings(here)
     now = fleet.now()
-    here.records.hearings.put(CLUSTER, Heard(now - timedelta(seconds=30), 0.0, "0.1.0"))
-    here.records.pulses.put(Pulse(now - HOUR, now))
+    here.records.hearings.put(CLUSTER, Heartbeat(now - timedelta(seconds=30), 0.0, "0.1.0"))
+    here.records.pulses.put(WorkerHeartbeat(now - HOUR, now))
     result = bellhop("status")
     lines = [line.split() for line in result.stdout.splitlines()]
 
@@ -84,8 +84,8 @@ def test_names_what_is_paused(bellhop: Bellhop, here: Installation) -> None:
     """It is as somebody wants it, so that nothing is wrong; but all is not well either."""
     rings(here)
     now = fleet.now()
-    here.records.hearings.put(CLUSTER, Heard(now, 0.0, "0.1.0"))
-    here.records.pulses.put(Pulse(now - HOUR, now))
+    here.records.hearings.put(CLUSTER, Heartbeat(now, 0.0, "0.1.0"))
+    here.records.pulses.put(WorkerHeartbeat(now - HOUR, now))
     assert "paused" not in bellhop("status").stdout
     bellhop("pause", "trigger", "service-network-policy")
     result = bellhop("status")
@@ -130,7 +130,7 @@ def test_awaits_no_heartbeat_of_an_api_server(
 ) -> None:
     """Only a forwarder sends them, and what one sent earlier does not count."""
     rings(here, how)
-    here.records.hearings.put(CLUSTER, Heard(fleet.now() - HOUR, 0.0, "0.1.0"))
+    here.records.hearings.put(CLUSTER, Heartbeat(fleet.now() - HOUR, 0.0, "0.1.0"))
     [row] = [line for line in bellhop("status").stdout.splitlines() if CLUSTER in line]
 
     assert row.split()[2] == "-"
@@ -141,9 +141,9 @@ def test_awaits_no_heartbeat_of_an_api_server(
 def test_says_how_long_the_oldest_work_waits(bellhop: Bellhop, here: Installation) -> None:
     """As the last tick of functions found it; without any the line is not there."""
     now = fleet.now()
-    here.records.pulses.put(Pulse(now - HOUR, now))
+    here.records.pulses.put(WorkerHeartbeat(now - HOUR, now))
     assert "oldest pending" not in bellhop("status").stdout
-    here.records.pulses.put(Pulse(now - HOUR, now, pending=now - 2 * HOUR))
+    here.records.pulses.put(WorkerHeartbeat(now - HOUR, now, pending=now - 2 * HOUR))
 
     assert "oldest pending  for 2h, late or retried\n" in bellhop("status").stdout
     assert json.loads(bellhop("status", "-o", "json").stdout)["oldestPending"]
@@ -174,7 +174,7 @@ def _rounded(lines: list[list[str]]) -> list[list[str]]:
 def test_says_that_nobody_serves(bellhop: Bellhop, here: Installation) -> None:
     """And when somebody did last; exit code 1, and the same for programs."""
     fleet.populate(here)
-    here.records.pulses.put(Pulse(fleet.now() - 3 * HOUR, fleet.now() - 2 * HOUR))
+    here.records.pulses.put(WorkerHeartbeat(fleet.now() - 3 * HOUR, fleet.now() - 2 * HOUR))
     result = bellhop("status")
     told = json.loads(bellhop("status", "-o", "json").stdout)
 
@@ -190,7 +190,7 @@ def test_says_that_nobody_serves(bellhop: Bellhop, here: Installation) -> None:
 @pytest.mark.usefixtures("served")
 def test_says_that_who_serves_has_written_nothing(bellhop: Bellhop, here: Installation) -> None:
     """A process that is stopped holds its lock still."""
-    here.records.pulses.put(Pulse(fleet.now() - HOUR, fleet.now() - timedelta(minutes=2)))
+    here.records.pulses.put(WorkerHeartbeat(fleet.now() - HOUR, fleet.now() - timedelta(minutes=2)))
     result = bellhop("status")
 
     assert result.exit_code == 1
@@ -260,7 +260,7 @@ def test_reads_what_a_later_version_adds(bellhop: Bellhop, here: Installation) -
 )
 def test_warns_of_a_disk_before_it_is_full(here: Installation, room: Room, said: str) -> None:
     """Below 256 MiB, or a tenth of a small disk: by status and doctor, with what happens next."""
-    there = replace(here, vitals=Vitals(room.folder, running=True, room=room))
+    there = replace(here, vitals=ProcessStatus(room.folder, running=True, room=room))
     told = [each.sentence for each in list_failures(there) if each.what == "disk"]
     [sign] = [each for each in house(there, answers=True) if each.piece == "disk"]
 
@@ -286,7 +286,7 @@ def test_says_what_waits(bellhop: Bellhop, here: Installation) -> None:
     waiting = fleet.outcome(phase="Failed", message="cannot reach it", reason="Away")
     for number in range(3):
         here.records.outcomes.put(replace(waiting, profile=f"p{number}"))
-    here.publisher.publish([Sweep(CLUSTER)])
+    here.publisher.publish([Resync(CLUSTER)])
     told = json.loads(bellhop("status", "-o", "json").stdout)
 
     [cluster] = told["clusters"]
@@ -305,7 +305,7 @@ def test_a_forwarder_that_is_not_heard_is_told(
     """The cluster answers, and is silent; what is told leads to who looks where it ends."""
     rings(here)
     if heard:
-        here.records.hearings.put(CLUSTER, Heard(fleet.now() - heard, 0.0, "0.1.0"))
+        here.records.hearings.put(CLUSTER, Heartbeat(fleet.now() - heard, 0.0, "0.1.0"))
     [row] = [row for row in failures(bellhop) if row["what"] == "cluster"]
 
     assert state_of(bellhop) == "Silent"
@@ -329,11 +329,11 @@ def test_a_silence_that_says_nothing_is_not_told(
     else:
         rings(here, **({"registered_at": now} if why == "registered just now" else {}))
     if why == "an earlier forwarder":
-        here.records.hearings.put(CLUSTER, Heard(now - HOUR))
+        here.records.hearings.put(CLUSTER, Heartbeat(now - HOUR))
     elif why == "nobody served":
-        here.records.pulses.put(Pulse(now - 3 * HOUR, now - HOUR))
+        here.records.pulses.put(WorkerHeartbeat(now - 3 * HOUR, now - HOUR))
     elif why == "began late":
-        here.records.pulses.put(Pulse(now - timedelta(minutes=1), now))
+        here.records.pulses.put(WorkerHeartbeat(now - timedelta(minutes=1), now))
 
     assert [row for row in failures(bellhop) if row["what"] == "cluster"] == []
     assert state_of(bellhop) == "Healthy"
@@ -343,7 +343,7 @@ def test_what_a_forwarder_may_not_read_is_told(bellhop: Bellhop, here: Installat
     """In its own words."""
     rings(here)
     problem = "cannot read Service 'default/web' on cluster 'here': forbidden"
-    here.records.hearings.put(CLUSTER, Heard(fleet.now(), 0.0, "0.1.0", 1, None, problem))
+    here.records.hearings.put(CLUSTER, Heartbeat(fleet.now(), 0.0, "0.1.0", 1, None, problem))
     [row] = [row for row in failures(bellhop) if row["what"] == "cluster"]
 
     assert row["sentence"] == f"its forwarder cannot read changed objects: {problem}"
@@ -472,8 +472,8 @@ def working(here: Installation, **changes: Any) -> None:
     """Have all be well but for what is changed of the pulse."""
     rings(here)
     now = fleet.now()
-    here.records.hearings.put(CLUSTER, Heard(now, 0.0, "0.1.0"))
-    here.records.pulses.put(replace(Pulse(now - HOUR, now), **changes))
+    here.records.hearings.put(CLUSTER, Heartbeat(now, 0.0, "0.1.0"))
+    here.records.pulses.put(replace(WorkerHeartbeat(now - HOUR, now), **changes))
 
 
 @pytest.mark.usefixtures("served")
@@ -494,7 +494,9 @@ def test_tells_that_the_clock_is_elsewhere(bellhop: Bellhop, here: Installation)
     at = fleet.now() - timedelta(minutes=3)
     working(here, jumped_at=at, jumped=7200.0, off=7200.0)
     [found] = failures(bellhop)
-    here.records.pulses.put(Pulse(at, fleet.now(), jumped_at=at - HOUR, jumped=7200.0, off=7200.0))
+    here.records.pulses.put(
+        WorkerHeartbeat(at, fleet.now(), jumped_at=at - HOUR, jumped=7200.0, off=7200.0)
+    )
 
     assert (found["what"], found["which"]) == ("clock", "this machine")
     assert "it is 2 hours ahead of where it would be without jumps" in found["sentence"]
@@ -506,7 +508,7 @@ def test_tells_what_is_overdue(bellhop: Bellhop, here: Installation) -> None:
     """A timer that fired for nobody, and a cluster that answers and is not swept."""
     working(here)
     late = fleet.now() - 2 * HOUR
-    here.records.timers.set(sweep_timer(CLUSTER), late, Sweep(CLUSTER).message().body)
+    here.records.timers.set(sweep_timer(CLUSTER), late, Resync(CLUSTER).message().body)
     here.records.health.put(CLUSTER, replace(here.records.health.get(CLUSTER).value, swept_at=late))
     found = failures(bellhop)
 
@@ -522,7 +524,7 @@ def test_tells_what_is_overdue(bellhop: Bellhop, here: Installation) -> None:
 def test_tells_that_a_sweep_is_set_too_far_ahead(bellhop: Bellhop, here: Installation) -> None:
     """As by a clock that was ahead, until that is pulled in; or is not set at all."""
     working(here)
-    body = Sweep(CLUSTER).message().body
+    body = Resync(CLUSTER).message().body
     here.records.timers.set(sweep_timer(CLUSTER), fleet.now() + 24 * HOUR, body)
     [far] = failures(bellhop)
     here.records.timers.cancel(sweep_timer(CLUSTER))

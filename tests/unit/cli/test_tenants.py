@@ -10,7 +10,7 @@ import yaml
 
 from bellhop.core.gvk import Identity
 from bellhop.installation.installation import Installation
-from bellhop.state.record import Cluster, Held, Inventory, Outcome, Profile
+from bellhop.state.record import Cluster, DeploymentStatus, Held, Inventory, Profile
 from tests.fakes.clock import START
 from tests.unit.cli.conftest import Bellhop
 from tests.unit.cli.test_completion import candidates
@@ -77,7 +77,7 @@ def applied(here: Installation, name: str) -> None:
         digest="",
     )
     here.records.profiles.put(profile)
-    here.records.outcomes.put(Outcome("team/east", name, "", "", "Provisioned", START))
+    here.records.outcomes.put(DeploymentStatus("team/east", name, "", "", "Provisioned", START))
     held = Held("sha", "ConfigMap team/web", START)
     key = Identity("", "ConfigMap", "default", f"of-{name.replace('/', '-')}")
     here.records.inventories.put(Inventory("team/east", name, {key: held}))

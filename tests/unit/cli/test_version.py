@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bellhop import __version__
 from bellhop.installation.installation import Installation
-from bellhop.state.record import Heard, Pulse
+from bellhop.state.record import Heartbeat, WorkerHeartbeat
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
@@ -16,8 +16,8 @@ def test_names_the_server_and_the_forwarders(bellhop: Bellhop, here: Installatio
     """Forwarders are counted by version; a sender that reports none is not."""
     fleet.populate(here)
     now = here.records.clock.now()
-    here.records.pulses.put(Pulse(now, now, "9.9.9"))
-    here.records.hearings.put("default/workload", Heard(now, version="0.0.9"))
+    here.records.pulses.put(WorkerHeartbeat(now, now, "9.9.9"))
+    here.records.hearings.put("default/workload", Heartbeat(now, version="0.0.9"))
 
     assert bellhop("version").stdout == (
         f"bellhop {__version__}\nserver 9.9.9\nforwarder 0.0.9 in 1 cluster\n"

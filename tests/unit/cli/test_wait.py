@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bellhop.api.kinds import Declaration, parse_all, read_documents
 from bellhop.installation.installation import Installation
 from bellhop.ports.queue import Done
-from bellhop.rendering.inputs import Recipe
+from bellhop.rendering.inputs import Inputs
 from bellhop.state.record import Health
 from tests.fakes.manifests import profile as declared
 from tests.unit.cli import fleet
@@ -38,7 +38,7 @@ def deploy(here: Installation, text: str = "", **changes: object) -> None:
     found = apply(here, text or declared())
     rendered = fleet.profile(name="own", trigger="", cluster="", object="", contents=())
     made_at = fleet.now() - timedelta(minutes=2)
-    noted = Recipe(lambda _: None, *found).noted
+    noted = Inputs(lambda _: None, *found).noted
     here.records.profiles.put(replace(rendered, recipe=noted, made_at=made_at))
     done = fleet.outcome(profile="own", trigger="", source="", phase="Provisioned")
     at = fleet.now() - timedelta(minutes=1)

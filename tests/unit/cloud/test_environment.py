@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from bellhop.core.address_policy import ABROAD, HERE, Reach
+from bellhop.core.address_policy import LOCAL, PUBLIC, AddressPolicy
 from bellhop.errors import InvalidError
 from bellhop.runtime.cloud.environment import by_inbox, decoded, given, ranges, reach_where, sealer
 from bellhop.state.messages import INBOXES
@@ -97,13 +97,13 @@ def test_a_variable_that_must_be_there_is_named() -> None:
 @pytest.mark.parametrize(
     ("endpoint", "expected"),
     [
-        ("", ABROAD),
-        ("//", ABROAD),
-        ("//127.0.0.1:8080", HERE),
-        ("http://127.0.0.1:8080", HERE),
-        ("https://firestore.googleapis.com", ABROAD),
+        ("", PUBLIC),
+        ("//", PUBLIC),
+        ("//127.0.0.1:8080", LOCAL),
+        ("http://127.0.0.1:8080", LOCAL),
+        ("https://firestore.googleapis.com", PUBLIC),
     ],
 )
-def test_clusters_are_where_the_cloud_is(endpoint: str, expected: Reach) -> None:
+def test_clusters_are_where_the_cloud_is(endpoint: str, expected: AddressPolicy) -> None:
     """On loopback for a lab, and nowhere near it otherwise."""
     assert reach_where(endpoint) is expected

@@ -8,13 +8,13 @@ from http import HTTPStatus
 import pytest
 
 from bellhop.adapters.egress.download import MOST_REDIRECTS, Terms, download
-from bellhop.core.address_policy import ABROAD, HERE
+from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import InvalidError, TooLargeError, UnreachableError
 from infra.lab.http_server import HttpServer, Request, Response
 from infra.lab.port import free_port
 
 SECRET = {"Authorization": "Basic hunter2", "X-Kept": "1"}
-TERMS = Terms(HERE, largest=1 << 20)
+TERMS = Terms(LOCAL, largest=1 << 20)
 
 
 class Site(HttpServer):
@@ -63,7 +63,7 @@ def test_an_answer_that_is_no_success_is_an_answer() -> None:
 def test_credentials_go_to_no_other_server(everywhere: bool, given: str | None) -> None:  # noqa: FBT001
     """Another port of the same host is another server."""
     with Site(ok()) as other, Site(leads(f"{other.address}/there")) as site:
-        terms = Terms(HERE, largest=1 << 20, everywhere=everywhere)
+        terms = Terms(LOCAL, largest=1 << 20, everywhere=everywhere)
         assert download(site.address, terms, SECRET).data == b"content"
     assert other.asked[0].headers.get("Authorization") == given
     assert other.asked[0].headers["X-Kept"] == "1"
@@ -110,15 +110,15 @@ def test_what_may_not_be_called_is_refused(url: str) -> None:
 
 def test_a_cloud_calls_nobody_on_its_own_machine() -> None:
     with Site(ok()) as site, pytest.raises(InvalidError):
-        download(site.address, Terms(ABROAD, largest=1 << 20))
+        download(site.address, Terms(PUBLIC, largest=1 << 20))
     assert site.asked == []
 
 
 def test_what_is_too_large_is_refused() -> None:
     with Site(ok(b"x" * 4096)) as site:
-        assert len(download(site.address, Terms(HERE, largest=4096)).data) == 4096
+        assert len(download(site.address, Terms(LOCAL, largest=4096)).data) == 4096
         with pytest.raises(TooLargeError):
-            download(site.address, Terms(HERE, largest=4095))
+            download(site.address, Terms(LOCAL, largest=4095))
 
 
 def test_errors_show_no_secrets_of_an_address() -> None:
@@ -131,7 +131,7 @@ def test_errors_show_no_secrets_of_an_address() -> None:
 
 def test_an_authority_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidError, match="not PEM"):
-        download("https://127.0.0.1:1", Terms(HERE, largest=1, authority="no certificate"))
+        download("https://127.0.0.1:1", Terms(LOCAL, largest=1, authority="no certificate"))
 
 
 def test_a_server_that_does_not_listen_is_told_in_words() -> None:

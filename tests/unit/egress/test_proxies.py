@@ -12,7 +12,7 @@ import pytest
 
 from bellhop.adapters.egress.answer import Deadline, LimitError
 from bellhop.adapters.egress.dialer import Dialer
-from bellhop.core.address_policy import ABROAD, HERE, Reach
+from bellhop.core.address_policy import LOCAL, PUBLIC, AddressPolicy
 from bellhop.errors import UnreachableError
 
 OK = b"HTTP/1.1 200 OK\r\n\r\n"
@@ -38,7 +38,9 @@ def proxy(*pieces: bytes, login: str = "") -> Iterator[tuple[str, list[bytes]]]:
         thread.join()
 
 
-def dial(url: str, host: str = "api.example", reach: Reach = HERE, whole: float = 30) -> None:
+def dial(
+    url: str, host: str = "api.example", reach: AddressPolicy = LOCAL, whole: float = 30
+) -> None:
     dialer = Dialer(reach, proxy=url)
     dialer.dial(host, 6443, Deadline(whole), seconds=10).close()
 
@@ -56,7 +58,7 @@ def test_a_proxy_is_asked_to_connect(host: str, target: bytes) -> None:
 def test_a_login_goes_to_the_proxy() -> None:
     with proxy(OK, login="ada:a%40b@") as (url, asked):
         dial(url)
-        assert "a%40b" not in repr(Dialer(HERE, proxy=url))
+        assert "a%40b" not in repr(Dialer(LOCAL, proxy=url))
     assert b"Proxy-Authorization: Basic " + base64.b64encode(b"ada:a@b") in asked[0]
 
 
@@ -89,4 +91,4 @@ def test_a_proxy_that_says_nothing_costs_its_time() -> None:
 
 def test_a_proxy_on_this_machine_is_for_one_machine() -> None:
     with pytest.raises(LimitError, match="is the machine that calls itself"):
-        dial("http://127.0.0.1:1", reach=ABROAD)
+        dial("http://127.0.0.1:1", reach=PUBLIC)

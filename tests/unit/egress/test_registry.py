@@ -8,7 +8,7 @@ from bellhop.adapters.egress.registry import MANIFEST, OciRepository
 from bellhop.adapters.egress.source_client import SourceClient
 from bellhop.adapters.sources.charts.client import ChartClient
 from bellhop.adapters.sources.files.client import RemoteClient
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import UnauthorizedError
 from bellhop.state.chart import Login
 from infra.lab.http_server import Request, Response
@@ -17,9 +17,9 @@ from tests.fakes.site import Site
 LOGIN = Login("ada", "hunter2", plain=True, everywhere=True)
 BLOB = "/v2/charts/demo/blobs/a"
 CLIENTS = (
-    ChartClient("cannot find it", LOGIN, HERE),
-    RemoteClient("cannot find it", LOGIN, HERE),
-    RemoteClient("cannot find it", LOGIN, HERE, "a-token"),
+    ChartClient("cannot find it", LOGIN, LOCAL),
+    RemoteClient("cannot find it", LOGIN, LOCAL),
+    RemoteClient("cannot find it", LOGIN, LOCAL, "a-token"),
 )
 
 

@@ -14,7 +14,7 @@ import pytest
 from bellhop.adapters.egress.dialer import Dialer
 from bellhop.adapters.egress.lookups import Lookups
 from bellhop.adapters.egress.tunnel import Tunnel, _refusal
-from bellhop.core.address_policy import ABROAD, HERE, Reach
+from bellhop.core.address_policy import LOCAL, PUBLIC, AddressPolicy
 from infra.lab.port import free_port
 from tests.fakes.site import Site
 
@@ -22,7 +22,7 @@ NAME = "eu.example"
 REDIRECTS = "cannot reach the server: it redirects to another server; none is followed"
 
 
-def dialer(*addresses: str, reach: Reach = HERE) -> Dialer:
+def dialer(*addresses: str, reach: AddressPolicy = LOCAL) -> Dialer:
     """Return one for which every name has these addresses."""
     return Dialer(reach, Lookups(lambda _: list(addresses)))
 
@@ -110,14 +110,14 @@ def test_a_server_without_tls_is_called_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("host", "addresses", "reach", "words"),
     [
-        (NAME, ["127.0.0.1"], ABROAD, "is the machine that calls itself"),
-        (NAME, ["169.254.169.254"], HERE, "metadata|link-local"),
-        ("169.254.169.254", [], HERE, "link-local"),
-        (NAME, ["127.0.0.1"], HERE, "refused or has no route"),
+        (NAME, ["127.0.0.1"], PUBLIC, "is the machine that calls itself"),
+        (NAME, ["169.254.169.254"], LOCAL, "metadata|link-local"),
+        ("169.254.169.254", [], LOCAL, "link-local"),
+        (NAME, ["127.0.0.1"], LOCAL, "refused or has no route"),
     ],
 )
 def test_what_may_not_be_called_or_does_not_answer_is_said(
-    host: str, addresses: list[str], reach: Reach, words: str
+    host: str, addresses: list[str], reach: AddressPolicy, words: str
 ) -> None:
     port = free_port()
     with Tunnel(f"https://{host}:{port}", dialer(*addresses, reach=reach)) as tunnel:

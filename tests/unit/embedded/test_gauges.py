@@ -24,7 +24,7 @@ from bellhop.runtime.embedded.state import BACKUP, Embedded, open_state
 from bellhop.settings import Settings
 from bellhop.state.held_removal import HeldRemoval
 from bellhop.state.messages import Resolve
-from bellhop.state.record import Circuit, Cluster, Health, Hold, Match, Pulse
+from bellhop.state.record import Circuit, Cluster, Health, HeldDeletion, Match, WorkerHeartbeat
 from tests.fakes.clock import FakeClock
 
 PATIENCE = 30.0
@@ -102,7 +102,7 @@ def test_a_late_timer_counts_after_a_minute(embedded: Embedded) -> None:
     records.timers.set("moved", now - timedelta(minutes=9), {})
     records.timers.set("moved", now + timedelta(minutes=9), {})
     records.timers.set("just", now - timedelta(seconds=5), {})
-    records.pulses.put(Pulse(now, now, "0.1.0"))
+    records.pulses.put(WorkerHeartbeat(now, now, "0.1.0"))
     value = scrape(embedded)
 
     assert value("timers_overdue") == 1
@@ -114,7 +114,7 @@ def test_held_deletions_count_objects_and_addons(embedded: Embedded) -> None:
     """What is only counted yet, and may be withdrawn in a moment, is not held."""
     records = embedded.installation.records
     now = records.clock.now()
-    hold = Hold("prod/a", "web", "lot", "rings", now, now, of=9, held_at=now)
+    hold = HeldDeletion("prod/a", "web", "lot", "rings", now, now, of=9, held_at=now)
     records.holds.put(hold)
     records.holds.put(replace(hold, source="other", held_at=None))
     for source in ("web", "other"):

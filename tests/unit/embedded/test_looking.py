@@ -22,7 +22,7 @@ from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.ports.queue import Again, Backlog, Message
 from bellhop.runtime.embedded.state import Embedded, look_into, only_one, open_state, vitals
 from bellhop.settings import Settings
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from bellhop.state.record import Cluster
 from tests.fakes.clock import START, FakeClock
 
@@ -89,7 +89,7 @@ def test_who_looks_cannot_write(state: Path) -> None:
         with pytest.raises(DeniedError):
             here.records.clusters.put(EAST)
         with pytest.raises(DeniedError):
-            here.publisher.publish([Sweep("prod/east")])
+            here.publisher.publish([Resync("prod/east")])
 
 
 def test_what_is_not_there_is_not_made(tmp_path: Path) -> None:

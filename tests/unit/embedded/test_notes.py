@@ -13,7 +13,7 @@ from bellhop.errors import UnreachableError
 from bellhop.logs import Log
 from bellhop.ports.store import Item
 from bellhop.runtime.embedded.notes import Notes
-from bellhop.state.event_log import Ledger
+from bellhop.state.event_log import EventLog
 from bellhop.state.record import Entry
 from tests.fakes.clock import START, FakeClock
 from tests.waiting import eventually
@@ -48,19 +48,19 @@ def store(tmp_path: Path, clock: FakeClock) -> Sometimes:
 
 
 @pytest.fixture
-def ledger(store: Sometimes) -> Ledger:
-    return Ledger(store)  # type: ignore[arg-type]
+def ledger(store: Sometimes) -> EventLog:
+    return EventLog(store)  # type: ignore[arg-type]
 
 
-def note(ledger: Ledger, trace: str) -> None:
+def note(ledger: EventLog, trace: str) -> None:
     ledger.note(Entry(START, trace, "rang", "a/a", ""))
 
 
-def traces(ledger: Ledger) -> list[str]:
+def traces(ledger: EventLog) -> list[str]:
     return sorted(entry.trace for _, entry in ledger.of("a/a", HOUR))
 
 
-def test_writes_what_gathered_and_goes_on(ledger: Ledger, clock: FakeClock) -> None:
+def test_writes_what_gathered_and_goes_on(ledger: EventLog, clock: FakeClock) -> None:
     """Not at once, but soon; and what comes after that, too."""
     notes = Notes(ledger, clock, Log(io.StringIO()))
     notes.start()
@@ -72,7 +72,7 @@ def test_writes_what_gathered_and_goes_on(ledger: Ledger, clock: FakeClock) -> N
     notes.stop()
 
 
-def test_writes_all_when_it_ends(ledger: Ledger, clock: FakeClock) -> None:
+def test_writes_all_when_it_ends(ledger: EventLog, clock: FakeClock) -> None:
     """Nothing that was noted before is lost but by a kill."""
     notes = Notes(ledger, clock, Log(io.StringIO()))
     notes.start()
@@ -84,7 +84,7 @@ def test_writes_all_when_it_ends(ledger: Ledger, clock: FakeClock) -> None:
 
 
 def test_says_how_many_lines_were_lost_and_goes_on(
-    ledger: Ledger, store: Sometimes, clock: FakeClock
+    ledger: EventLog, store: Sometimes, clock: FakeClock
 ) -> None:
     """A store that is away for a while loses lines, and stops nothing."""
     output = io.StringIO()

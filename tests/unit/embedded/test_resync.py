@@ -17,7 +17,7 @@ from bellhop.runtime.embedded.serve import running
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
 from bellhop.state.delays import sweep_timer
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from bellhop.state.record import Cluster
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kept import value_of
@@ -78,7 +78,7 @@ def test_spreads_the_resyncs_of_a_large_fleet(fleet: Fleet) -> None:
         wire(fleet, name, DIRECT)
     now = fleet.clock.now()
     soon = now + timedelta(milliseconds=1)
-    fleet.records.timers.set(sweep_timer("fleet/c7"), soon, Sweep("fleet/c7").message().body)
+    fleet.records.timers.set(sweep_timer("fleet/c7"), soon, Resync("fleet/c7").message().body)
 
     assert resync_unbuffered(fleet.records) == len(names)
     timers = {name: fleet.records.timers.get(sweep_timer(f"fleet/{name}")) for name in names}
@@ -99,7 +99,7 @@ def test_serve_begins_with_it(tmp_path: Path) -> None:
     records.clusters.put(
         Cluster("fleet", "east", {}, "v1.20.2", "0" * 64, now, forwarder=DIRECT), expect=None
     )
-    records.timers.set(name, due, Sweep("fleet/east").message().body)
+    records.timers.set(name, due, Resync("fleet/east").message().body)
 
     with running(tmp_path / "state", settings, Log(io.StringIO()), "127.0.0.1", 0):
         eventually(

@@ -15,7 +15,7 @@ from bellhop.runtime.embedded.state import Embedded, open_state
 from bellhop.runtime.embedded.timekeeper import AT_MOST, PULSE, Timekeeper
 from bellhop.settings import Settings
 from bellhop.state.messages import Resolve
-from bellhop.state.record import Pulse
+from bellhop.state.record import WorkerHeartbeat
 from tests.fakes.clock import FakeClock
 
 SECOND = timedelta(seconds=1)
@@ -108,14 +108,14 @@ def test_writes_that_it_is_there(here: Embedded, clock: FakeClock) -> None:
         seen.append(pulses.get())
         clock.advance(SECOND)
 
-    expected = [Pulse(begun, begun + each * PULSE, __version__) for each in range(3)]
+    expected = [WorkerHeartbeat(begun, begun + each * PULSE, __version__) for each in range(3)]
     assert list(dict.fromkeys(seen)) == expected
 
 
 def test_a_clock_that_was_set_back_ends_no_pulse(here: Embedded, clock: FakeClock) -> None:
     """What was written in the future is not waited for."""
     keeper = Timekeeper(here, Log(io.StringIO()))
-    keeper._pulse = Pulse(clock.now(), clock.now() + timedelta(hours=1))
+    keeper._pulse = WorkerHeartbeat(clock.now(), clock.now() + timedelta(hours=1))
     keeper.tick()
     pulse = here.installation.records.pulses.get()
 

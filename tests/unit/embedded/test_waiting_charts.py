@@ -21,7 +21,7 @@ from bellhop.ports.tools import Tools
 from bellhop.runtime.embedded.state import open_state
 from bellhop.runtime.embedded.workers import Workers, make_stages
 from bellhop.settings import Settings
-from bellhop.state.record import Cluster, Outcome
+from bellhop.state.record import Cluster, DeploymentStatus
 from tests.fakes.charts import FakeCharts, FakeRepositories
 from tests.fakes.clock import START
 from tests.fakes.fleet import FakeAccess
@@ -65,7 +65,7 @@ def apply(here: Installation, *texts: str) -> None:
     here.declare.apply(parse_all([each for found in documents for each in found]))
 
 
-def outcome(here: Installation, name: str) -> Outcome | None:
+def outcome(here: Installation, name: str) -> DeploymentStatus | None:
     kept = here.records.outcomes.get(EAST, name)
     return kept.value if kept else None
 

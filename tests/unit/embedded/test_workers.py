@@ -17,7 +17,7 @@ from bellhop.logs import Log
 from bellhop.runtime.embedded.state import open_state
 from bellhop.runtime.embedded.workers import Workers
 from bellhop.settings import Settings
-from bellhop.state.messages import Evaluate, Resolve, Sweep
+from bellhop.state.messages import Evaluate, Resolve, Resync
 from tests.waiting import eventually
 
 PATIENCE = 30.0
@@ -181,7 +181,7 @@ def test_nobody_begins_anything_while_others_finish(tmp_path: Path) -> None:
     slow, swept = Slow(seconds=1.5), Counter[str]()
 
     class Sweeping:
-        def handle(self, message: Sweep) -> None:
+        def handle(self, message: Resync) -> None:
             swept[message.cluster] += 1
 
     workers = Workers(embedded, {"deploy": slow, "sweep": Sweeping()}, Log(io.StringIO()))
@@ -194,7 +194,7 @@ def test_nobody_begins_anything_while_others_finish(tmp_path: Path) -> None:
         eventually("the workers stop", workers._stopping.is_set)
         time.sleep(0.2)
         used = time.process_time()
-        embedded.installation.publisher.publish([Sweep("fleet/late")])
+        embedded.installation.publisher.publish([Resync("fleet/late")])
         ending.join()
         used = time.process_time() - used
     finally:

@@ -19,7 +19,7 @@ from bellhop.catalog.catalog import Catalog, cluster_object
 from bellhop.core.gvk import GVK, Resource
 from bellhop.declarations.diff import difference
 from bellhop.registration.permissions import watched
-from bellhop.state.record import Choice, Cluster
+from bellhop.state.record import Cluster, SetSelection
 from tests.fakes.clock import START
 
 SERVICE, POD = GVK("", "v1", "Service"), GVK("", "v1", "Pod")
@@ -248,7 +248,7 @@ BY_SET: dict[str, Any] = {"sourceClusterSelector": {}, "clusterSetRefs": ["one",
 
 
 def choosing(*clusters: str) -> Catalog:
-    sets = {"one": Choice(clusters)}
+    sets = {"one": SetSelection(clusters)}
     return Catalog(
         1, CLUSTERS, [source("s", "Service")], [trigger("t", "s", **BY_SET)], (), [ONE], sets
     )
@@ -270,7 +270,7 @@ def test_a_choice_changes_what_is_known_of_those_it_moves(*, rules: bool) -> Non
     """Be the rules read anew beside it or not."""
     known = choosing("fleet/west")
     assert [*map(known.sources_in, known.clusters)] == [(), ("s",), ()]
-    sets = {"one": Choice(("fleet/east",))}
+    sets = {"one": SetSelection(("fleet/east",))}
 
     later = (
         known.with_rules(2, CLUSTERS, {}, sets) if rules else known.with_clusters(2, CLUSTERS, sets)

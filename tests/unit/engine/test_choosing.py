@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bellhop.catalog.set_choice import choose
-from bellhop.state.record import Choice
+from bellhop.state.record import SetSelection
 
 POOL = ("a", "b", "c", "d")
 
@@ -30,7 +30,7 @@ POOL = ("a", "b", "c", "d")
 )
 def test_chooses(most: int, old: str, down: str, clusters: str, failing: str) -> None:
     """And chooses the same again when nothing has changed."""
-    found = choose(most, POOL, Choice(tuple(old)), down.__contains__)
+    found = choose(most, POOL, SetSelection(tuple(old)), down.__contains__)
 
-    assert found == Choice(tuple(clusters), tuple(failing))
+    assert found == SetSelection(tuple(clusters), tuple(failing))
     assert choose(most, POOL, found, down.__contains__) == found

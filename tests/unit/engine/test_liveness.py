@@ -23,15 +23,15 @@ from bellhop.extras.health.state import (
     with_notice,
 )
 from bellhop.state.condition import Condition, Notice
-from bellhop.state.record import Outcome, Phase, Selected, Selection
+from bellhop.state.record import DeploymentStatus, Phase, Selected, Selection
 from tests.fakes.clock import START
 
 NO_TIME = timedelta(0)
 
 
-def outcomes(*phases: Phase) -> list[Outcome]:
+def outcomes(*phases: Phase) -> list[DeploymentStatus]:
     return [
-        Outcome("fleet/east", f"p{number}", "", "", phase, START, message=f"m{number}")
+        DeploymentStatus("fleet/east", f"p{number}", "", "", phase, START, message=f"m{number}")
         for number, phase in enumerate(phases)
     ]
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bellhop.errors import InvalidError
-from bellhop.ingest import signatures as signing
+from bellhop.ingest import signatures
 
 KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 NAME, AT, BODY = "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}'
@@ -17,26 +17,26 @@ HEADERS = {"webhook-id": NAME, "webhook-timestamp": str(AT), "webhook-signature"
 
 def test_signs_as_the_specification_does() -> None:
     """Its example has this signature, and nothing of it may be changed."""
-    signed = signing.read(HEADERS)
+    signed = signatures.read(HEADERS)
     assert signed is not None
 
-    assert signing.sign(KEY, NAME, AT, BODY) == SIGNATURE
-    assert signing.fits([KEY], signed, BODY)
-    assert not signing.fits([KEY], signed, BODY + b" ")
-    assert not signing.fits([signing.new_key()], signed, BODY)
+    assert signatures.sign(KEY, NAME, AT, BODY) == SIGNATURE
+    assert signatures.fits([KEY], signed, BODY)
+    assert not signatures.fits([KEY], signed, BODY + b" ")
+    assert not signatures.fits([signatures.new_key()], signed, BODY)
     for name, other in (("webhook-id", "msg_other"), ("webhook-timestamp", str(AT + 1))):
-        changed = signing.read({**HEADERS, name: other})
+        changed = signatures.read({**HEADERS, name: other})
         assert changed is not None
-        assert not signing.fits([KEY], changed, BODY)
+        assert not signatures.fits([KEY], changed, BODY)
 
 
 def test_any_key_and_any_signature_will_do() -> None:
     """Sender and receiver change their keys at different times, and other versions are passed."""
-    other = signing.sign(signing.new_key(), NAME, AT, BODY)
-    signed = signing.read({**HEADERS, "webhook-signature": f"v1a,abc {other} {SIGNATURE}"})
+    other = signatures.sign(signatures.new_key(), NAME, AT, BODY)
+    signed = signatures.read({**HEADERS, "webhook-signature": f"v1a,abc {other} {SIGNATURE}"})
     assert signed is not None
 
-    assert signing.fits([signing.new_key(), KEY], signed, BODY)
+    assert signatures.fits([signatures.new_key(), KEY], signed, BODY)
     assert len(signed.signatures) == 2
 
 
@@ -57,17 +57,17 @@ def test_any_key_and_any_signature_will_do() -> None:
 )
 def test_reads_nothing_else(name: str, value: str) -> None:
     """What is not as the specification has it is no signature."""
-    assert signing.read({**HEADERS, name: value}) is None
+    assert signatures.read({**HEADERS, name: value}) is None
 
 
 def test_what_is_no_signature_fits_no_key() -> None:
     """Bytes of any kind in the header are compared, and differ."""
     for text in ("v1,", "v1,é", "v1,\udcff", "v1,!!!"):
-        signed = signing.read({**HEADERS, "webhook-signature": text})
-        assert signed is None or not signing.fits([KEY], signed, BODY)
-    signed = signing.read({**HEADERS, "webhook-id": "\udcff\u20ac"})
+        signed = signatures.read({**HEADERS, "webhook-signature": text})
+        assert signed is None or not signatures.fits([KEY], signed, BODY)
+    signed = signatures.read({**HEADERS, "webhook-id": "\udcff\u20ac"})
     assert signed is not None
-    assert not signing.fits([KEY], signed, BODY)
+    assert not signatures.fits([KEY], signed, BODY)
     assert len(signed.digest) == 32
 
 
@@ -76,7 +76,7 @@ def test_what_is_no_signature_fits_no_key() -> None:
 )
 def test_counts_five_minutes_either_way(seconds: int, counts: bool) -> None:  # noqa: FBT001 - a case
     """A request that is older, or of a time to come, is not from now."""
-    signed = signing.read(HEADERS)
+    signed = signatures.read(HEADERS)
     assert signed is not None
 
     now = datetime.fromtimestamp(AT, UTC) - timedelta(seconds=seconds)
@@ -92,7 +92,7 @@ def test_an_attempt_is_known_by_its_id_and_time() -> None:
             {**HEADERS, "webhook-signature": "v1,x"},
             {**HEADERS, "webhook-timestamp": str(AT + 1)},
         )
-        if (signed := signing.read(headers))
+        if (signed := signatures.read(headers))
     }
 
     assert len(digests) == 2
@@ -101,5 +101,5 @@ def test_an_attempt_is_known_by_its_id_and_time() -> None:
 def test_a_key_that_is_none_is_said_to_be_so() -> None:
     """Nobody signs with what is no base64."""
     with pytest.raises(InvalidError, match="not base64"):
-        signing.sign("whsec_!", NAME, AT, BODY)
-    assert signing.new_key() != signing.new_key()
+        signatures.sign("whsec_!", NAME, AT, BODY)
+    assert signatures.new_key() != signatures.new_key()

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from bellhop.core.gvk import GVK, Resource
-from bellhop.registration import forwarder_manifests as wiring
+from bellhop.registration import forwarder_manifests
 
 SERVICE = Resource(
     GVK("", "v1", "Service"), "services", namespaced=True, subresources=("proxy", "status")
@@ -28,7 +28,9 @@ INSIDE = {"ca": "PEM", "path": "/secret-path"}
 
 def test_rings_for_each_kind_and_what_writes_its_object() -> None:
     """A rule names the kind with its status and finalize, never scale or proxy."""
-    [webhook] = wiring.webhook_configuration([SERVICE, DEPLOYMENT, NAMESPACE], OUTSIDE)["webhooks"]
+    [webhook] = forwarder_manifests.webhook_configuration(
+        [SERVICE, DEPLOYMENT, NAMESPACE], OUTSIDE
+    )["webhooks"]
 
     operations = ["CREATE", "UPDATE", "DELETE"]
     assert webhook["rules"] == [
@@ -69,8 +71,8 @@ def test_rings_for_each_kind_and_what_writes_its_object() -> None:
 )
 def test_knows_the_paths_at_which_a_service_is_called(path: str, *, taken: bool) -> None:
     """Below a URL any path is taken, of a Service lower-case RFC 1123 names alone."""
-    assert wiring.is_callable({**INSIDE, "path": path}) is taken
-    assert wiring.is_callable({**OUTSIDE, "path": path})
+    assert forwarder_manifests.is_callable({**INSIDE, "path": path}) is taken
+    assert forwarder_manifests.is_callable({**OUTSIDE, "path": path})
 
 
 def test_rings_for_leases_where_a_source_names_them_and_for_no_tokens() -> None:
@@ -80,9 +82,9 @@ def test_rings_for_leases_where_a_source_names_them_and_for_no_tokens() -> None:
         GVK("", "v1", "ServiceAccount"), "serviceaccounts", namespaced=True, subresources=("token",)
     )
 
-    [webhook] = wiring.webhook_configuration([account], OUTSIDE)["webhooks"]
+    [webhook] = forwarder_manifests.webhook_configuration([account], OUTSIDE)["webhooks"]
     assert [rule["resources"] for rule in webhook["rules"]] == [["serviceaccounts"]]
-    [webhook] = wiring.webhook_configuration([account, lease], OUTSIDE)["webhooks"]
+    [webhook] = forwarder_manifests.webhook_configuration([account, lease], OUTSIDE)["webhooks"]
     assert [rule["resources"] for rule in webhook["rules"]] == [["serviceaccounts"], ["leases"]]
 
 
@@ -96,7 +98,7 @@ def test_rings_in_each_version_that_counts() -> None:
         )
         for version in ("v1", "v2beta2", "v2")
     ]
-    webhooks = wiring.webhook_configuration([*scalers, SERVICE], OUTSIDE)["webhooks"]
+    webhooks = forwarder_manifests.webhook_configuration([*scalers, SERVICE], OUTSIDE)["webhooks"]
 
     told = [
         [(rule["apiVersions"][0], rule["resources"][0]) for rule in webhook["rules"]]
@@ -114,7 +116,7 @@ def test_rings_in_each_group_of_one_resource() -> None:
         Resource(GVK(group, "v1beta1", "Ingress"), "ingresses", namespaced=True)
         for group in ("extensions", "networking.k8s.io")
     ]
-    webhooks = wiring.webhook_configuration(ingresses, OUTSIDE)["webhooks"]
+    webhooks = forwarder_manifests.webhook_configuration(ingresses, OUTSIDE)["webhooks"]
 
     assert [webhook["rules"][0]["apiGroups"] for webhook in webhooks] == [
         ["extensions"],
@@ -126,10 +128,12 @@ def test_writes_the_same_whatever_the_order() -> None:
     """Sweeps that see the kinds in another order change nothing."""
     kinds = [SERVICE, DEPLOYMENT, NAMESPACE, CONFIG_MAP]
 
-    assert wiring.webhook_configuration(kinds, OUTSIDE) == wiring.webhook_configuration(
-        kinds[::-1], OUTSIDE
+    assert forwarder_manifests.webhook_configuration(
+        kinds, OUTSIDE
+    ) == forwarder_manifests.webhook_configuration(kinds[::-1], OUTSIDE)
+    assert forwarder_manifests.forwarder_role(kinds) == forwarder_manifests.forwarder_role(
+        kinds[::-1]
     )
-    assert wiring.forwarder_role(kinds) == wiring.forwarder_role(kinds[::-1])
 
 
 @pytest.mark.parametrize(
@@ -158,7 +162,7 @@ def test_calls_the_forwarder_where_it_is(
     forwarder: dict[str, str], expected: dict[str, object]
 ) -> None:
     """By address where there is one, else by its Service; trusting its authority alone."""
-    [webhook] = wiring.webhook_configuration([SERVICE], forwarder)["webhooks"]
+    [webhook] = forwarder_manifests.webhook_configuration([SERVICE], forwarder)["webhooks"]
 
     bundle = base64.b64encode(b"PEM").decode()
     assert webhook["clientConfig"] == {"caBundle": bundle, **expected}
@@ -166,7 +170,7 @@ def test_calls_the_forwarder_where_it_is(
 
 def test_never_fails_or_holds_up_a_write() -> None:
     """Ignored when it fails, short when it hangs, without effects of its own."""
-    [webhook] = wiring.webhook_configuration([SERVICE], OUTSIDE)["webhooks"]
+    [webhook] = forwarder_manifests.webhook_configuration([SERVICE], OUTSIDE)["webhooks"]
 
     assert webhook["failurePolicy"] == "Ignore"
     assert webhook["timeoutSeconds"] <= 2
@@ -176,13 +180,13 @@ def test_never_fails_or_holds_up_a_write() -> None:
 
 def test_does_not_ring_for_nothing() -> None:
     """Without a kind that counts there is no webhook, and no right."""
-    assert wiring.webhook_configuration([], OUTSIDE)["webhooks"] == []
-    assert wiring.forwarder_role([])["rules"] == []
+    assert forwarder_manifests.webhook_configuration([], OUTSIDE)["webhooks"] == []
+    assert forwarder_manifests.forwarder_role([])["rules"] == []
 
 
 def test_grants_reading_by_group() -> None:
     """One rule a group, with `get` alone."""
-    assert wiring.forwarder_role([SERVICE, DEPLOYMENT, CONFIG_MAP])["rules"] == [
+    assert forwarder_manifests.forwarder_role([SERVICE, DEPLOYMENT, CONFIG_MAP])["rules"] == [
         {"apiGroups": [""], "resources": ["configmaps", "services"], "verbs": ["get"]},
         {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]},
     ]
@@ -190,7 +194,7 @@ def test_grants_reading_by_group() -> None:
 
 def test_binds_every_role_to_the_one_account() -> None:
     """The rights that are installed once lead to the account, the role and nothing else."""
-    rights = {each["kind"]: each for each in wiring.forwarder_rights()}
+    rights = {each["kind"]: each for each in forwarder_manifests.forwarder_rights()}
 
     account = {
         "kind": "ServiceAccount",
@@ -199,16 +203,16 @@ def test_binds_every_role_to_the_one_account() -> None:
     }
     for kind in ("RoleBinding", "ClusterRoleBinding"):
         assert rights[kind]["subjects"] == [account]
-    role = wiring.forwarder_role([])["metadata"]["name"]
+    role = forwarder_manifests.forwarder_role([])["metadata"]["name"]
     assert rights["ClusterRoleBinding"]["roleRef"]["name"] == role
     assert rights["RoleBinding"]["roleRef"]["name"] == rights["Role"]["metadata"]["name"]
     [rule] = rights["Role"]["rules"]
-    assert rule["resourceNames"] == [wiring.forwarder_secret({})["metadata"]["name"]]
+    assert rule["resourceNames"] == [forwarder_manifests.forwarder_secret({})["metadata"]["name"]]
 
 
 def test_encodes_the_entries_of_the_secret() -> None:
     """Entries are base64 of their text, as API servers want them."""
-    secret = wiring.forwarder_secret({"token": "abc", "ingest-ca": ""})
+    secret = forwarder_manifests.forwarder_secret({"token": "abc", "ingest-ca": ""})
 
     assert secret["data"] == {"token": "YWJj", "ingest-ca": ""}
     assert (secret["type"], secret["metadata"]["namespace"]) == ("Opaque", "bellhop-system")
@@ -216,7 +220,9 @@ def test_encodes_the_entries_of_the_secret() -> None:
 
 def test_what_is_held_rings_by_its_label_alone() -> None:
     """With its status only where there are replicas, and apart from what sources ask for."""
-    found = wiring.webhook_configuration([CONFIG_MAP], OUTSIDE, [DEPLOYMENT, SERVICE])["webhooks"]
+    found = forwarder_manifests.webhook_configuration([CONFIG_MAP], OUTSIDE, [DEPLOYMENT, SERVICE])[
+        "webhooks"
+    ]
 
     assert [each["name"] for each in found] == ["ring.bellhop.dev", "drift.bellhop.dev"]
     asked, held = found
@@ -236,7 +242,7 @@ def test_what_is_held_rings_by_its_label_alone() -> None:
 def test_objects_of_releases_ring_by_the_label_of_helm() -> None:
     """They lack the label that Bellhop sets, and objects without Helm's send nothing."""
     held = [DEPLOYMENT, SERVICE]
-    found = wiring.webhook_configuration([], OUTSIDE, held, [SERVICE])["webhooks"]
+    found = forwarder_manifests.webhook_configuration([], OUTSIDE, held, [SERVICE])["webhooks"]
 
     assert [each["name"] for each in found] == ["drift.bellhop.dev", "charts.drift.bellhop.dev"]
     by_helm = {"key": "app.kubernetes.io/managed-by", "operator": "In", "values": ["Helm"]}

@@ -9,7 +9,7 @@ import pytest
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.installation.installation import Inbound, Installation
 from bellhop.registration.registration import Registration
 from bellhop.runtime.embedded.state import open_state
@@ -42,7 +42,7 @@ def wished() -> Wished:
         return Registration(
             "prod",
             name,
-            sanitise(cluster.kubeconfig(), reach=HERE),
+            sanitise(cluster.kubeconfig(), reach=LOCAL),
             **{"labels": None, "inbound": Inbound("https://ingest.example", ""), **more},  # type: ignore[arg-type]
         )
 
@@ -52,7 +52,7 @@ def wished() -> Wished:
 @pytest.fixture
 def source(source_cluster: Cluster) -> Iterator[KubeClient]:
     """The first cluster, for a look at what was done to it."""
-    client = KubeClient("source", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    client = KubeClient("source", sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
     yield client
     client.close()
 
@@ -61,7 +61,7 @@ def source(source_cluster: Cluster) -> Iterator[KubeClient]:
 def destination(destination_cluster: Cluster) -> Iterator[KubeClient]:
     """The second cluster, for a look at what was done to it."""
     client = KubeClient(
-        "destination", sanitise(destination_cluster.kubeconfig(), reach=HERE), reach=HERE
+        "destination", sanitise(destination_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL
     )
     yield client
     client.close()

@@ -23,7 +23,7 @@ from bellhop.runtime.cloud import alerts
 from bellhop.runtime.cloud.resources import Resources
 from bellhop.state.consumer import Inbox
 from bellhop.state.messages import INBOXES
-from bellhop.state.record import Hold, Refusals
+from bellhop.state.record import HeldDeletion, Refusals
 from tests.fakes.fleet import Fleet
 
 MINUTE = timedelta(minutes=1)
@@ -175,7 +175,7 @@ def test_an_alert_names_so_many_clusters_and_counts_all(fleet: Alerted) -> None:
 def test_held_deletions_are_alerted_of(fleet: Alerted) -> None:
     """Those that are only counted are not held yet."""
     now = fleet.clock.now()
-    held = Hold(EAST, "web", "lot", "rings", now, now, held_at=now)
+    held = HeldDeletion(EAST, "web", "lot", "rings", now, now, held_at=now)
     fleet.records.holds.put(held)
     fleet.records.holds.put(replace(held, cluster=WEST, held_at=None))
 

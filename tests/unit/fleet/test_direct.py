@@ -28,17 +28,17 @@ from bellhop.ingest.handler import Ingest
 from bellhop.ingest.http import Request
 from bellhop.installation.installation import Inbound, Installation
 from bellhop.logs import Log
-from bellhop.registration import instructions as ringing
+from bellhop.registration import instructions
 from bellhop.registration.audit_config import KUBECONFIG, POLICY, policy
 from bellhop.registration.deregistration import deregister
 from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
 from bellhop.registration.registration import PATIENCE, Registration, register
 from bellhop.registration.renewal import next_at, renew, rotate
-from bellhop.resync.resync import Sweep
+from bellhop.resync.resync import Resyncer
 from bellhop.runtime.embedded.http import Front
 from bellhop.state import messages
-from bellhop.state.messages import Confirm
-from bellhop.state.messages import Sweep as Swept
+from bellhop.state.messages import ReadBack
+from bellhop.state.messages import Resync as Swept
 from bellhop.state.record import Cluster as Record
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
@@ -72,7 +72,7 @@ class House:
         self.here = here
         self.spec = spec
         self.kube = kube
-        self.stage = Sweep(
+        self.stage = Resyncer(
             here.records,
             here.catalogs,
             here.access,
@@ -102,13 +102,13 @@ class House:
     def sweep(self) -> None:
         self.stage.handle(Swept(KEY))
 
-    def hints(self) -> list[Confirm]:
+    def hints(self) -> list[ReadBack]:
         """Take the hints that came."""
         queue: Any = self.here.dead["confirm"]
         found = []
         for delivery in list(queue.receive(100, wait=timedelta(0))):
             message = messages.read(delivery.message.body)
-            assert isinstance(message, Confirm)
+            assert isinstance(message, ReadBack)
             found.append(message)
             queue.settle(delivery, None)
         return found
@@ -178,7 +178,7 @@ def test_an_api_server_calls_ingest_itself(house: House) -> None:
     assert nothing == []
     assert buried is not None
     assert buried.gone
-    assert house.kube.get(ringing.SECRET, NAMESPACE, NAME) is None
+    assert house.kube.get(instructions.SECRET, NAMESPACE, NAME) is None
     assert house.kube.get(GVK("", "v1", "Namespace"), "", NAMESPACE) is None
     assert overview.ringing(house.here, KEY) == ""
 
@@ -188,7 +188,7 @@ def test_keeps_its_token_to_itself(house: House) -> None:
     register(house.here, house.spec)
 
     assert house.url == f"{house.spec.inbound.url}/clusters/{KEY}/{house.token}"
-    assert ringing.digest_of(house.token) == house.cluster.token_digest
+    assert instructions.digest_of(house.token) == house.cluster.token_digest
     items = list(house.here.records.store.all())
     assert items
     assert house.token not in repr(items)
@@ -219,7 +219,7 @@ def test_tells_nothing_but_that_it_rings(house: House) -> None:
 def test_rotates_a_token_that_is_in_use(house: House, clock: FakeClock) -> None:
     """The old one counts for minutes after the API server was told the new one; then it ends."""
     register(house.here, house.spec)
-    clock.advance(ringing.OVERLAP)
+    clock.advance(instructions.OVERLAP)
     renew(house.here, KEY)
     first = house.token
     rotate(house.here, KEY)
@@ -227,12 +227,12 @@ def test_rotates_a_token_that_is_in_use(house: House, clock: FakeClock) -> None:
     digests = house.cluster.gate((), 0).digests(clock.now())
 
     assert first != second
-    assert set(digests) == {ringing.digest_of(first), ringing.digest_of(second)}
+    assert set(digests) == {instructions.digest_of(first), instructions.digest_of(second)}
     house.await_ring("during")
-    clock.advance(ringing.OVERLAP)
+    clock.advance(instructions.OVERLAP)
     assert "ended its former token" in renew(house.here, KEY)
     house.await_ring("after")
-    assert ringing.digest_of(first) not in house.cluster.gate((), 0).digests(clock.now())
+    assert instructions.digest_of(first) not in house.cluster.gate((), 0).digests(clock.now())
     assert next_at(house.cluster, house.here.records.clock.now()) is None
 
 
@@ -254,13 +254,13 @@ def test_a_rotation_that_dies_is_finished_later(house: House, clock: FakeClock) 
     house.here.records.callers.put = put  # type: ignore[method-assign]
     clock.advance(timedelta(days=1))
 
-    assert ringing.digest_of(before) in house.cluster.gate((), 0).digests(clock.now())
+    assert instructions.digest_of(before) in house.cluster.gate((), 0).digests(clock.now())
     house.sweep()
     assert house.token == before
     clock.advance(PATIENCE)
     renew(house.here, KEY)
     assert house.token != before
-    assert ringing.digest_of(house.token) == house.cluster.token_digest
+    assert instructions.digest_of(house.token) == house.cluster.token_digest
 
 
 def test_gets_a_forwarder_and_loses_it_again(
@@ -271,14 +271,14 @@ def test_gets_a_forwarder_and_loses_it_again(
     direct = house.token
     register(house.here, wished(source_cluster, inbound=house.spec.inbound))
     digests = house.cluster.gate((), 0).digests(house.here.records.clock.now())
-    assert ringing.digest_of(direct) in digests
+    assert instructions.digest_of(direct) in digests
     house.await_ring("still")
-    mounted = ringing.entries_of(house.kube)["token"]
+    mounted = instructions.entries_of(house.kube)["token"]
     register(house.here, house.spec)
     digests = house.cluster.gate((), 0).digests(house.here.records.clock.now())
 
-    assert ringing.digest_of(mounted) in digests
-    assert house.kube.get(ringing.SECRET, NAMESPACE, NAME) is None
+    assert instructions.digest_of(mounted) in digests
+    assert house.kube.get(instructions.SECRET, NAMESPACE, NAME) is None
     house.await_ring("direct")
 
 
@@ -483,14 +483,14 @@ def test_an_api_server_sends_its_audit_log(
     kube.apply(config_map("web", "y"))
     eventually("y is stored", lambda: stored("y"))
     audited.restart()
-    clock.advance(ringing.AUDIT_OVERLAP)
+    clock.advance(instructions.AUDIT_OVERLAP)
     assert "ended its former token" in renew(house.here, KEY)
     kube.apply(config_map("web", "z"))
     eventually("z is stored", lambda: stored("z"))
 
     assert audited.token != first
-    assert ringing.digest_of(audited.token) == house.cluster.token_digest
-    assert ringing.digest_of(first) not in house.cluster.gate((), 0).digests(clock.now())
+    assert instructions.digest_of(audited.token) == house.cluster.token_digest
+    assert instructions.digest_of(first) not in house.cluster.gate((), 0).digests(clock.now())
     assert first not in repr(list(house.here.records.store.all()))
     assert next_at(house.cluster, house.here.records.clock.now()) is None
     [(_, signs)] = examine(house.here, [KEY])

@@ -14,14 +14,13 @@ import pytest
 from msgspec import to_builtins
 
 from bellhop.core.gvk import GVK, ObjectKey, Resource
-from bellhop.diagnosis import object_view as sight
-from bellhop.diagnosis import overview
+from bellhop.diagnosis import object_view, overview
 from bellhop.diagnosis.explain.chain import MOST, Explanation
 from bellhop.diagnosis.explain.object import explain_object
 from bellhop.diagnosis.explain.trigger import explain_trigger
 from bellhop.errors import InvalidError, MissingError, UnreachableError
 from bellhop.ports.queue import GivenUp, Message
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from bellhop.state.record import NO_OBJECT
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
@@ -407,7 +406,7 @@ def test_says_when_nobody_could_look(fleet: Fleet, east: FakeKube) -> None:
 def test_a_look_that_hangs_ends() -> None:
     """Who asks sits before a screen."""
     with pytest.raises(UnreachableError, match=r"did not answer within 0\.05 s"):
-        sight.within(0.05, threading.Event().wait)
+        object_view.within(0.05, threading.Event().wait)
 
 
 def test_a_cluster_that_is_away_is_not_called(fleet: Fleet, east: FakeKube) -> None:
@@ -564,7 +563,7 @@ def test_a_source_waits_for_its_kind(fleet: Fleet) -> None:
     waits = of_trigger(fleet)
     awaited = overview.awaited_kinds(fleet.installation(), "watched")
     fleet.access.clusters["fleet/east"].serve(Resource(widget, "widgets", namespaced=True))
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
     fleet.pump()
     there = of_trigger(fleet)
 

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.clusters.kubeconfig import Kubeconfig
-from bellhop.core.address_policy import ABROAD
-from bellhop.diagnosis import orphans as strays
+from bellhop.core.address_policy import PUBLIC
+from bellhop.diagnosis import orphans
 from bellhop.errors import BusyError, ConflictError, InvalidError
 from bellhop.installation.installation import Inbound, Installation
 from bellhop.operations import backup as moving
@@ -127,7 +127,7 @@ def test_says_which_clusters_are_called_from_elsewhere_alone(
         old.secrets.put(f"kubeconfig/fleet/{name}", json.dumps(kubeconfig.to_dict()).encode())
     old.secrets.delete("kubeconfig/fleet/east")
     archive = old.backup()
-    here = replace(make(old).here, reach=ABROAD)
+    here = replace(make(old).here, reach=PUBLIC)
     moved = moving.restore(here, io.StringIO(archive), PASSPHRASE)
 
     assert moved.refused == {
@@ -245,7 +245,7 @@ def test_a_backup_beside_working_stages_deletes_nothing_alive(
     rig.ask_sweep(new.fleet, "east", full=True)
     new.fleet.pump()
     assert brought(new) == before
-    assert not list(strays.strays(new.here))
+    assert not list(orphans.strays(new.here))
 
 
 @pytest.mark.rest

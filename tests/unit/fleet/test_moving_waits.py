@@ -10,7 +10,7 @@ import pytest
 from bellhop.errors import InvalidError
 from bellhop.operations.pause import open_in, pause
 from bellhop.operations.rollback import rollback, undo
-from bellhop.state.record import Outcome
+from bellhop.state.record import DeploymentStatus
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -51,7 +51,7 @@ def brings(fleet: Fleet, v: str) -> None:
     fleet.pump()
 
 
-def outcome(fleet: Fleet) -> Outcome:
+def outcome(fleet: Fleet) -> DeploymentStatus:
     kept = fleet.records.outcomes.get(EAST, "own")
     assert kept
     return kept.value

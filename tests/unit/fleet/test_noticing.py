@@ -15,11 +15,11 @@ from bellhop.adapters.notices import Sender
 from bellhop.adapters.notices.sender import ENDPOINTS
 from bellhop.api.health_check import ClusterHealthCheck
 from bellhop.api.kinds import parse_all, read_documents
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.diagnosis.failures import failures
 from bellhop.errors import DeniedError
-from bellhop.extras.health.notifier import Noticing
+from bellhop.extras.health.notifier import HealthNotifier
 from bellhop.extras.health.state import PAUSE
 from bellhop.extras.health.texts import words
 from bellhop.gotemplate import Limits
@@ -27,7 +27,7 @@ from bellhop.logs import Log
 from bellhop.state.condition import Condition
 from bellhop.state.consumer import Inbox
 from bellhop.state.delays import notice_timer
-from bellhop.state.messages import Examine, Sweep
+from bellhop.state.messages import CheckHealth, Resync
 from bellhop.state.record import Cluster
 from tests.fakes.chat import Chat, chat
 from tests.fakes.clock import START
@@ -73,9 +73,9 @@ def fleet(tmp_path: Path, here: Chat) -> Iterator[Fleet]:
 
 def _notice(fleet: Fleet, here: Chat) -> None:
     """Have a fleet tell a chat, as the compositions have it tell the world."""
-    send = Sender(HERE, {kind: f"{here.url}/{kind}" for kind in ENDPOINTS}).send
+    send = Sender(LOCAL, {kind: f"{here.url}/{kind}" for kind in ENDPOINTS}).send
     log = Log(fleet.output)
-    stage = Noticing(fleet.installation(), fleet.stages["sweep"], log, send=send)
+    stage = HealthNotifier(fleet.installation(), fleet.stages["sweep"], log, send=send)
     fleet.stages["sweep"] = stage
     for name in ("confirm", "sweep", "probe"):
         fleet.inboxes[name] = Inbox(name, stage, fleet.settings, log)
@@ -87,7 +87,7 @@ def deny(kube: FakeKube) -> None:
 
 def swept(fleet: Fleet) -> None:
     fleet.clock.advance(timedelta(minutes=5))
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
     fleet.pump()
 
 
@@ -95,7 +95,7 @@ def resynced(fleet: Fleet) -> None:
     """Have all clusters listed, one after the other."""
     fleet.clock.advance(timedelta(minutes=5))
     for each in fleet.catalogs.current().clusters:
-        fleet.publisher.publish([Sweep(each)])
+        fleet.publisher.publish([Resync(each)])
         fleet.pump()
 
 
@@ -193,7 +193,7 @@ def test_alertmanager_is_told_again_until_the_cluster_recovers(fleet: Fleet) -> 
         fleet.pump()
         east.fail_with(None)
         fleet.apply(holder("own", config("own", "v: good")))
-        fleet.publisher.publish([Sweep("fleet/east")])
+        fleet.publisher.publish([Resync("fleet/east")])
         fleet.pump()
         assert found(fleet).healthy
         fleet.clock.advance(2 * PAUSE)
@@ -246,7 +246,7 @@ def test_tells_by_an_event_of_the_cluster_itself(fleet: Fleet) -> None:
     [notice] = told.value.notices
     unsure = replace(told.value, notices=(replace(notice, told=True, until=None),))
     fleet.records.conditions.put("fleet/east", "production", unsure, expect=told.token)
-    fleet.stages["sweep"].handle(Examine("fleet/east"))
+    fleet.stages["sweep"].handle(CheckHealth("fleet/east"))
     assert events(east) == [first]
 
     fleet.apply(holder("own", config("own")))
@@ -316,7 +316,7 @@ def test_tells_a_program_what_it_tells_people(fleet: Fleet, here: Chat) -> None:
     [notice] = told.value.notices
     unsure = replace(told.value, notices=(replace(notice, told=True, until=None),))
     fleet.records.conditions.put("fleet/east", "production", unsure, expect=told.token)
-    fleet.stages["sweep"].handle(Examine("fleet/east"))
+    fleet.stages["sweep"].handle(CheckHealth("fleet/east"))
 
     [first, again] = [body for _, _, body in here.taken]
     assert first == again
@@ -419,8 +419,8 @@ def test_a_message_that_comes_twice_tells_once(fleet: Fleet, here: Chat) -> None
     here.status = 503
     unwell(fleet)
     before = len(here.taken)
-    fleet.stages["sweep"].handle(Examine("fleet/east"))
-    fleet.stages["sweep"].handle(Examine("fleet/east"))
+    fleet.stages["sweep"].handle(CheckHealth("fleet/east"))
+    fleet.stages["sweep"].handle(CheckHealth("fleet/east"))
 
     assert len(here.taken) == before
 
@@ -436,7 +436,7 @@ def test_a_cluster_that_changes_all_the_time_is_told_of_once_a_minute(
             east.fail_with(error, "apply")
             fleet.apply(holder("own", config("own", f"n: '{len(here.taken)}{error}{_}'")))
             fleet.pump()
-            fleet.stages["sweep"].handle(Examine("fleet/east"))
+            fleet.stages["sweep"].handle(CheckHealth("fleet/east"))
     assert len(here.texts) == 2
     fleet.clock.advance(PAUSE)
     fleet.pump()
@@ -454,7 +454,7 @@ def mended(fleet: Fleet, east: FakeKube) -> None:
     east.fail_with(None, "apply")
     fleet.apply(holder("own", config("own", "n: mended")))
     fleet.pump()
-    fleet.stages["sweep"].handle(Examine("fleet/east"))
+    fleet.stages["sweep"].handle(CheckHealth("fleet/east"))
 
 
 def test_what_ends_soon_is_not_told_to_the_patient(fleet: Fleet, here: Chat) -> None:
@@ -463,7 +463,7 @@ def test_what_ends_soon_is_not_told_to_the_patient(fleet: Fleet, here: Chat) -> 
     deny(east)
     fleet.apply(PATIENT, SECRET, OWN)
     fleet.pump()
-    fleet.stages["sweep"].handle(Examine("fleet/east"))
+    fleet.stages["sweep"].handle(CheckHealth("fleet/east"))
     assert not found(fleet).healthy
     fleet.clock.advance(timedelta(minutes=9))
     mended(fleet, east)
@@ -475,7 +475,7 @@ def test_what_ends_soon_is_not_told_to_the_patient(fleet: Fleet, here: Chat) -> 
     deny(east)
     fleet.apply(holder("own", config("own", "n: again")))
     fleet.pump()
-    fleet.stages["sweep"].handle(Examine("fleet/east"))
+    fleet.stages["sweep"].handle(CheckHealth("fleet/east"))
     timer = fleet.records.timers.get("notice/fleet/east")
     assert timer
     assert timer.value.at == found(fleet).since + timedelta(minutes=10)
@@ -493,7 +493,7 @@ def test_who_hears_seldom_hears_what_is_so_in_the_end(fleet: Fleet, here: Chat) 
     deny(east)
     fleet.apply(SELDOM, SECRET, OWN)
     fleet.pump()
-    fleet.stages["sweep"].handle(Examine("fleet/east"))
+    fleet.stages["sweep"].handle(CheckHealth("fleet/east"))
     here.status = 200
     here.taken.clear()
     fleet.clock.advance(2 * PAUSE)
@@ -521,7 +521,7 @@ def test_who_dies_before_it_is_sent_has_it_sent_later(fleet: Fleet, here: Chat) 
         raise KeyboardInterrupt
 
     stage = fleet.stages["sweep"]
-    assert isinstance(stage, Noticing)
+    assert isinstance(stage, HealthNotifier)
     send, stage._send = stage._send, dies
     fleet.register("east", env="production")
     deny(fleet.access.clusters["fleet/east"])
@@ -529,7 +529,7 @@ def test_who_dies_before_it_is_sent_has_it_sent_later(fleet: Fleet, here: Chat) 
     fleet.pump()
     fleet.apply(CHECK)
     with pytest.raises(KeyboardInterrupt):
-        stage.handle(Examine("fleet/east"))
+        stage.handle(CheckHealth("fleet/east"))
     stage._send = send
     assert sent == ["Slack"]
     assert here.texts == []
@@ -572,11 +572,11 @@ def test_says_which_secret_is_missing(fleet: Fleet, here: Chat) -> None:
 def test_two_at_once_tell_once(fleet: Fleet, here: Chat) -> None:
     """Who comes while another sends finds it claimed."""
     stage = fleet.stages["sweep"]
-    assert isinstance(stage, Noticing)
+    assert isinstance(stage, HealthNotifier)
     send = stage._send
 
     def slow(*told: Any) -> None:
-        stage.handle(Examine("fleet/east"))
+        stage.handle(CheckHealth("fleet/east"))
         send(*told)
 
     stage._send = slow
@@ -592,8 +592,8 @@ def test_what_another_finds_due_sooner_is_looked_at_as_soon(fleet: Fleet, here: 
     unwell(fleet)
     soon = fleet.clock.now() + timedelta(seconds=1)
     name = notice_timer("fleet/east")
-    fleet.records.timers.set(name, soon, Examine("fleet/east").message().body)
-    fleet.stages["sweep"].handle(Examine("fleet/east"))
+    fleet.records.timers.set(name, soon, CheckHealth("fleet/east").message().body)
+    fleet.stages["sweep"].handle(CheckHealth("fleet/east"))
 
     timer = fleet.records.timers.get(name)
     assert timer

@@ -15,14 +15,14 @@ from bellhop.core.sveltos_annotations import INSTALLATION, INSTALLATION_ADDRESS
 from bellhop.diagnosis.orphans import remove, strays
 from bellhop.errors import ConflictError
 from bellhop.installation.installation import Inbound, Installation
-from bellhop.registration import instructions as ringing
+from bellhop.registration import instructions
 from bellhop.registration.deregistration import deregister
 from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
 from bellhop.registration.registration import register
 from bellhop.registration.renewal import rotate
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.fleet import Fleet
@@ -80,7 +80,7 @@ def lose(fleet: Fleet) -> None:
 
 
 def sweep(fleet: Fleet) -> None:
-    fleet.publisher.publish([Sweep(EAST, full=True)])
+    fleet.publisher.publish([Resync(EAST, full=True)])
     fleet.pump()
 
 
@@ -147,14 +147,14 @@ def test_a_cluster_of_another_installation_is_taken_over_only_when_asked(
     opened = open_state(tmp_path / "other", Settings(), clock=clock)
     other = replace(opened.installation, inbound=Inbound("https://second.example", ""))
     register(here, wished(source_cluster))
-    before = ringing.entries_of(source)
+    before = instructions.entries_of(source)
     with pytest.raises(ConflictError, match=r"first\.example.* has it.*--take-over"):
         register(other, wished(source_cluster))
-    assert ringing.entries_of(source) == before
+    assert instructions.entries_of(source) == before
     assert other.records.clusters.get(KEY) is None
 
     register(other, wished(source_cluster, take_over=True))
-    taken = ringing.entries_of(source)
+    taken = instructions.entries_of(source)
     space = source.get(SPACE, "", NAMESPACE)
     assert space
     assert space["metadata"]["annotations"][INSTALLATION] == other.records.installations.get().id
@@ -163,7 +163,7 @@ def test_a_cluster_of_another_installation_is_taken_over_only_when_asked(
         rotate(here, KEY)
     left = deregister(here, KEY).left
     assert "another installation" in left
-    assert ringing.entries_of(source) == taken
+    assert instructions.entries_of(source) == taken
     register(other, wished(source_cluster))
     deregister(other, KEY)
     assert source.get(WEBHOOK, "", NAME) is None

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from bellhop.diagnosis.failures import failures
 from bellhop.errors import BusyError, ConflictError, InvalidError, MissingError
-from bellhop.ingest import signatures as signing
+from bellhop.ingest import signatures
 from bellhop.ingest.handler import Ingest
-from bellhop.ingest.http import Caller, Reply
+from bellhop.ingest.http import Caller, Response
 from bellhop.installation.installation import Inbound, Installation
 from bellhop.logs import Log
-from bellhop.operations import backup as moving
+from bellhop.operations import backup
 from bellhop.registration import senders
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
@@ -66,7 +66,7 @@ def rotate(here: Installation, name: str = "ci", **more: Any) -> str:
 def admits(here: Installation, token: str, name: str = "ci", key: str = KEY) -> bool:
     """Say whether ingest lets a token in at once, without asking for a signature."""
     ingest = Ingest(here.records, here.publisher, here.settings, Log(io.StringIO()))
-    return not isinstance(ingest.admit(Caller(key, token, name)), Reply)
+    return not isinstance(ingest.admit(Caller(key, token, name)), Response)
 
 
 def test_a_sender_that_was_added_is_let_in(here: Installation) -> None:
@@ -88,10 +88,12 @@ def test_a_key_is_kept_sealed(here: Installation, tmp_path: Path) -> None:
     key = add(here, signs=True)
     found = [each for each in (tmp_path / "state").rglob("*") if each.is_file()]
 
-    assert key.startswith(signing.PREFIX)
+    assert key.startswith(signatures.PREFIX)
     assert value_of(here.records.senders.get(KEY, "ci")).proof == key
     assert found
-    assert not any(key.removeprefix(signing.PREFIX).encode() in each.read_bytes() for each in found)
+    assert not any(
+        key.removeprefix(signatures.PREFIX).encode() in each.read_bytes() for each in found
+    )
     assert "proof" not in repr(value_of(here.records.senders.get(KEY, "ci")))
 
 
@@ -316,13 +318,13 @@ def test_an_archive_brings_senders_along(here: Installation, tmp_path: Path) -> 
     """Their secrets count in the new installation as they did, sealed with its key."""
     token, key = add(here), add(here, "store", signs=True)
     file = io.StringIO()
-    moving.backup(here, file, "correct horse battery", pause=lambda _: None)
+    backup.backup(here, file, "correct horse battery", pause=lambda _: None)
     assert token not in file.getvalue()
     file.seek(0)
     opened = open_state(tmp_path / "new", Settings(), clock=here.records.clock)
     there = replace(opened.installation, inbound=Inbound(URL, ""))
 
-    moving.restore(there, file, "correct horse battery", without_leave=True)
+    backup.restore(there, file, "correct horse battery", without_leave=True)
 
     assert admits(there, token)
     assert value_of(there.records.senders.get(KEY, "store")).proof == key
@@ -337,7 +339,7 @@ def test_a_sender_that_is_refused_is_named(here: Installation) -> None:
     add(here)
     ingest = Ingest(here.records, here.publisher, here.settings, Log(io.StringIO()))
     for _ in range(3):
-        assert isinstance(ingest.admit(Caller(KEY, "old", "ci")), Reply)
+        assert isinstance(ingest.admit(Caller(KEY, "old", "ci")), Response)
         here.records.clock.advance(timedelta(minutes=1))  # type: ignore[attr-defined]
 
     [seen] = senders.listed(here)

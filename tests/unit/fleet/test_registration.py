@@ -17,7 +17,7 @@ from bellhop.core.gvk import GVK
 from bellhop.errors import BusyError, ConflictError, MissingError
 from bellhop.installation.installation import Installation
 from bellhop.ports.store import Item
-from bellhop.registration import instructions as ringing
+from bellhop.registration import instructions
 from bellhop.registration.deregistration import deregister
 from bellhop.registration.forwarder_manifests import NAME, NAMESPACE, webhook_configuration
 from bellhop.registration.registration import PATIENCE, Registered, register
@@ -52,7 +52,7 @@ def counts(here: Installation, token: str) -> bool:
     """Say whether ingest would take a token."""
     gate = value_of(here.records.gates.get(KEY))
     assert gate is not None
-    return ringing.digest_of(token) in gate.digests(here.records.clock.now())
+    return instructions.digest_of(token) in gate.digests(here.records.clock.now())
 
 
 def has_wired(kube: KubeClient, here: Installation) -> None:
@@ -71,19 +71,19 @@ def test_both_tokens_count_until_the_new_one_is_settled(
 ) -> None:
     """The former one for some minutes after the forwarder is told, the new one from before that."""
     register(here, wished(source_cluster))
-    first = ringing.entries_of(source)["token"]
+    first = instructions.entries_of(source)["token"]
     seen: list[tuple[bool, str]] = []
 
     def look(_: float) -> None:
-        seen.append((counts(here, first), ringing.entries_of(source)["token"]))
+        seen.append((counts(here, first), instructions.entries_of(source)["token"]))
 
     register(here, wished(source_cluster), pause=look)
-    second = ringing.entries_of(source)["token"]
+    second = instructions.entries_of(source)["token"]
 
     assert seen == [(True, first)]
     assert counts(here, first)
     assert counts(here, second)
-    clock.advance(ringing.OVERLAP)
+    clock.advance(instructions.OVERLAP)
     assert not counts(here, first)
     assert counts(here, second)
 
@@ -99,7 +99,7 @@ def test_a_renewal_that_is_killed_leaves_the_forwarder_its_token(
     register(here, wished(source_cluster))
     with pytest.raises(Killed):
         register(here, wished(source_cluster), pause=die)
-    token = ringing.entries_of(source)["token"]
+    token = instructions.entries_of(source)["token"]
     clock.advance(timedelta(days=30))
 
     assert counts(here, token)
@@ -117,16 +117,16 @@ def test_what_was_killed_is_finished_later(
     register(here, wished(source_cluster))
     with pytest.raises(Killed):
         register(here, wished(source_cluster), pause=die)
-    former = ringing.entries_of(source)["token"]
+    former = instructions.entries_of(source)["token"]
     clock.advance(PATIENCE)
     renew(here, KEY)
 
     assert counts(here, former)
-    assert counts(here, ringing.entries_of(source)["token"])
-    clock.advance(ringing.OVERLAP)
+    assert counts(here, instructions.entries_of(source)["token"])
+    clock.advance(instructions.OVERLAP)
     renew(here, KEY)
     assert not counts(here, former)
-    assert counts(here, ringing.entries_of(source)["token"])
+    assert counts(here, instructions.entries_of(source)["token"])
     assert renewals_due(here) == []
 
 
@@ -140,7 +140,7 @@ def test_a_renewal_that_dies_again_and_again_keeps_what_is_in_use(
     """However often it begins, token, path and authority of the forwarder stay in force."""
     register(here, wished(source_cluster))
     first = value_of(here.records.clusters.get(KEY))
-    token = ringing.entries_of(source)["token"]
+    token = instructions.entries_of(source)["token"]
     for _ in range(5):
         clock.advance(PATIENCE)
         with pytest.raises(Killed):
@@ -170,7 +170,7 @@ def test_a_second_registration_at_the_same_time_is_told_to_wait(
     register(here, wished(source_cluster), pause=meanwhile)
 
     assert len(refused) == 1
-    assert counts(here, ringing.entries_of(source)["token"])
+    assert counts(here, instructions.entries_of(source)["token"])
 
 
 def test_a_cluster_that_is_deregistered_meanwhile_keeps_no_token(
@@ -186,7 +186,7 @@ def test_a_cluster_that_is_deregistered_meanwhile_keeps_no_token(
         register(here, wished(source_cluster), pause=leave)
 
     assert here.records.clusters.get(KEY) is None
-    assert source.get(ringing.SECRET, NAMESPACE, NAME) is None
+    assert source.get(instructions.SECRET, NAMESPACE, NAME) is None
     assert source.get(WEBHOOK, "", NAME) is None
 
 
@@ -227,13 +227,13 @@ def test_ends_well_whichever_write_was_the_last(
     At every moment the token in the cluster is one that counts, as long as the cluster is known.
     It takes seconds: a registration dies around each of its writes and is finished every time.
     """
-    monkeypatch.setattr(ringing, "SPREAD_SECONDS", 0.0)
+    monkeypatch.setattr(instructions, "SPREAD_SECONDS", 0.0)
     store = here.records.store
     died = 0
     for writes in range(1, 40, SHARE):
         if first and here.records.clusters.get(KEY):
             # Without its namespace, whose end takes a controller that this cluster has not.
-            source.remove(ringing.SECRET, NAMESPACE, NAME)
+            source.remove(instructions.SECRET, NAMESPACE, NAME)
             here.declare.deregister(KEY)
         if not first and not here.records.clusters.get(KEY):
             register(here, wished(source_cluster))
@@ -249,20 +249,20 @@ def test_ends_well_whichever_write_was_the_last(
         here.declare.resume()
         _assert_sound(here, source)
         for _ in range(3):
-            clock.advance(max(PATIENCE, ringing.OVERLAP))
+            clock.advance(max(PATIENCE, instructions.OVERLAP))
             here.declare.resume()
             for key in renewals_due(here):
                 renew(here, key)
             _assert_sound(here, source)
         assert renewals_due(here) == []
         known = here.records.clusters.get(KEY) is not None
-        assert known == bool(ringing.entries_of(source).get("token"))
+        assert known == bool(instructions.entries_of(source).get("token"))
 
     assert died >= 5 // SHARE
 
 
 def _assert_sound(here: Installation, source: KubeClient) -> None:
-    entries = ringing.entries_of(source)
+    entries = instructions.entries_of(source)
     assert not entries or counts(here, entries["token"])
 
 
@@ -283,7 +283,7 @@ def test_registrations_that_race_leave_a_token_that_counts(
         thread.join()
 
     assert done
-    assert counts(here, ringing.entries_of(source)["token"])
+    assert counts(here, instructions.entries_of(source)["token"])
 
 
 def test_a_secret_that_is_not_the_one_is_written_anew(
@@ -295,12 +295,12 @@ def test_a_secret_that_is_not_the_one_is_written_anew(
 ) -> None:
     """One that stalled for minutes wrote over it: noticed when the registration settles."""
     register(here, wished(source_cluster))
-    entries = ringing.entries_of(source)
-    source.apply(ringing.forwarder_secret(entries | {"token": "of-one-that-stalled"}))
-    clock.advance(ringing.OVERLAP)
+    entries = instructions.entries_of(source)
+    source.apply(instructions.forwarder_secret(entries | {"token": "of-one-that-stalled"}))
+    clock.advance(instructions.OVERLAP)
     renew(here, KEY)
 
-    assert counts(here, ringing.entries_of(source)["token"])
+    assert counts(here, instructions.entries_of(source)["token"])
 
 
 def test_a_label_that_is_set_meanwhile_is_kept(
@@ -317,7 +317,7 @@ def test_a_label_that_is_set_meanwhile_is_kept(
 
     assert cluster is not None
     assert cluster.labels == {"env": "fv", "region": "eu"}
-    assert counts(here, ringing.entries_of(source)["token"])
+    assert counts(here, instructions.entries_of(source)["token"])
 
 
 def test_a_first_registration_that_is_killed_is_finished_later(
@@ -329,15 +329,15 @@ def test_a_first_registration_that_is_killed_is_finished_later(
 ) -> None:
     """A record that says begun, and no Secret: the renewal gives the forwarder one."""
     done = register(here, wished(source_cluster))
-    record = {**ringing.settled(done.cluster.forwarder), "begun": clock.now().isoformat()}
+    record = {**instructions.settled(done.cluster.forwarder), "begun": clock.now().isoformat()}
     here.records.clusters.put(replace(done.cluster, forwarder=record))
     here.records.catalog.change("clusters")
-    source.remove(ringing.SECRET, NAMESPACE, NAME)
+    source.remove(instructions.SECRET, NAMESPACE, NAME)
     clock.advance(PATIENCE)
     assert renewals_due(here) == [KEY]
     renew(here, KEY)
 
-    assert counts(here, ringing.entries_of(source)["token"])
+    assert counts(here, instructions.entries_of(source)["token"])
 
 
 # Which cluster it is ----------------------------------------------------------------------------
@@ -348,11 +348,11 @@ def test_one_cluster_is_not_registered_under_two_names(
 ) -> None:
     """Everything would be applied twice; nothing is changed, in it or here."""
     register(here, wished(source_cluster))
-    before = ringing.entries_of(source)
+    before = instructions.entries_of(source)
     with pytest.raises(ConflictError, match="it is cluster 'prod/eu-1' already"):
         register(here, wished(source_cluster, "eu-2"))
 
-    assert before == ringing.entries_of(source)
+    assert before == instructions.entries_of(source)
     assert here.records.clusters.get("prod/eu-2") is None
     assert list(here.secrets.names("kubeconfig/")) == [f"kubeconfig/{KEY}"]
 
@@ -394,7 +394,7 @@ def test_two_names_at_once_leave_one(
 
     assert len(refused) + len(left) == 2
     assert len(left) <= 1
-    assert left in ([], [ringing.entries_in(source).get("cluster")])
+    assert left in ([], [instructions.entries_in(source).get("cluster")])
 
 
 def test_another_cluster_under_the_name_silences_the_one_before(
@@ -411,8 +411,8 @@ def test_another_cluster_under_the_name_silences_the_one_before(
     done = register(here, wished(destination_cluster))
 
     assert source.get(WEBHOOK, "", NAME) is None
-    assert source.get(ringing.SECRET, NAMESPACE, NAME) is None
-    assert counts(here, ringing.entries_of(destination)["token"])
+    assert source.get(instructions.SECRET, NAMESPACE, NAME) is None
+    assert counts(here, instructions.entries_of(destination)["token"])
     assert not [each for each in done.warnings if "by hand" in each]
     assert done.cluster.abandoned == ""
     assert list(here.secrets.names("abandoned/")) == []
@@ -462,7 +462,7 @@ def test_nothing_is_silenced_but_the_cluster_before(
     said = leave_behind(here, replace(moved, abandoned=uid))
 
     assert (expected in said, bool(said)) == (True, lost != "name")
-    assert ringing.entries_of(source)["cluster"] == "prod/eu-2"
+    assert instructions.entries_of(source)["cluster"] == "prod/eu-2"
 
 
 def test_leaving_a_cluster_behind_outlives_a_kill(
@@ -541,7 +541,7 @@ def test_a_cluster_that_is_to_be_swept_alone_rings_no_more(
     done = register(here, wished(source_cluster, forwarder=False))
 
     assert source.get(WEBHOOK, "", NAME) is None
-    assert source.get(ringing.SECRET, NAMESPACE, NAME) is None
+    assert source.get(instructions.SECRET, NAMESPACE, NAME) is None
     assert done.cluster.forwarder == {}
 
 
@@ -555,7 +555,7 @@ def test_deregistering_leaves_what_serves_another_name(
 
     assert "its forwarder serves cluster 'prod/eu-2' by now" in done.left
     assert done.removed == []
-    assert ringing.entries_of(source)["cluster"] == "prod/eu-2"
+    assert instructions.entries_of(source)["cluster"] == "prod/eu-2"
     with pytest.raises(MissingError):
         deregister(here, KEY)
 

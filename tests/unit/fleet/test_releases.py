@@ -11,10 +11,10 @@ import yaml
 
 from bellhop.api.kinds import ClusterProfile, parse_all, read_documents
 from bellhop.cli.addons import Wanted, addons
-from bellhop.diagnosis import profile_manifests as generated
+from bellhop.diagnosis import profile_manifests
 from bellhop.diagnosis.explain.object import explain_object
 from bellhop.diagnosis.releases import origin, public
-from bellhop.registration import permissions as rights
+from bellhop.registration import permissions
 from bellhop.state.chart import Chart
 from bellhop.state.cluster_text import HeldText
 from tests.fakes.fleet import Fleet, service
@@ -93,14 +93,14 @@ def test_the_rights_of_a_release_are_those_of_its_parts_and_its_record(fleet: Fl
     fleet.apply(profile(CHART))
     here = fleet.installation()
     fleet.pump()
-    kinds = rights.brought(here, "fleet/east")
+    kinds = permissions.brought(here, "fleet/east")
 
     kube = fleet.access.open("fleet/east", account="team/bot")
     fleet.access.clusters["fleet/east"].rbac.grant("team/bot", "Secret", "apps", "get", "list")
 
     assert [each.kind for each in kinds] == ["ConfigMap"]
-    assert rights.released(here, "fleet/east") == ["apps"]
-    assert rights.missing_for_releases(kube, ["apps"]) == [
+    assert permissions.released(here, "fleet/east") == ["apps"]
+    assert permissions.missing_for_releases(kube, ["apps"]) == [
         "may not create, update or delete secrets in namespace 'apps'"
     ]
 
@@ -114,7 +114,7 @@ def test_a_generated_profile_has_its_charts(fleet: Fleet) -> None:
     fleet.write("east", service("shop"))
     fleet.pump()
     (kept,) = fleet.records.profiles.of("made")
-    spec: dict[str, Any] = generated.manifest(kept, "s")["spec"]
+    spec: dict[str, Any] = profile_manifests.manifest(kept, "s")["spec"]
 
     assert spec["policyRefs"] == []
     assert spec["helmCharts"] == [
@@ -125,7 +125,7 @@ def test_a_generated_profile_has_its_charts(fleet: Fleet) -> None:
 def test_a_chart_is_shown_as_it_may_be_written() -> None:
     """All options survive, and no password in a URL is shown."""
     chart = charted(profile(ALL))
-    shown = generated.chart_manifest(chart)
+    shown = profile_manifests.chart_manifest(chart)
     again = charted(profile(yaml.safe_dump({"helmCharts": [shown]})))
 
     assert shown["repositoryURL"] == "oci://registry.example.com/charts"
@@ -154,7 +154,7 @@ def test_what_secrets_hold_of_values_is_not_shown() -> None:
             HeldText("", "helmCharts[0].valuesFrom", missing="it is not there"),
         ),
     )
-    shown = generated.chart_manifest(chart)
+    shown = profile_manifests.chart_manifest(chart)
 
     assert shown["values"] == "<hidden>"
     assert shown["valuesFrom"] == [

@@ -16,14 +16,14 @@ from bellhop.diagnosis.failures import failures
 from bellhop.errors import BusyError, MissingError, UnreachableError
 from bellhop.installation.installation import Inbound, Installation
 from bellhop.logs import Log
-from bellhop.registration import instructions as ringing
+from bellhop.registration import instructions
 from bellhop.registration.deregistration import deregister
 from bellhop.registration.forwarder_manifests import NAME
 from bellhop.registration.registration import register
 from bellhop.registration.renewal import ends_at, next_at, renew, rotate
-from bellhop.resync.resync import Sweep
+from bellhop.resync.resync import Resyncer
 from bellhop.state.delays import renewal_timer
-from bellhop.state.messages import Sweep as Swept
+from bellhop.state.messages import Resync as Swept
 from bellhop.state.record import Cluster as Record
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
@@ -42,7 +42,7 @@ def found(here: Installation) -> Record:
 
 
 def settle(here: Installation, clock: FakeClock) -> None:
-    clock.advance(ringing.OVERLAP)
+    clock.advance(instructions.OVERLAP)
     renew(here, KEY)
     assert renewals_due(here) == []
 
@@ -57,11 +57,11 @@ def test_a_certificate_renews_itself_when_half_of_its_life_has_passed(
     """By the registration's own way: what is in use counts until the new is settled."""
     register(here, wished(source_cluster, labels={"env": "fv"}))
     settle(here, clock)
-    before, former = found(here), ringing.entries_of(source)
-    clock.advance(ringing.VALIDITY / 2)
+    before, former = found(here), instructions.entries_of(source)
+    clock.advance(instructions.VALIDITY / 2)
     assert renewals_due(here) == [KEY]
     renew(here, KEY)
-    during, present = found(here), ringing.entries_of(source)
+    during, present = found(here), instructions.entries_of(source)
     settle(here, clock)
     after = found(here)
 
@@ -70,11 +70,11 @@ def test_a_certificate_renews_itself_when_half_of_its_life_has_passed(
     assert present["ingest-url"] == "https://ingest.example"
     assert during.forwarder["path"] == before.forwarder["path"]
     assert after.forwarder["path"] == present["path"]
-    assert "former-path" not in ringing.entries_of(source)
+    assert "former-path" not in instructions.entries_of(source)
     assert (after.labels, after.registered_at) == ({"env": "fv"}, before.registered_at)
     ends = ends_at(after)
     assert ends is not None
-    assert ends > clock.now() + ringing.VALIDITY * 0.9
+    assert ends > clock.now() + instructions.VALIDITY * 0.9
 
 
 def test_renewing_twice_changes_nothing_the_second_time(
@@ -87,11 +87,11 @@ def test_renewing_twice_changes_nothing_the_second_time(
     """Two that find the same thing due, one after the other."""
     register(here, wished(source_cluster))
     settle(here, clock)
-    once = (found(here), ringing.entries_of(source))
+    once = (found(here), instructions.entries_of(source))
 
     assert renew(here, KEY) == []
     assert renew(here, "prod/other") == []
-    assert (found(here), ringing.entries_of(source)) == once
+    assert (found(here), instructions.entries_of(source)) == once
 
 
 class Interrupted:
@@ -122,7 +122,7 @@ def test_a_renewal_revives_nobody(
     """Deregistered while it began, and maybe registered anew: the renewal was of the one before."""
     register(here, wished(source_cluster))
     settle(here, clock)
-    clock.advance(ringing.VALIDITY / 2)
+    clock.advance(instructions.VALIDITY / 2)
 
     def act() -> None:
         before, credentials = found(here), here.secrets.read(f"kubeconfig/{KEY}")
@@ -166,25 +166,25 @@ def test_a_token_is_rotated_without_a_gap(
     """
     register(here, wished(source_cluster, labels={"env": "fv"}))
     settle(here, clock)
-    before, first = found(here), ringing.entries_of(source)["token"]
+    before, first = found(here), instructions.entries_of(source)["token"]
     during: list[bool] = []
 
     def look(_: float) -> None:
         gate = value_of(here.records.gates.get(KEY))
         assert gate is not None
-        there = ringing.entries_of(source)["token"]
-        during.append(ringing.digest_of(there) in gate.digests(clock.now()))
+        there = instructions.entries_of(source)["token"]
+        during.append(instructions.digest_of(there) in gate.digests(clock.now()))
         with pytest.raises(BusyError):
             rotate(here, KEY)
 
     after = rotate(here, KEY, pause=look)
-    second = ringing.entries_of(source)["token"]
+    second = instructions.entries_of(source)["token"]
 
     assert during == [True]
     assert first != second
-    assert after.token_digest == ringing.digest_of(second)
-    assert after.former_digest == ringing.digest_of(first)
-    assert after.former_until == clock.now() + ringing.OVERLAP
+    assert after.token_digest == instructions.digest_of(second)
+    assert after.former_digest == instructions.digest_of(first)
+    assert after.former_until == clock.now() + instructions.OVERLAP
     assert (after.labels, after.registered_at) == ({"env": "fv"}, before.registered_at)
     settle(here, clock)
     assert found(here).former_digest == ""
@@ -234,11 +234,11 @@ def test_a_path_at_which_no_service_is_called_is_renewed(
     """The first sweep asks for it, and the renewal has the API server ring; no token is lost."""
     register(here, wished(source_cluster))
     settle(here, clock)
-    former = ringing.entries_of(source)["token"]
+    former = instructions.entries_of(source)["token"]
     old = as_of_an_earlier_version(here)
     here.records.timers.set(renewal_timer(KEY), clock.now() + timedelta(days=300), {})
     log = Log(io.StringIO())
-    sweep = Sweep(here.records, here.catalogs, here.access, here.publisher, here.settings, log)
+    sweep = Resyncer(here.records, here.catalogs, here.access, here.publisher, here.settings, log)
     sweep.handle(Swept(KEY))
     said = here.records.health.get(KEY).value.message
     before = source.get(WEBHOOK, "", NAME)
@@ -250,10 +250,10 @@ def test_a_path_at_which_no_service_is_called_is_renewed(
     assert before is None
     assert asked == 1
     assert after is not None
-    assert found(here).forwarder["path"] == ringing.entries_of(source)["path"]
+    assert found(here).forwarder["path"] == instructions.entries_of(source)["path"]
     assert found(here).forwarder["path"] != old.forwarder["path"]
     assert gate is not None
-    assert ringing.digest_of(former) in gate.digests(clock.now())
+    assert instructions.digest_of(former) in gate.digests(clock.now())
     settle(here, clock)
     assert "next-path" not in found(here).forwarder
 
@@ -281,7 +281,7 @@ def test_a_renewal_that_fails_is_said_and_tried_again(
     """
     register(here, wished(source_cluster, inbound=Inbound("https://ingest.example", "")))
     settle(here, clock)
-    clock.advance(ringing.VALIDITY / 2)
+    clock.advance(instructions.VALIDITY / 2)
     source_cluster.stop()
     log = io.StringIO()
     process = Renewer(here, here.dead["sweep"], Log(log))

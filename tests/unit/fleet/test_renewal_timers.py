@@ -15,19 +15,19 @@ from msgspec.structs import replace
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.certificates import make_authority
 from bellhop.catalog.cache import Catalogs
-from bellhop.declarations.apply import Declare
+from bellhop.declarations.apply import ManifestWriter
 from bellhop.installation.installation import Installation
 from bellhop.logs import Log
 from bellhop.ports.queue import Done
 from bellhop.ports.store import ANY, Item
-from bellhop.registration import instructions as ringing
+from bellhop.registration import instructions
 from bellhop.registration.due_renewals import Renewals
 from bellhop.registration.forwarder_manifests import NAMESPACE, forwarder_secret
-from bellhop.resync.resync import Sweep
+from bellhop.resync.resync import Resyncer
 from bellhop.runtime.embedded.state import Embedded, open_state
 from bellhop.settings import Settings
 from bellhop.state.delays import renewal_timer
-from bellhop.state.messages import Keep, Renew
+from bellhop.state.messages import CollectGarbage, Renew
 from bellhop.state.record import Cluster
 from bellhop.state.records import Records
 from bellhop.state.sealer import Sealer
@@ -105,15 +105,15 @@ class Interrupted(CountingStore):
 
 
 def cluster(now: datetime, **marks: str) -> Cluster:
-    authority = make_authority("east", now=now, validity=ringing.VALIDITY)
+    authority = make_authority("east", now=now, validity=instructions.VALIDITY)
     wired = {"url": "", "ca": authority.certificate_pem.decode(), "path": "/ring/x", **marks}
-    digest = ringing.digest_of("t")
+    digest = instructions.digest_of("t")
     return Cluster("fleet", "east", {}, "v1.34.2", digest, now, wired)
 
 
 def told(now: datetime) -> Cluster:
     """Return a cluster whose registration is done, and whose former token ends in minutes."""
-    return cluster(now, settle=(now + ringing.OVERLAP).isoformat())
+    return cluster(now, settle=(now + instructions.OVERLAP).isoformat())
 
 
 def due(here: Installation) -> datetime | None:
@@ -130,8 +130,8 @@ def test_what_the_record_says_is_done_when_it_says(
     assert due(here) == begun + MINUTE
     clock.advance(MINUTE)
     assert process.tick() == 1
-    assert due(here) == begun + ringing.OVERLAP
-    clock.advance(ringing.OVERLAP - 2 * MINUTE)
+    assert due(here) == begun + instructions.OVERLAP
+    clock.advance(instructions.OVERLAP - 2 * MINUTE)
     assert process.tick() == 0
 
     clock.advance(MINUTE)
@@ -141,7 +141,7 @@ def test_what_the_record_says_is_done_when_it_says(
     assert "settle" not in kept.value.forwarder
     half = due(here)
     assert half
-    assert abs(half - begun - ringing.VALIDITY / 2) < timedelta(hours=2)
+    assert abs(half - begun - instructions.VALIDITY / 2) < timedelta(hours=2)
     clock.advance(half - clock.now() - MINUTE)
     assert process.tick() == 0
 
@@ -151,7 +151,7 @@ def test_the_pause_after_a_failure_is_anybodys(
 ) -> None:
     """A process that begins anew tries no sooner than the one before it would have."""
     # Its credentials were lost: nobody can register it again.
-    here.declare.register(cluster(clock.now() - ringing.VALIDITY))
+    here.declare.register(cluster(clock.now() - instructions.VALIDITY))
     clock.advance(MINUTE)
     found = []
     for _ in range(25):
@@ -269,7 +269,7 @@ def test_a_registration_that_died_before_its_timer_is_finished(
 
     store, blobs = Interrupted(opened.store), FileBlobs(opened.state / "blobs")
     records = Records(store, blobs, here.records._payloads._sealer, clock)
-    dying = Declare(records, Catalogs(records), here.publisher, here.settings)
+    dying = ManifestWriter(records, Catalogs(records), here.publisher, here.settings)
     call, ended = 0, False
     while not ended:
         call += 1
@@ -293,10 +293,10 @@ def test_the_house_sets_a_timer_that_is_missing(here: Installation, clock: FakeC
     """As after a state was restored to where there were none."""
     here.declare.register(told(clock.now()))
     here.records.timers.cancel(NAME)
-    sweep = Sweep(
+    sweep = Resyncer(
         here.records, here.catalogs, here.access, here.publisher, here.settings, Log(io.StringIO())
     )
-    sweep.handle(Keep())
+    sweep.handle(CollectGarbage())
 
     soon = due(here)
     assert soon

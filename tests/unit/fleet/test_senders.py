@@ -15,11 +15,11 @@ from bellhop.ingest.handler import Ingest
 from bellhop.ingest.http import Caller
 from bellhop.installation.installation import Inbound, Installation
 from bellhop.logs import Log
-from bellhop.registration import instructions as ringing
+from bellhop.registration import instructions
 from bellhop.registration.deregistration import deregister
 from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
 from bellhop.registration.registration import register
-from bellhop.state.record import Gate
+from bellhop.state.record import IngestPolicy
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.kept import value_of
@@ -45,7 +45,7 @@ def admits(here: Installation) -> Admits:
 
     def ask(token: str, key: str = KEY) -> bool:
         ingest = Ingest(here.records, here.publisher, here.settings, Log(io.StringIO()))
-        return isinstance(ingest.admit(Caller(key, token)), Gate)
+        return isinstance(ingest.admit(Caller(key, token)), IngestPolicy)
 
     return ask
 
@@ -77,7 +77,7 @@ def test_a_forwarder_sends_by_its_account(
     token, elsewhere = account_token(source), account_token(destination)
 
     assert admits(token)
-    assert admits(ringing.entries_of(source)["token"])
+    assert admits(instructions.entries_of(source)["token"])
     assert admits(elsewhere, "prod/eu-2")
     assert not admits(elsewhere)
     assert not admits(token, "prod/eu-2")
@@ -162,4 +162,4 @@ def test_says_that_keys_may_not_be_read(
     assert "cannot prove itself by its account" in " ".join(done.warnings)
     assert "read the keys of its service accounts" in " ".join(done.warnings)
     assert not admits(account_token(source))
-    assert admits(ringing.entries_of(source)["token"])
+    assert admits(instructions.entries_of(source)["token"])

@@ -9,7 +9,7 @@ import pytest
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import UnreachableError
 from bellhop.installation.installation import Installation
 from bellhop.registration import service_account
@@ -22,13 +22,13 @@ RBAC = "rbac.authorization.k8s.io"
 
 def login(cluster: Cluster) -> Kubeconfig:
     """The credentials of an administrator."""
-    return sanitise(cluster.kubeconfig(), reach=HERE)
+    return sanitise(cluster.kubeconfig(), reach=LOCAL)
 
 
 @pytest.fixture
 def admin(governed_cluster: Cluster) -> Iterator[KubeClient]:
     """A cluster with controllers, as its administrator sees it."""
-    client = KubeClient("test", login(governed_cluster), reach=HERE)
+    client = KubeClient("test", login(governed_cluster), reach=LOCAL)
     yield client
     client.close()
 
@@ -39,7 +39,7 @@ def test_the_account_logs_in_by_a_token_that_does_not_expire(
     """It may do everything at once, and a second time it is the same."""
     given = login(governed_cluster)
     own = create_account(here, KEY, given)
-    kube = KubeClient("own", own, reach=HERE)
+    kube = KubeClient("own", own, reach=LOCAL)
 
     assert kube.rights([("delete", "*", "*", "", "")]) == []
     kube.close()

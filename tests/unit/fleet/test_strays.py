@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.diagnosis.failures import failures
 from bellhop.diagnosis.orphans import remove, strays
 from bellhop.errors import MissingError
 from bellhop.installation.installation import Inbound, Installation
 from bellhop.operations.redeployment import redeploy
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from bellhop.state.record import Inventory
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -51,7 +51,7 @@ def here(fleet: Fleet) -> Installation:
         declare=fleet.declare,
         secrets=secrets,
         access=fleet.access,
-        reach=HERE,
+        reach=LOCAL,
         publisher=fleet.publisher,
         dead={},
         inbound=Inbound("", ""),
@@ -122,7 +122,7 @@ def lost(fleet: Fleet, here: Installation) -> Installation:
     for kind, namespace in (("ClusterProfile", ""), ("ConfigMap", "default")):
         fleet.records.manifests.delete(kind, namespace, "own")
     fleet.records.catalog.change("clusters", "declared")
-    fleet.publisher.publish([Sweep(EAST, full=True)])
+    fleet.publisher.publish([Resync(EAST, full=True)])
     fleet.pump()
     return here
 
@@ -189,7 +189,7 @@ def test_what_somebody_made_in_place_of_ours_is_wrong(
     east.drop(CONFIG, "default", "a")
     metadata = {"name": "a", "namespace": "default"}
     east.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
     [told] = [each for each in failures(here) if each.what == "foreign"]
@@ -199,6 +199,6 @@ def test_what_somebody_made_in_place_of_ours_is_wrong(
     redeploy(here, "own", EAST)
     fleet.pump()
     assert [each.what for each in failures(here)] == ["deployment", "foreign"]
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     assert [each for each in failures(here) if each.what == "foreign"] == []

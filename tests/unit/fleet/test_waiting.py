@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bellhop.api.kinds import EventTrigger, parse
-from bellhop.diagnosis import profile_manifests as generated
+from bellhop.diagnosis import profile_manifests
 from bellhop.diagnosis.explain.trigger import explain_trigger
 from bellhop.diagnosis.failures import failures
 from bellhop.diagnosis.overview import statuses
@@ -79,7 +79,7 @@ def test_explain_says_for_whom_a_profile_waits(fleet: Fleet) -> None:
 def test_a_generated_profile_is_shown_with_its_order(fleet: Fleet) -> None:
     """As the ClusterProfile that Sveltos' users know, which can be read back."""
     [status] = statuses(fleet.installation(), "made")
-    shown = generated.manifest(status.profile, "watched")
+    shown = profile_manifests.manifest(status.profile, "watched")
 
     assert shown["spec"]["dependsOn"] == ["base"]
     again = parse(Document(shown, "test"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bellhop.logs import Log
-from bellhop.runtime.cloud.event_log import ToldLedger, read_line
+from bellhop.runtime.cloud.event_log import LoggedEventLog, read_line
 from bellhop.runtime.gcp.lines import LABELS, CloudFormatter
 from bellhop.state.event_log import Bounds
 from bellhop.state.record import Entry
@@ -36,7 +36,7 @@ def cloud_log(stream: io.StringIO) -> Log:
 def told(*entries: Entry) -> list[dict[str, Any]]:
     """The lines that functions on Google Cloud write for entries of the ledger."""
     stream = io.StringIO()
-    ledger = ToldLedger(None, Bounds(), cloud_log(stream))  # type: ignore[arg-type]
+    ledger = LoggedEventLog(None, Bounds(), cloud_log(stream))  # type: ignore[arg-type]
     ledger.gather()
     for entry in entries:
         ledger.note(entry)

@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 from msgspec.structs import replace
 
 from bellhop.clusters.kubeconfig import Kubeconfig, refuse_passing, sanitise
-from bellhop.core.address_policy import ABROAD, HERE
+from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import InvalidError, TooLargeError
 
 TOKEN = "eyJhbGciOi.very-secret.token_123"
@@ -119,7 +119,7 @@ def test_takes_http_on_loopback(host: str) -> None:
     document = _kubeconfig()
     _cluster(server=f"http://{host}")(document)
 
-    assert sanitise(document, reach=HERE).server == f"http://{host}"
+    assert sanitise(document, reach=LOCAL).server == f"http://{host}"
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_loopback_is_taken_on_one_machine_alone(server: str, said: str) -> None:
     document = _kubeconfig()
     _cluster(server=server)(document)
 
-    assert sanitise(document, reach=HERE).server == server
+    assert sanitise(document, reach=LOCAL).server == server
     with pytest.raises(InvalidError, match=f"cluster.server: the host {said}"):
-        sanitise(document, reach=ABROAD)
+        sanitise(document, reach=PUBLIC)
     with pytest.raises(InvalidError, match=f"cluster.server: the host {said}"):
         sanitise(document)
 
@@ -171,7 +171,7 @@ def test_some_addresses_are_taken_nowhere(host: str) -> None:
     document = _kubeconfig()
     _cluster(server=f"https://{host}:443/x")(document)
 
-    for reach in (HERE, ABROAD):
+    for reach in (LOCAL, PUBLIC):
         with pytest.raises(InvalidError, match=r"cluster\.server: "):
             sanitise(document, reach=reach)
 
@@ -196,7 +196,7 @@ def test_takes_the_path_of_a_gateway() -> None:
 
 def test_takes_the_context_that_is_named() -> None:
     """A named context wins over the current one."""
-    assert sanitise(_kubeconfig(), context="dev", reach=HERE).server == "http://127.0.0.1:8080"
+    assert sanitise(_kubeconfig(), context="dev", reach=LOCAL).server == "http://127.0.0.1:8080"
 
 
 def test_takes_the_only_context_without_being_told() -> None:
@@ -247,7 +247,7 @@ def test_takes_no_proxy_that_would_read_the_credentials() -> None:
     _cluster(server="http://127.0.0.1:8001", **{"proxy-url": "http://127.0.0.1:1"})(document)
 
     with pytest.raises(InvalidError, match="would see the credentials"):
-        sanitise(document, reach=HERE)
+        sanitise(document, reach=LOCAL)
 
 
 def test_writes_no_empty_fields() -> None:

@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 
-from bellhop.core.address_policy import ABROAD, HERE
+from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import InvalidError
 
 LOOPBACK = [
@@ -98,42 +98,42 @@ FREE = [
 @pytest.mark.parametrize("host", LOOPBACK)
 def test_loopback_is_for_one_machine(host: str) -> None:
     """A laboratory's clusters listen there, and in a cloud the function's own runtime does."""
-    assert HERE.refusal(host) == ""
-    assert ABROAD.refusal(host) == "is the machine that calls itself"
+    assert LOCAL.refusal(host) == ""
+    assert PUBLIC.refusal(host) == "is the machine that calls itself"
 
 
 @pytest.mark.parametrize("host", LINK_LOCAL)
 def test_link_local_is_for_nobody(host: str) -> None:
     """Credentials are handed out there to whoever asks."""
-    for reach in (HERE, ABROAD):
+    for reach in (LOCAL, PUBLIC):
         assert reach.refusal(host) == "is link-local, where clouds hand out credentials"
 
 
 @pytest.mark.parametrize("host", METADATA)
 def test_metadata_services_are_for_nobody(host: str) -> None:
     """Some clouds have them at other addresses, all by a name."""
-    for reach in (HERE, ABROAD):
+    for reach in (LOCAL, PUBLIC):
         assert reach.refusal(host) == "is a cloud's metadata service"
 
 
 @pytest.mark.parametrize("host", NOBODY)
 def test_what_is_no_host_is_not_called(host: str) -> None:
     """The unspecified address is this machine by another name."""
-    for reach in (HERE, ABROAD):
+    for reach in (LOCAL, PUBLIC):
         assert reach.refusal(host) == "is not the address of one host"
 
 
 @pytest.mark.parametrize("host", MISSPELLED)
 def test_an_address_has_one_spelling(host: str) -> None:
     """What libraries read in different ways is not taken at all."""
-    for reach in (HERE, ABROAD):
+    for reach in (LOCAL, PUBLIC):
         assert reach.refusal(host).startswith(("is a number", "is not a host name"))
 
 
 @pytest.mark.parametrize("host", FREE)
 def test_the_rest_is_free(host: str) -> None:
     """Private networks are where clusters are."""
-    for reach in (HERE, ABROAD):
+    for reach in (LOCAL, PUBLIC):
         assert reach.refusal(host) == ""
 
 
@@ -173,25 +173,25 @@ def test_contents_come_from_what_a_list_names(
     allow: str, host: str, address: str, refusal: str
 ) -> None:
     """A name counts as written, a range for each address; none opens a metadata service."""
-    reach = ABROAD.within(allow)
+    reach = PUBLIC.within(allow)
 
     assert reach.refusal_of(ipaddress.ip_address(address), host) == refusal
 
 
 def test_a_name_that_is_not_listed_is_not_even_looked_up() -> None:
     """Unless there are ranges: then its addresses decide."""
-    assert ABROAD.within("a.example").refusal("b.example") == UNLISTED
-    assert ABROAD.within("a.example").refusal("9.9.9.9") == UNLISTED
-    assert ABROAD.within("a.example,10.0.0.0/8").refusal("b.example") == ""
-    assert HERE.within("a.example").refusal("localhost") == UNLISTED
-    assert HERE.within("localhost").refusal("localhost") == ""
+    assert PUBLIC.within("a.example").refusal("b.example") == UNLISTED
+    assert PUBLIC.within("a.example").refusal("9.9.9.9") == UNLISTED
+    assert PUBLIC.within("a.example,10.0.0.0/8").refusal("b.example") == ""
+    assert LOCAL.within("a.example").refusal("localhost") == UNLISTED
+    assert LOCAL.within("localhost").refusal("localhost") == ""
 
 
 @pytest.mark.parametrize("wrong", ["https://a.example", "10.0.0.1/8", "*", "a.*", "10.1", "a b"])
 def test_a_list_names_hosts_and_ranges_alone(wrong: str) -> None:
     """The sentence says which entry is neither."""
     with pytest.raises(InvalidError, match=r"BELLHOP_EGRESS_ALLOW: '.*' is neither a host"):
-        ABROAD.within(f"a.example, {wrong}")
+        PUBLIC.within(f"a.example, {wrong}")
 
 
 def test_every_address_of_loopback_and_link_local_is_refused_in_every_carrier() -> None:
@@ -200,4 +200,4 @@ def test_every_address_of_loopback_and_link_local_is_refused_in_every_carrier() 
     for text in ("127.0.0.1", "127.200.3.4", "169.254.169.254", "169.254.170.2"):
         for carrier in carriers:
             address = ipaddress.ip_address(carrier.format(text))
-            assert ABROAD.refusal_of(address), address
+            assert PUBLIC.refusal_of(address), address

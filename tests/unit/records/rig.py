@@ -13,7 +13,7 @@ from bellhop.state.payloads import INLINE
 from bellhop.state.record import (
     Cluster,
     Content,
-    Gate,
+    IngestPolicy,
     Observation,
     Profile,
     WatchedKind,
@@ -94,5 +94,5 @@ def cluster(name: str = "east") -> Cluster:
     return Cluster("fleet", name, {"env": "production"}, "v1.34.2", "abc", START, wired)
 
 
-def gate(token: str = "a", revision: int = 1) -> Gate:
-    return Gate(token, (WatchedKind(SERVICE, "services"), WatchedKind(ROLE.gvk)), revision)
+def gate(token: str = "a", revision: int = 1) -> IngestPolicy:
+    return IngestPolicy(token, (WatchedKind(SERVICE, "services"), WatchedKind(ROLE.gvk)), revision)

@@ -13,11 +13,11 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.deploy import ownership as claim
+from bellhop.deploy import ownership
 from bellhop.errors import InvalidError, StaleError
 from bellhop.events.records.source_index import MOST_NAMED
 from bellhop.extras.classifiers.labels import MOST_GIVEN
-from bellhop.ingest import account_tokens as accounts
+from bellhop.ingest import account_tokens
 from bellhop.ports.store import ABSENT
 from bellhop.profiles import names as titles
 from bellhop.profiles.records.pending_removals import Place
@@ -32,9 +32,9 @@ from bellhop.state.record import (
     Health,
     Issuer,
     Listener,
+    NameReservation,
     Owner,
-    Title,
-    Walk,
+    ResyncProgress,
     Watch,
     WatchedKind,
 )
@@ -49,13 +49,13 @@ MANY = 20_000
 # Which fields can grow ----------------------------------------------------------------------------
 
 APART = {
-    "Choice.clusters",
-    "Choice.failing",
+    "SetSelection.clusters",
+    "SetSelection.failing",
     "Health.judgement",
-    "Gate.kinds",
-    "Gate.listeners",
-    "Gate.held",
-    "Gate.followed",
+    "IngestPolicy.kinds",
+    "IngestPolicy.listeners",
+    "IngestPolicy.held",
+    "IngestPolicy.followed",
     "Listener.criteria",
     "Observation.manifest",
     "Content.clusters",
@@ -95,18 +95,18 @@ BOUNDED = {
     "Health.tallies",
     "Health.unserved",
     "Issuer.keys",
-    "Walk.untold",
-    "Walk.unseen",
-    "Walk.followed",
-    "Walk.unserved",
-    "Walk.problems",
+    "ResyncProgress.untold",
+    "ResyncProgress.unseen",
+    "ResyncProgress.followed",
+    "ResyncProgress.unserved",
+    "ResyncProgress.problems",
     "Owner.waiting",
     "Owner.tell",
-    "Title.waiting",
-    "Trail.sources",
+    "NameReservation.waiting",
+    "SourceIndex.sources",
     "Entry.context",
-    "Outcome.features",
-    "Outcome.needs",
+    "DeploymentStatus.features",
+    "DeploymentStatus.needs",
     "Watch.charts",
     "Watch.kinds",
     "Profile.checked",
@@ -142,7 +142,7 @@ def test_each_field_that_can_grow_has_a_bound_or_lies_apart() -> None:
         for kind in kinds()
         for each in fields(kind)
         if grows(each.type)
-    } - {f"{each}.key" for each in ("Change", "Match", "Observation", "Selected", "Trail")}
+    } - {f"{each}.key" for each in ("Change", "Match", "Observation", "Selected", "SourceIndex")}
 
     assert found == APART | BOUNDED
     assert APART.isdisjoint(BOUNDED)
@@ -305,7 +305,7 @@ def test_a_walk_at_all_its_bounds_fits_into_an_item(rig: Rig) -> None:
     untold = {str(numbered(n)): f"{LONGEST.namespace}/{NAME}" for n in range(2 * MOST_UNSEEN + 1)}
     said = problems(f"{number}: {'😀' * 2048}" for number in range(2 * MOST_PROBLEMS))
     followed = tuple(numbered(number) for number in range(MOST_FOLLOWED))
-    walk = Walk(
+    walk = ResyncProgress(
         "w" * 32,
         "j" * 64,
         "c" * 64,
@@ -345,20 +345,22 @@ def test_all_keys_that_are_taken_fit_into_an_item(rig: Rig) -> None:
     """An API server that publishes more, or longer ones, is told that it has no keys."""
     longest = base64.urlsafe_b64encode(b"\xff" * 1024).decode().rstrip("=")
     key = {"kty": "RSA", "e": "AQAB", "n": longest}
-    room = accounts._LONGEST_KEY - sum(map(len, key.values()))
-    most = [{"kid": f"{number:0>{room}}", **key} for number in range(accounts.MOST_KEYS)]
-    issuer = Issuer(f"https://{NAME}", f"https://{NAME}", accounts.read_keys({"keys": most}), START)
-    assert len(issuer.keys) == accounts.MOST_KEYS
+    room = account_tokens._LONGEST_KEY - sum(map(len, key.values()))
+    most = [{"kid": f"{number:0>{room}}", **key} for number in range(account_tokens.MOST_KEYS)]
+    issuer = Issuer(
+        f"https://{NAME}", f"https://{NAME}", account_tokens.read_keys({"keys": most}), START
+    )
+    assert len(issuer.keys) == account_tokens.MOST_KEYS
     rig.records.issuers.put(EAST, issuer, expect=ABSENT)
 
     assert value_of(rig.records.issuers.get(EAST)) == issuer
     with pytest.raises(InvalidError):
-        accounts.read_keys({"keys": [*most, {"kid": "one more", **key}]})
+        account_tokens.read_keys({"keys": [*most, {"kid": "one more", **key}]})
 
 
 def test_an_owner_with_all_who_wait_fits_into_an_item(rig: Rig) -> None:
     """Who claims an object keeps so many of them, told and untold."""
-    most = claim._MOST_WAITING
+    most = ownership._MOST_WAITING
     everybody = tuple((NAME, f"{NAME}/{number:0>253}", NAME) for number in range(most))
     owner = Owner(NAME, NAME, f"{NAME}/{NAME}", 100, everybody, everybody)
     rig.records.owners.put(EAST, LONGEST.identity, owner)
@@ -369,7 +371,7 @@ def test_an_owner_with_all_who_wait_fits_into_an_item(rig: Rig) -> None:
 def test_a_title_with_all_who_wait_fits_into_an_item(rig: Rig) -> None:
     """Who finds a name taken keeps so many of them."""
     everybody = ((NAME, f"{NAME}/{NAME}", str(LONGEST)),) * titles._MOST_WAITING
-    title = Title(NAME, f"{NAME}/{NAME}", NAME, everybody)
+    title = NameReservation(NAME, f"{NAME}/{NAME}", NAME, everybody)
     rig.records.titles.put("ConfigMap", NAME, title)
 
     assert value_of(rig.records.titles.get("ConfigMap", NAME)) == title

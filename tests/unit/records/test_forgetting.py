@@ -7,20 +7,20 @@ from datetime import timedelta
 from bellhop.ports.store import ABSENT
 from bellhop.state.payloads import SHARDS
 from bellhop.state.record import (
+    DeploymentStatus,
     Health,
-    Heard,
+    Heartbeat,
     Held,
     Inventory,
     Issuer,
     Match,
     Observation,
-    Outcome,
     Owner,
     Refusals,
+    ResyncProgress,
     Selected,
     Selection,
     Sender,
-    Walk,
     Watch,
 )
 from tests.fakes.clock import START
@@ -51,9 +51,9 @@ def fill(rig: Rig, key: str) -> None:
     rig.records.refusals.put(f"{key}/senders/ci", Refusals(1, START, START))
     rig.records.inquiries.ask(key, rig.clock.now())
     rig.records.issuers.put(key, Issuer("i", "a", ({"kid": "k"},), START))
-    rig.records.hearings.put(key, Heard(START))
+    rig.records.hearings.put(key, Heartbeat(START))
     rig.records.strikes.add(key, SERVICE, "walk")
-    rig.records.walks.put(key, Walk("walk", "", ""))
+    rig.records.walks.put(key, ResyncProgress("walk", "", ""))
     rig.records.walks.suspect(key, [WEB])
     seen = observation(spec={"text": LARGE})
     rig.records.observations.put(Observation(key, WEB, "u", 1, seen.manifest, START))
@@ -64,7 +64,7 @@ def fill(rig: Rig, key: str) -> None:
     rig.records.inventories.put(Inventory(key, "p", {WEB.identity: Held("d", "x")}))
     rig.records.owners.put(key, WEB.identity, Owner("p", "t", key, 100), expect=ABSENT)
     rig.records.watches.put(Watch(key, "p", "t", key, (SERVICE,)))
-    rig.records.outcomes.put(Outcome(key, "p", "t", key, "Provisioned", START))
+    rig.records.outcomes.put(DeploymentStatus(key, "p", "t", key, "Provisioned", START))
 
 
 def left(rig: Rig, key: str) -> set[str]:

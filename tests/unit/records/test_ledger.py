@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from bellhop.errors import UnreachableError
 from bellhop.ports.store import Item
-from bellhop.state.event_log import Bounds, Ledger, hours_between
+from bellhop.state.event_log import Bounds, EventLog, hours_between
 from bellhop.state.record import Entry
 from tests.fakes.clock import START
 from tests.fakes.fleet import CountingStore
@@ -26,7 +26,7 @@ SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture
-def ledger(rig: Rig) -> Ledger:
+def ledger(rig: Rig) -> EventLog:
     return rig.records.ledger
 
 
@@ -36,11 +36,11 @@ def line(ago: float = 0.0, trace: str = "t", cluster: str = EAST, **more: Any) -
     return Entry(at, trace, more.pop("what", "rang"), cluster, str(WEB), **more)
 
 
-def lines(ledger: Ledger, *, cluster: str = EAST, hour: str = HOUR, **how: Any) -> list[Entry]:
+def lines(ledger: EventLog, *, cluster: str = EAST, hour: str = HOUR, **how: Any) -> list[Entry]:
     return [entry for _, entry in ledger.of(cluster, hour, **how)]
 
 
-def test_keeps_lines_by_cluster_and_hour_for_a_while(rig: Rig, ledger: Ledger) -> None:
+def test_keeps_lines_by_cluster_and_hour_for_a_while(rig: Rig, ledger: EventLog) -> None:
     """Equal times and equal lines make no line disappear but a true repeat."""
     first = line(1, "t1", detail="x", took_ms=1.5, context={"since_ring_ms": 3})
     second = line(1, "t2")
@@ -65,7 +65,7 @@ def test_lines_are_sorted_by_time_whoever_wrote_them_in_what_batches(rig: Rig) -
     """Forwards and backwards, and from every mark on."""
     draw = Random(7)
     told = [line(draw.choice([0, 0.25, 0.5, 1, 1.5, 2, 70]), str(number)) for number in range(60)]
-    writers = [Ledger(rig.store) for _ in range(3)]
+    writers = [EventLog(rig.store) for _ in range(3)]
     for writer in writers:
         writer.gather()
     for entry in told:
@@ -91,7 +91,7 @@ def test_lines_are_sorted_by_time_whoever_wrote_them_in_what_batches(rig: Rig) -
 def test_a_step_of_a_cluster_is_one_write(rig: Rig) -> None:
     """Lines that gather are written together: an item a second and cluster."""
     store = CountingStore(rig.store)
-    ledger = Ledger(store)
+    ledger = EventLog(store)
     ledger.gather()
     for number in range(100):
         ledger.note(line(1, str(number)))
@@ -105,7 +105,7 @@ def test_a_step_of_a_cluster_is_one_write(rig: Rig) -> None:
     assert len(lines(ledger)) == 101
 
 
-def test_says_when_there_is_something_to_write(ledger: Ledger) -> None:
+def test_says_when_there_is_something_to_write(ledger: EventLog) -> None:
     """Whoever flushes sleeps until then."""
     gathered = ledger.gather()
     assert not gathered.is_set()
@@ -115,7 +115,7 @@ def test_says_when_there_is_something_to_write(ledger: Ledger) -> None:
     assert lines(ledger) == []
 
 
-def test_lines_of_one_event_take_little_more_than_one(rig: Rig, ledger: Ledger) -> None:
+def test_lines_of_one_event_take_little_more_than_one(rig: Rig, ledger: EventLog) -> None:
     """What repeats itself is written once."""
     trace = "3f9a1c20deadbeef3f9a1c20deadbeef"
     event = [
@@ -143,7 +143,7 @@ def noise(size: int) -> str:
     return Random(size).randbytes(size).hex()
 
 
-def test_a_line_that_says_too_much_is_kept_without_its_context(ledger: Ledger) -> None:
+def test_a_line_that_says_too_much_is_kept_without_its_context(ledger: EventLog) -> None:
     """What is told of an event does not stop it; those beside it are whole."""
     many = line(1, "many", context={"text": noise(500_000)})
     large = [line(1, str(number), context={"text": noise(100_000)}) for number in range(5)]
@@ -156,7 +156,7 @@ def test_a_line_that_says_too_much_is_kept_without_its_context(ledger: Ledger) -
     assert found == {each.trace: each for each in (*large, replace(many, context={}))}
 
 
-def test_a_line_that_is_no_json_stops_nobody(ledger: Ledger) -> None:
+def test_a_line_that_is_no_json_stops_nobody(ledger: EventLog) -> None:
     """It is lost, with what was noted in the same second."""
     ledger.gather()
     ledger.note(line(1, context={"what": object()}))
@@ -175,7 +175,7 @@ class Refusing:
 
 def test_a_store_that_takes_no_lines_fails_nobody() -> None:
     """They are lost, and how many is said; no more wait than fit."""
-    ledger = Ledger(Refusing())  # type: ignore[arg-type]
+    ledger = EventLog(Refusing())  # type: ignore[arg-type]
     ledger.note(line())
     ledger.gather()
     for number in range(20_500):
@@ -194,7 +194,7 @@ def test_no_partition_takes_the_counts_of_a_whole_fleet(rig: Rig) -> None:
             written[item.partition] += item.partition.startswith("ledgers/")
             return super().put(item, **options)
 
-    ledger = Ledger(Watched(rig.store))
+    ledger = EventLog(Watched(rig.store))
     names = [f"fleet/c{number}" for number in range(100)]
     for name in names:
         ledger.note(line(0, "t", cluster=name))
@@ -213,7 +213,7 @@ def test_lines_whose_cluster_could_not_be_named_are_found_with_the_next(rig: Rig
                 raise UnreachableError("The store does not answer.")
             return super().put(item, **options)
 
-    ledger = Ledger(Failing(rig.store))
+    ledger = EventLog(Failing(rig.store))
     ledger.note(line(1, "one"))
     assert ledger.clusters(HOUR) == []
     ledger.note(line(0, "two"))
@@ -222,7 +222,7 @@ def test_lines_whose_cluster_could_not_be_named_are_found_with_the_next(rig: Rig
     assert [entry.trace for entry in lines(ledger)] == ["one", "two"]
 
 
-def test_threads_lose_no_line_to_each_other(ledger: Ledger) -> None:
+def test_threads_lose_no_line_to_each_other(ledger: EventLog) -> None:
     """Notes and flushes at once: every line is written, once."""
     ledger.gather()
 
@@ -247,7 +247,7 @@ def test_threads_lose_no_line_to_each_other(ledger: Ledger) -> None:
 
 def fill(store: Any, hours: int, *clusters: str, size: int = 20_000) -> int:
     """Write ten lines to each of some hours of some clusters; return the bytes."""
-    ledger, begin = Ledger(store), START.replace(minute=0)
+    ledger, begin = EventLog(store), START.replace(minute=0)
     for number in range(hours):
         for cluster in clusters:
             for minute in range(10):
@@ -272,7 +272,7 @@ def hours_of(count: int) -> list[str]:
 
 def trimmed(store: Any, size: int, hours: int) -> int:
     now = START + timedelta(hours=hours)
-    return Ledger(store, Bounds(size=size)).trim(now)
+    return EventLog(store, Bounds(size=size)).trim(now)
 
 
 def test_the_oldest_lines_go_where_there_are_too_many(rig: Rig) -> None:
@@ -284,7 +284,7 @@ def test_the_oldest_lines_go_where_there_are_too_many(rig: Rig) -> None:
     assert before - after == freed
     # Up to a tenth of what was written, or a line, is not counted yet.
     assert before * 6 // 12 < after <= before * 7 // 12 * 1.2
-    ledger = Ledger(rig.store)
+    ledger = EventLog(rig.store)
     left = {hour: len(lines(ledger, cluster="a/a", hour=hour)) for hour in hours_of(6)}
     assert [*left.values()] == [0, 0, left[hours_of(6)[2]], 10, 10, 10]
     assert [each.at.minute for each in lines(ledger, cluster="b/b", hour=hours_of(6)[2])] == [
@@ -297,7 +297,7 @@ def test_the_oldest_lines_go_where_there_are_too_many(rig: Rig) -> None:
 def test_lines_of_the_hour_that_is_still_written_can_be_too_many(rig: Rig) -> None:
     """Its oldest go, what comes after is found, and counts."""
     before = fill(rig.store, 1, "a/a")
-    ledger = Ledger(rig.store, Bounds(size=before // 2))
+    ledger = EventLog(rig.store, Bounds(size=before // 2))
 
     assert ledger.trim(START + timedelta(minutes=30)) >= before * 4 // 10
     ledger.note(Entry(START + timedelta(minutes=40), "new", "rang", "a/a", str(WEB)))
@@ -322,7 +322,7 @@ def test_hours_in_which_nothing_was_written_are_asked_for_once(rig: Rig) -> None
     now = START + timedelta(days=30)
     fill(rig.store, 2, "a/a")
     store = CountingStore(rig.store)
-    ledger = Ledger(store, Bounds(size=0))
+    ledger = EventLog(store, Bounds(size=0))
     ledger.trim(now)
     assert store.counts["query"] > 4 * 168
 
@@ -348,7 +348,7 @@ def test_all_hours_are_counted_where_it_is_not_known_that_they_were(
     fill(rig.store, 2, "a/a")
     assert trimmed(rig.store, 0, 20) == 0
 
-    assert Ledger(rig.store, Bounds(age, 0)).trim(START + timedelta(hours=hours)) > 0
+    assert EventLog(rig.store, Bounds(age, 0)).trim(START + timedelta(hours=hours)) > 0
 
 
 def test_a_death_while_counting_leaves_it_to_the_next(rig: Rig) -> None:
@@ -387,7 +387,7 @@ def test_a_death_while_trimming_is_followed_by_the_next(rig: Rig) -> None:
 
 def test_lines_are_kept_as_long_as_they_are_to_be(rig: Rig) -> None:
     """A shorter age than a week is the store's to keep."""
-    ledger = Ledger(rig.store, Bounds(age=timedelta(days=1)))
+    ledger = EventLog(rig.store, Bounds(age=timedelta(days=1)))
     ledger.note(line())
     rig.clock.advance(timedelta(hours=24, minutes=29))
     assert len(lines(ledger)) == 1

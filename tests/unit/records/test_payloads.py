@@ -14,7 +14,7 @@ from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.core.gvk import ObjectKey
 from bellhop.errors import MissingError, StaleError, TemporaryError
 from bellhop.ports.store import ABSENT, Item
-from bellhop.state.blob_garbage import Trash
+from bellhop.state.blob_garbage import BlobGarbage
 from bellhop.state.payloads import SHARDS, SHORT
 from bellhop.state.record import Held, Inventory, Owner
 from tests.fakes.fleet import CountingStore
@@ -123,7 +123,7 @@ def test_a_forged_note_deletes_no_blob(rig: Rig, head: tuple[str, str]) -> None:
     """A blob that another head than the note's may name stays, and the note is not read again."""
     rig.records.manifests.put("ConfigMap", "default", "a", {"text": LARGE})
     (item,) = rig.store.query("manifest/ConfigMap")
-    Trash(rig.store, FileBlobs(rig.folder)).put(
+    BlobGarbage(rig.store, FileBlobs(rig.folder)).put(
         item.value["blob"], *head, rig.clock.now() - 2 * DAY
     )
 

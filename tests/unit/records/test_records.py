@@ -13,16 +13,16 @@ from bellhop.errors import StaleError
 from bellhop.ports.store import ABSENT, Item
 from bellhop.state.payloads import SHARDS
 from bellhop.state.record import (
+    DeploymentStatus,
     Health,
     Held,
     Inventory,
     Match,
-    Outcome,
     Owner,
     Selected,
     Selection,
 )
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 from tests.fakes.clock import START
 from tests.fakes.kept import value_of
 from tests.unit.records.rig import (
@@ -147,7 +147,7 @@ def test_keeps_selections(rig: Rig) -> None:
     selection = Selection(EAST, "web", START, chosen, made=True, made_of="m", message="two")
     token = rig.records.selections.put(selection, expect=ABSENT)
 
-    assert rig.records.selections.get(EAST, "web") == Kept(selection, token)
+    assert rig.records.selections.get(EAST, "web") == Stored(selection, token)
     assert value_of(rig.records.selections.get(EAST, "web")) is value_of(
         rig.records.selections.get(EAST, "web")
     )
@@ -184,7 +184,7 @@ def test_keeps_profiles(rig: Rig) -> None:
     """Whole, or without their contents for who only asks where they go."""
     version = rig.records.profiles.put(profile(), expect=ABSENT)
 
-    assert rig.records.profiles.get("t", EAST, "p") == Kept(profile(), version)
+    assert rig.records.profiles.get("t", EAST, "p") == Stored(profile(), version)
     assert list(rig.records.profiles.of("t")) == [profile()]
     assert list(rig.records.profiles.of("t", "fleet/west")) == []
     assert list(rig.records.profiles.heads("t", EAST)) == [profile(contents=())]
@@ -204,7 +204,7 @@ def test_keeps_inventories(rig: Rig) -> None:
     assert rig.records.inventories.get(EAST, "p") is None
     version = rig.records.inventories.put(inventory, expect=ABSENT)
 
-    assert rig.records.inventories.get(EAST, "p") == Kept(inventory, version)
+    assert rig.records.inventories.get(EAST, "p") == Stored(inventory, version)
     assert list(rig.records.inventories.of(EAST)) == [inventory]
     for stale in (inventory, Inventory(EAST, "p", {})):
         with pytest.raises(StaleError):
@@ -231,7 +231,7 @@ def test_keeps_owners(rig: Rig) -> None:
 
 def test_keeps_outcomes(rig: Rig) -> None:
     """One for each profile in a cluster."""
-    outcome = Outcome(EAST, "p", "t", EAST, "Failed", START, "Denied", "may not", 3)
+    outcome = DeploymentStatus(EAST, "p", "t", EAST, "Failed", START, "Denied", "may not", 3)
     rig.records.outcomes.put(outcome)
 
     assert value_of(rig.records.outcomes.get(EAST, "p")) == outcome

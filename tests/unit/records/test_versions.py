@@ -11,7 +11,7 @@ import pytest
 from bellhop.errors import InvalidError, TemporaryError
 from bellhop.ports.store import ABSENT, Item
 from bellhop.state import messages
-from bellhop.state.messages import Resolve, Sweep
+from bellhop.state.messages import Resolve, Resync
 from bellhop.state.versions import SCHEMAS, Versioned
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
@@ -121,7 +121,7 @@ def test_an_old_version_leaves_a_timer_of_the_new_one(fleet: Fleet) -> None:
     """It is there for whoever can read it, and holds up no other."""
     now = fleet.clock.now()
     fleet.records.timers.set("new", now, LaterResolve("p").message().body)
-    fleet.records.timers.set("old", now, Sweep("fleet/east").message().body)
+    fleet.records.timers.set("old", now, Resync("fleet/east").message().body)
     fleet.schedule.tick()
 
     assert fleet.records.timers.get("new") is not None

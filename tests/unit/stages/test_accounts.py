@@ -12,8 +12,8 @@ from bellhop.ingest.account_tokens import read_keys
 from bellhop.ingest.handler import Ingest
 from bellhop.ingest.http import Caller
 from bellhop.ingest.service_accounts import learn
-from bellhop.state.messages import ReadKeys
-from bellhop.state.record import Gate, Issuer
+from bellhop.state.messages import RefreshTokenKeys
+from bellhop.state.record import IngestPolicy, Issuer
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -38,12 +38,12 @@ def kube(fleet: Fleet) -> FakeKube:
 
 
 def lets_in(fleet: Fleet, token: str, cluster: str = EAST) -> bool:
-    return isinstance(fleet.ingest.admit(Caller(cluster, token)), Gate)
+    return isinstance(fleet.ingest.admit(Caller(cluster, token)), IngestPolicy)
 
 
 def why(fleet: Fleet, token: str) -> str:
     reply = fleet.ingest.admit(Caller(EAST, token))
-    assert not isinstance(reply, Gate)
+    assert not isinstance(reply, IngestPolicy)
     assert reply.status == 401
     return str(reply.body["error"]["message"])
 
@@ -53,7 +53,7 @@ def asked(fleet: Fleet) -> int:
     taken = list(fleet.queues["sweep"].receive(10, wait=timedelta(0)))
     for each in taken:
         fleet.queues["sweep"].settle(each, None)
-    return sum(each.message.body["do"] == ReadKeys.do for each in taken)
+    return sum(each.message.body["do"] == RefreshTokenKeys.do for each in taken)
 
 
 @pytest.mark.usefixtures("kube")
@@ -96,7 +96,7 @@ def test_new_keys_are_read_when_one_is_not_known(fleet: Fleet, kube: FakeKube) -
     token = NEW.token(fleet.clock.now())
     another = Ingest(fleet.records, fleet.publisher, fleet.settings, fleet.stages["sweep"]._log)
     assert not lets_in(fleet, token)
-    assert not isinstance(another.admit(Caller(EAST, token)), Gate)
+    assert not isinstance(another.admit(Caller(EAST, token)), IngestPolicy)
     assert not lets_in(fleet, Signer("stranger", "P-256").token(fleet.clock.now()))
     fleet.pump()
 
@@ -168,7 +168,7 @@ def test_a_cluster_that_is_forgotten_lets_nobody_in(fleet: Fleet, kube: FakeKube
     assert fleet.records.issuers.get(EAST) is None
     learn(fleet.records, kube, kept.value)
     assert fleet.records.issuers.get(EAST) is None
-    fleet.publisher.publish([ReadKeys(EAST)])
+    fleet.publisher.publish([RefreshTokenKeys(EAST)])
     fleet.pump()
     assert fleet.records.issuers.get(EAST) is None
 

@@ -15,7 +15,7 @@ from bellhop.diagnosis.failures import failures
 from bellhop.errors import MissingError
 from bellhop.events import aggregator as stages
 from bellhop.luabox import Limits
-from bellhop.state.messages import Aggregate, Sweep
+from bellhop.state.messages import Aggregate, Resync
 from bellhop.state.record import Selection
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
@@ -434,7 +434,7 @@ def test_secrets_may_be_chosen(fleet: Fleet) -> None:
 
 def test_too_much_for_a_script_is_told(fleet: Fleet) -> None:
     """What matches is together larger than a script is given: the sentence says how to mend it."""
-    stage = stages.Aggregate(
+    stage = stages.Aggregator(
         fleet.records, fleet.catalogs, fleet.publisher, Limits(), most_given=1024**2
     )
     fleet.stages["evaluate"]._aggregate = stage
@@ -613,7 +613,7 @@ def test_what_was_lost_is_made_anew(fleet: Fleet, east: FakeKube, *, fails: bool
     lose(fleet)
     if fails:
         fleet.apply(aggregating("function evaluate() error('no') end"))
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
     assert made(east) == before

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.events.deletion_guard import released
-from bellhop.state.messages import Sweep, Weigh
+from bellhop.state.messages import CheckDeletionGuard, Resync
 from bellhop.state.record import Health
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.kube import FakeKube
@@ -73,7 +73,7 @@ def test_a_sweep_counts_once(fleet: Fleet) -> None:
     """However often it is weighed what a sweep said, it is one sweep."""
     sweep(fleet)
     for _ in range(6):
-        fleet.publisher.publish([Weigh("fleet/east", SOURCE)])
+        fleet.publisher.publish([CheckDeletionGuard("fleet/east", SOURCE)])
         fleet.pump()
 
     found = hold(fleet)
@@ -144,9 +144,9 @@ def test_what_comes_back_and_is_not_judged_yet_stays(fleet: Fleet, east: FakeKub
     assert held(fleet) == names(range(2, 8))
     fleet.clock.advance(fleet.settings.sweep_interval + timedelta(minutes=2))
     east.put(ringing(4))
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
     fleet.work("sweep", fleet.queues["sweep"].receive(50, wait=timedelta(0)))
-    fleet.stages["evaluate"].handle(Weigh("fleet/east", SOURCE))
+    fleet.stages["evaluate"].handle(CheckDeletionGuard("fleet/east", SOURCE))
     assert held(fleet) == ["s4"]
 
     fleet.pump()
@@ -167,7 +167,7 @@ def test_a_sweep_that_did_not_see_all_says_nothing(fleet: Fleet, health: dict[st
         fleet.clock.advance(fleet.settings.sweep_interval)
         met = Health("Healthy", swept_at=fleet.clock.now())
         fleet.records.health.put("fleet/east", replace(met, **health))
-        fleet.stages["evaluate"].handle(Weigh("fleet/east", SOURCE))
+        fleet.stages["evaluate"].handle(CheckDeletionGuard("fleet/east", SOURCE))
 
     found = hold(fleet)
     assert found
@@ -181,13 +181,13 @@ def test_a_list_that_is_doubted_says_nothing(fleet: Fleet) -> None:
     fleet.clock.advance(fleet.settings.sweep_interval)
     met = Health("Healthy", swept_at=fleet.clock.now())
     fleet.records.health.put("fleet/east", met)
-    fleet.stages["evaluate"].handle(Weigh("fleet/east", SOURCE))
+    fleet.stages["evaluate"].handle(CheckDeletionGuard("fleet/east", SOURCE))
     found = hold(fleet)
     assert found
     assert found.sweeps == 0
 
     fleet.records.strikes.clear("fleet/east", SERVICE)
-    fleet.stages["evaluate"].handle(Weigh("fleet/east", SOURCE))
+    fleet.stages["evaluate"].handle(CheckDeletionGuard("fleet/east", SOURCE))
     found = hold(fleet)
     assert found
     assert found.sweeps == 1

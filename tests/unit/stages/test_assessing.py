@@ -13,13 +13,13 @@ import pytest
 from bellhop.adapters.notices import Sender
 from bellhop.adapters.notices.sender import ENDPOINTS
 from bellhop.api.health_check import AGAIN
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.diagnosis.failures import failures
-from bellhop.extras.health.notifier import Noticing
+from bellhop.extras.health.notifier import HealthNotifier
 from bellhop.logs import Log
 from bellhop.state.condition import Condition
 from bellhop.state.consumer import Inbox
-from bellhop.state.messages import Examine, Sweep
+from bellhop.state.messages import CheckHealth, Resync
 from bellhop.state.record import Selection
 from tests.fakes.chat import Chat, chat
 from tests.fakes.fleet import SERVICE, Fleet, service
@@ -47,9 +47,9 @@ def here() -> Iterator[Chat]:
 def fleet(tmp_path: Path, here: Chat) -> Iterator[Fleet]:
     """A fleet that tells a chat."""
     one = Fleet(tmp_path)
-    send = Sender(HERE, {kind: f"{here.url}/{kind}" for kind in ENDPOINTS}).send
+    send = Sender(LOCAL, {kind: f"{here.url}/{kind}" for kind in ENDPOINTS}).send
     log = Log(one.output)
-    stage = Noticing(one.installation(), one.stages["sweep"], log, send=send)
+    stage = HealthNotifier(one.installation(), one.stages["sweep"], log, send=send)
     one.stages["sweep"] = stage
     for name in ("confirm", "sweep", "probe"):
         one.inboxes[name] = Inbox(name, stage, one.settings, log)
@@ -110,7 +110,7 @@ def test_a_sweep_finds_what_did_not_ring(fleet: Fleet) -> None:
     """And what is gone is not asked for any more."""
     kube = east(fleet)
     kube.put(says("Suspended"))
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     assert health(fleet) == (False, "Service 'default/web' is Suspended: it says so")
 
@@ -188,7 +188,7 @@ def test_a_health_check_that_is_missing_is_told_and_judged_when_it_comes(fleet: 
     fleet.pump()
     assert health(fleet) == (False, "Service 'default/web' is Degraded: it says so")
     fleet.declare.delete([("HealthCheck", "", "services")])
-    fleet.stages["sweep"].handle(Examine(EAST))
+    fleet.stages["sweep"].handle(CheckHealth(EAST))
     found = condition(fleet)
     assert found
     assert [each.healthy for each in found.checks] == [None]
@@ -248,7 +248,7 @@ def test_all_checks_count_together(fleet: Fleet) -> None:
     own = join(profile(), holder("own", config("own")))
     fleet.apply(health_check(), cluster_check(checks=two), own)
     fleet.pump()
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     found = condition(fleet)
     assert found
@@ -311,7 +311,7 @@ def test_what_stays_unwell_counts_in_time(fleet: Fleet, here: Chat) -> None:
     fleet.write("east", says("Degraded"))
     fleet.pump()
     for _ in range(3):
-        fleet.stages["sweep"].handle(Examine(EAST))
+        fleet.stages["sweep"].handle(CheckHealth(EAST))
     assert health(fleet) == (True, waits)
     timer = fleet.records.timers.get(f"notice/{EAST}")
     assert timer

@@ -11,8 +11,8 @@ from bellhop.core.gvk import GVK, Resource
 from bellhop.errors import DeniedError, InvalidError
 from bellhop.resync.progress import MOST_UNSEEN
 from bellhop.state import messages
-from bellhop.state.messages import Apply, Sweep
-from bellhop.state.record import MOST_LABELS, Profile, Walk
+from bellhop.state.messages import Apply, Resync
+from bellhop.state.record import MOST_LABELS, Profile, ResyncProgress
 from tests.fakes.fleet import Fleet, service
 
 EAST = "fleet/east"
@@ -46,7 +46,7 @@ spec:
 
 def sweep(fleet: Fleet) -> int:
     """Sweep the cluster; return how many objects that had evaluated."""
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     told = 0
     while deliveries := fleet.queues["sweep"].receive(1, wait=timedelta(0)):
         fleet.work("sweep", deliveries)
@@ -110,7 +110,7 @@ def test_a_walk_that_owes_very_much_evaluates_everything(fleet: Fleet) -> None:
     assert sweep(fleet) == 1
     assert sweep(fleet) == 0
     untold = {f"/v1/Odd{number:03}": "default/web" for number in range(MOST_UNSEEN + 1)}
-    fleet.records.walks.put(EAST, Walk("of-other-sources", "other", "", untold=untold))
+    fleet.records.walks.put(EAST, ResyncProgress("of-other-sources", "other", "", untold=untold))
 
     assert sweep(fleet) == 1
     assert fleet.records.walks.get(EAST) is None

@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.deploy.lease import Peers
-from bellhop.deploy.watches import Watching
+from bellhop.deploy.watches import DriftWatches
 from bellhop.errors import BellhopError, InvalidError, TemporaryError
 from bellhop.ports.charts import DEPLOYED
-from bellhop.state.messages import Apply, Survey
+from bellhop.state.messages import Apply, ScanDrift
 from bellhop.state.record import Watch
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -177,20 +177,20 @@ def test_a_rollback_of_which_no_event_came_is_found_by_a_resync(fleet: Fleet) ->
     fleet.apply(charts(more=WATCHED))
     fleet.pump()
     for _ in range(2):
-        fleet.publisher.publish([Survey(EAST, held=True)])
+        fleet.publisher.publish([ScanDrift(EAST, held=True)])
         fleet.pump()
     assert len(fleet.charts.deployed) == 1
 
     fleet.charts.releases[KEY] = replace(fleet.charts.releases[KEY], revision=2)
     for _ in range(2):
-        fleet.publisher.publish([Survey(EAST, held=True)])
+        fleet.publisher.publish([ScanDrift(EAST, held=True)])
         fleet.pump()
     assert len(fleet.charts.deployed) == 2
 
 
 def test_objects_of_a_watched_release_send_events(fleet: Fleet, east: FakeKube) -> None:
     """Also of a kind that was watched before, of which other objects have Bellhop's label."""
-    watching = Watching(fleet.records, fleet.publisher)
+    watching = DriftWatches(fleet.records, fleet.publisher)
     fleet.apply(join(profile(name="own", more=WATCHED), holder("own", config("one"))))
     fleet.pump()
     assert watching.kinds(EAST) == ([CONFIG], frozenset())

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import InvalidError
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import source, trigger
@@ -54,7 +54,7 @@ def test_a_cluster_that_moves_to_a_trigger_keeps_their_common_release(
     more = "destinationClusterSelector: {matchLabels: {env: test}}\n  "
     generated = trigger(more=more + chart(values="replicas: two")).replace("policyRefs", "# ")
     fleet.apply(charts("a"), source(), generated)
-    fleet.publisher.publish([Sweep("fleet/west")])
+    fleet.publisher.publish([Resync("fleet/west")])
     fleet.pump()
     assert len(fleet.charts.deployed) == 2
 

@@ -11,7 +11,7 @@ import pytest
 from bellhop.core.gvk import GVK
 from bellhop.errors import UnreachableError
 from bellhop.state.messages import Apply
-from bellhop.state.record import Outcome
+from bellhop.state.record import DeploymentStatus
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, trigger
@@ -59,7 +59,7 @@ def brings(fleet: Fleet, more: str, *others: str, v: str = "1") -> None:
     fleet.pump()
 
 
-def outcome(fleet: Fleet, name: str = "own") -> Outcome:
+def outcome(fleet: Fleet, name: str = "own") -> DeploymentStatus:
     found = fleet.records.outcomes.get(EAST, name)
     assert found
     return found.value

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from bellhop.state.record import Outcome
+from bellhop.state.record import DeploymentStatus
 from infra.lab.http_server import Response
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -66,7 +66,7 @@ def secret(data: str, *, namespace: str = "fleet", kind: str = SVELTOS) -> str:
     return SECRET.format(data=data, namespace=namespace, type=kind)
 
 
-def outcome(fleet: Fleet) -> Outcome:
+def outcome(fleet: Fleet) -> DeploymentStatus:
     found = fleet.records.outcomes.get(EAST, "own")
     assert found
     return found.value

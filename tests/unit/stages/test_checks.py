@@ -15,7 +15,7 @@ from bellhop.diagnosis.profile_manifests import manifest
 from bellhop.errors import ConflictError, UnreachableError
 from bellhop.operations.redeployment import redeploy
 from bellhop.state.messages import Apply
-from bellhop.state.record import Outcome, Profile
+from bellhop.state.record import DeploymentStatus, Profile
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (
@@ -79,7 +79,7 @@ def names(kube: FakeKube) -> list[str]:
     return sorted(each["name"] for each in found if each["namespace"] == "default")
 
 
-def outcome(fleet: Fleet) -> Outcome:
+def outcome(fleet: Fleet) -> DeploymentStatus:
     found = fleet.records.outcomes.get(EAST, "own")
     assert found
     return found.value

@@ -13,8 +13,8 @@ from bellhop.core.gvk import GVK
 from bellhop.errors import DeniedError, UnreachableError
 from bellhop.ports.queue import Done
 from bellhop.state.delays import probe_timer, retry_timer
-from bellhop.state.messages import Apply, Confirm, Probe, Sweep
-from bellhop.state.record import Outcome
+from bellhop.state.messages import Apply, Probe, ReadBack, Resync
+from bellhop.state.record import DeploymentStatus
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile, source, trigger
@@ -49,7 +49,7 @@ def made(kube: FakeKube) -> list[str]:
     return sorted(name for name in found if name.startswith("own-"))
 
 
-def outcomes(fleet: Fleet) -> list[Outcome]:
+def outcomes(fleet: Fleet) -> list[DeploymentStatus]:
     return list(fleet.records.outcomes.of(EAST))
 
 
@@ -118,7 +118,7 @@ def test_what_rang_while_it_was_away_is_found(fleet: Fleet, east: FakeKube) -> N
     east.put(service("web"))
     east.fail_with(DOWN)
     key = "/v1/Service/default/web"
-    fleet.publisher.publish([Confirm(EAST, key, "", 0, rang=fleet.clock.now().isoformat())])
+    fleet.publisher.publish([ReadBack(EAST, key, "", 0, rang=fleet.clock.now().isoformat())])
     fleet.pump()
     assert fleet.queues["confirm"].receive(9, wait=timedelta(0)) == []
     east.fail_with(None)
@@ -134,7 +134,7 @@ def test_a_sweep_that_is_asked_for_probes_at_once(fleet: Fleet, east: FakeKube) 
     wait(fleet, 30)
     east.fail_with(None)
 
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
     assert len(made(east)) == PROFILES

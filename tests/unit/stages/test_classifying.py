@@ -16,8 +16,8 @@ from bellhop.core.gvk import GVK
 from bellhop.diagnosis.failures import failures
 from bellhop.errors import UnreachableError
 from bellhop.extras.classifiers.classifier import GRACE
-from bellhop.state.classification import Classified
-from bellhop.state.messages import Classify, Sweep
+from bellhop.state.classification import Classification
+from bellhop.state.messages import Resync, UpdateLabels
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.manifests import config, holder, join, profile
 from tests.fakes.mortal import Fate, Killed, Mortal
@@ -74,7 +74,7 @@ def given(fleet: Fleet, cluster: str = "east") -> dict[str, str]:
     return dict(kept.value.given)
 
 
-def noted(fleet: Fleet, cluster: str = "east") -> Classified:
+def noted(fleet: Fleet, cluster: str = "east") -> Classification:
     return fleet.records.classified.get(f"fleet/{cluster}").value
 
 
@@ -95,7 +95,7 @@ def test_gives_its_labels_to_clusters_of_a_version(fleet: Fleet) -> None:
 
     assert labels(fleet) == {"accelerator": "nvidia"}
     assert labels(fleet, "west") == {}
-    assert noted(fleet) == Classified(("gpu",))
+    assert noted(fleet) == Classification(("gpu",))
 
 
 def test_follows_a_cluster_that_is_upgraded(fleet: Fleet) -> None:
@@ -106,7 +106,7 @@ def test_follows_a_cluster_that_is_upgraded(fleet: Fleet) -> None:
     assert labels(fleet) == {}
 
     east.kubernetes = "v1.21.0"
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
     fleet.pump()
 
     assert labels(fleet) == {"accelerator": "nvidia"}
@@ -160,7 +160,7 @@ def test_what_comes_again_within_the_grace_moves_nothing(fleet: Fleet) -> None:
     fleet.clock.advance(GRACE / 2)
     web = fleet.write("east", service("web"))
     fleet.pump()
-    assert noted(fleet) == Classified(("gpu",))
+    assert noted(fleet) == Classification(("gpu",))
 
     later(fleet)
     assert labels(fleet) == {"accelerator": "nvidia"}
@@ -257,7 +257,7 @@ def test_one_object_nested_too_deep_is_left_out_alone(fleet: Fleet) -> None:
     assert labels(fleet) == {}
 
     fleet.write("east", service("good"))
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
     fleet.pump()
     later(fleet)
 
@@ -281,7 +281,7 @@ def test_the_first_classifier_has_a_label(fleet: Fleet) -> None:
     fleet.pump()
     assert labels(fleet) == {"tier": "one"}
     assert given(fleet) == {"tier": "first"}
-    assert noted(fleet) == Classified(("first",))
+    assert noted(fleet) == Classification(("first",))
 
 
 def test_what_somebody_has_set_stays(fleet: Fleet) -> None:
@@ -325,7 +325,7 @@ def test_a_classifier_that_is_deleted_takes_its_labels_along(fleet: Fleet, selec
     fleet.pump()
 
     assert labels(fleet) == {"env": "test"}
-    assert noted(fleet) == Classified()
+    assert noted(fleet) == Classification()
     assert list(fleet.records.matches.of("fleet/east")) == []
 
 
@@ -363,11 +363,11 @@ def test_costs_nothing_where_no_classifier_is(fleet: Fleet) -> None:
     """A sweep asks for no classification, and one that comes late all the same writes nothing."""
     fleet.register("east")
     fleet.pump()
-    fleet.stages["sweep"].handle(Sweep("fleet/east"))
+    fleet.stages["sweep"].handle(Resync("fleet/east"))
     assert fleet.queues["confirm"].receive(1, wait=timedelta(0)) == []
 
     before = Counter(fleet.store.counts)
-    fleet.stages["sweep"].handle(Classify("fleet/east"))
+    fleet.stages["sweep"].handle(UpdateLabels("fleet/east"))
     assert Counter(fleet.store.counts) - before == {"get": 3}
 
 
@@ -378,7 +378,7 @@ def test_a_cluster_that_is_forgotten_leaves_nothing(fleet: Fleet) -> None:
     fleet.pump()
     fleet.declare.deregister("fleet/east")
     fleet.pump()
-    fleet.stages["sweep"].handle(Classify("fleet/east"))
+    fleet.stages["sweep"].handle(UpdateLabels("fleet/east"))
 
     assert list(fleet.records.classified.all()) == []
 
@@ -405,7 +405,7 @@ def interrupted(fleet: Fleet, meanwhile: Callable[[], None]) -> None:
     """Classify a cluster, and let something happen right before its labels are written."""
     records = fleet.records.clusters
     fleet.records.clusters = Late(records, meanwhile)  # type: ignore[assignment]
-    fleet.stages["sweep"].handle(Classify("fleet/east"))
+    fleet.stages["sweep"].handle(UpdateLabels("fleet/east"))
     fleet.records.clusters = records
 
 
@@ -444,7 +444,7 @@ def test_what_comes_while_a_label_is_taken_brings_it_back(fleet: Fleet) -> None:
     interrupted(fleet, come)
 
     assert labels(fleet) == {"accelerator": "nvidia"}
-    assert noted(fleet) == Classified(("gpu",))
+    assert noted(fleet) == Classification(("gpu",))
 
 
 @pytest.mark.parametrize("steps", range(1, 40, 3))
@@ -459,7 +459,7 @@ def test_a_death_at_any_step_is_made_good(tmp_path: Path, steps: int) -> None:
         setattr(fleet.records, name, Mortal(name, getattr(fleet.records, name), fate))
     fate.doom(steps)
     with suppress(Killed):
-        sweep.handle(Classify("fleet/east"))
+        sweep.handle(UpdateLabels("fleet/east"))
     fate.revive()
     fleet.clock.advance(timedelta(minutes=5))
     fleet.pump()

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from bellhop.core.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.deploy.lease import UNKNOWN, Leases
 from bellhop.errors import MissingError, UnreachableError
-from bellhop.extras.health import state as liveness
+from bellhop.extras.health import state
 from bellhop.state.blob_garbage import blob_name
 from bellhop.state.delays import probe_timer, sweep_timer
-from bellhop.state.record import Inventory, Pulse, Selected, Selection
+from bellhop.state.record import Inventory, Selected, Selection, WorkerHeartbeat
 from bellhop.state.timers import SKEW
 from tests.fakes.clock import FakeClock
 from tests.fakes.fleet import SERVICE, Fleet, cloud_event
@@ -138,7 +138,7 @@ def test_an_event_that_came_while_the_clock_was_wrong_ends_in_time(
 def doubted(fleet: Fleet, off: timedelta) -> None:
     """Have it written that the clock jumped, as `serve` does."""
     now, seconds = fleet.clock.now(), off.total_seconds()
-    fleet.records.pulses.put(Pulse(now, now, jumped_at=now, jumped=seconds, off=seconds))
+    fleet.records.pulses.put(WorkerHeartbeat(now, now, jumped_at=now, jumped=seconds, off=seconds))
 
 
 def test_an_event_outlasts_a_clock_that_is_ahead_for_a_moment(
@@ -260,4 +260,4 @@ def test_what_is_not_well_since_the_future_counts(clock: FakeClock) -> None:
     found = Selected(ObjectKey(SERVICE, "default", "web"), "", now + DAY)
     selection = Selection(CLUSTER, "check", now, selected=(found,))
 
-    assert liveness.counting(selection, timedelta(minutes=5), now) == [found]
+    assert state.counting(selection, timedelta(minutes=5), now) == [found]

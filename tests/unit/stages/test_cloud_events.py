@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bellhop.core.gvk import CLOUD_EVENT, GVK
-from bellhop.ingest.http import Reply, Request
+from bellhop.ingest.http import Request, Response
 from bellhop.rendering.cloud_events import BATCH, STRUCTURED, CloudEvent, attributes
 from tests.fakes.fleet import Fleet, cloud_event, service
 from tests.fakes.kept import value_of
@@ -104,7 +104,7 @@ def kept(fleet: Fleet) -> list[str]:
     return [each.key.name for each in heads if not each.gone]
 
 
-def error(reply: Reply) -> str:
+def error(reply: Response) -> str:
     return str(reply.body["error"]["message"])
 
 
@@ -540,7 +540,7 @@ def test_a_time_to_live_that_is_declared_later_counts_for_what_is_kept(listening
 # The door ---------------------------------------------------------------------------------------
 
 
-def ask(fleet: Fleet, media: str, body: bytes, **headers: str) -> Reply:
+def ask(fleet: Fleet, media: str, body: bytes, **headers: str) -> Response:
     told = attributes({f"ce-{name}": value for name, value in headers.items()})
     return fleet.ingest.respond(Request("fleet/east", "east", body, media, attributes=told))
 
@@ -764,7 +764,7 @@ def test_names_what_an_event_is_about() -> None:
     assert max(map(len, names)) == 53
 
 
-def heard(fleet: Fleet, cluster: str, body: Any, media: str = STRUCTURED) -> Reply:
+def heard(fleet: Fleet, cluster: str, body: Any, media: str = STRUCTURED) -> Response:
     """Have ingest hear what a cloud let in, which shows nothing of a sender's."""
     return fleet.ingest.hear(Request(f"fleet/{cluster}", "", json.dumps(body).encode(), media))
 
@@ -772,7 +772,7 @@ def heard(fleet: Fleet, cluster: str, body: Any, media: str = STRUCTURED) -> Rep
 def test_what_a_cloud_let_in_is_taken_as_any_event(listening: Fleet) -> None:
     """By the same door: matched, kept once, and of no effect on when the cluster was heard."""
     event = cloud_event("web")
-    assert heard(listening, "east", event) == Reply(200, {"taken": 1, "dropped": 0})
+    assert heard(listening, "east", event) == Response(200, {"taken": 1, "dropped": 0})
     listening.pump()
     assert held(listening).keys() == {"web"}
     assert heard(listening, "east", cloud_event("web", "removed")).status == 200

@@ -8,7 +8,7 @@ import pytest
 
 from bellhop.core.gvk import GVK
 from bellhop.errors import InvalidError
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from bellhop.state.record import MOST_TOLD
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
@@ -68,7 +68,7 @@ def test_what_changes_is_rendered_again(fleet: Fleet, east: FakeKube) -> None:
 def test_a_sweep_reads_the_version_anew(fleet: Fleet, east: FakeKube) -> None:
     """An upgrade of a cluster reaches what was rendered with its version."""
     east.kubernetes = "v1.34.2"
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     fleet.clock.advance(timedelta(minutes=1))
     fleet.declare.resume()
@@ -88,7 +88,7 @@ def test_upgrades_ask_for_what_is_in_those_clusters_alone(fleet: Fleet, east: Fa
     upgraded = (east, others["west"])
     for kube in upgraded:
         kube.kubernetes = "v1.34.2"
-    fleet.publisher.publish([Sweep(EAST), Sweep("fleet/west")])
+    fleet.publisher.publish([Resync(EAST), Resync("fleet/west")])
     fleet.pump()
     fleet.clock.advance(timedelta(minutes=1))
     for kube in (east, *others.values()):
@@ -108,7 +108,7 @@ def test_upgrades_ask_for_what_is_in_those_clusters_alone(fleet: Fleet, east: Fa
 def test_an_upgrade_of_a_cluster_that_has_left_is_forgotten(fleet: Fleet, east: FakeKube) -> None:
     """Whoever finishes it finds the cluster gone, and asks for nothing."""
     east.kubernetes = "v1.34.2"
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     fleet.declare.deregister(EAST)
     fleet.pump()

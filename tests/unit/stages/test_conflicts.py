@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bellhop.core.gvk import GVK
-from bellhop.state.worker_pool import Hands
+from bellhop.state.worker_pool import WorkerPool
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile
@@ -47,7 +47,7 @@ def test_the_rest_is_not_begun(
     fleet: Fleet, east: FakeKube, names: tuple[str, ...], helpers: int
 ) -> None:
     """Without continueOnConflict nothing of the profile is applied, whoever is quickest."""
-    fleet.hands = Hands(helpers)
+    fleet.hands = WorkerPool(helpers)
     fleet.reread()
     fleet.apply(second(*names))
     fleet.pump()

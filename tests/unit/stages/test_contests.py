@@ -10,7 +10,7 @@ import pytest
 
 from bellhop.core.gvk import GVK
 from bellhop.deploy.contention import AT_ONCE, LONGEST
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -189,7 +189,7 @@ def test_a_sweep_does_not_hasten_it(fleet: Fleet, east: FakeKube) -> None:
         write(fleet, east)
     east.calls.clear()
 
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
     assert value(east) == "theirs"

@@ -11,7 +11,7 @@ from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.diagnosis import overview
 from bellhop.diagnosis.failures import failures
 from bellhop.errors import DeniedError, UnauthorizedError
-from bellhop.state.messages import Confirm
+from bellhop.state.messages import ReadBack
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -55,7 +55,7 @@ def test_a_hint_is_confirmed_in_the_new_cluster(
     old.calls.clear()
     there = new.put(service("web"))
     uid = there["metadata"]["uid"]
-    fleet.stages["sweep"].handle(Confirm("fleet/east", str(WEB), uid=uid, before=0))
+    fleet.stages["sweep"].handle(ReadBack("fleet/east", str(WEB), uid=uid, before=0))
     fleet.pump()
 
     assert old.calls == []
@@ -88,7 +88,7 @@ def test_a_hint_of_a_cluster_that_is_gone_is_dropped(fleet: Fleet) -> None:
     fleet.declare.deregister("fleet/east")
     fleet.pump()
     kube.calls.clear()
-    fleet.stages["sweep"].handle(Confirm("fleet/east", str(WEB), uid="u", before=0))
+    fleet.stages["sweep"].handle(ReadBack("fleet/east", str(WEB), uid="u", before=0))
 
     assert kube.calls == []
 

@@ -12,10 +12,10 @@ import pytest
 
 from bellhop.api.kinds import InvalidDocuments
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.deploy.watches import Watching
+from bellhop.deploy.watches import DriftWatches
 from bellhop.errors import BellhopError
 from bellhop.operations.previews import Previewed, now
-from bellhop.state.messages import Apply, Sweep
+from bellhop.state.messages import Apply, Resync
 from bellhop.state.record import Watch, WatchedKind
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
@@ -180,7 +180,7 @@ def test_kinds_ring_as_long_as_a_profile_is_watched(fleet: Fleet) -> None:
     assert (gate.kinds, gate.held) == ((), (WatchedKind(CONFIG, "configmaps"),))
 
     brings(fleet, "one", "two", mode="syncMode: Continuous")
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
     assert value_of(fleet.records.gates.get(EAST)).held == ()
@@ -218,13 +218,13 @@ def test_a_sweep_finds_what_the_push_has_missed(fleet: Fleet, east: FakeKube) ->
     east.put(changed)
     east.drop(CONFIG, "default", "two")
 
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
     assert there(east)["data"] == there(east, "two")["data"] == {"v": "1"}
     assert sorted(applies(east)) == ["one", "two"]
     east.calls.clear()
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     assert applies(east) == []
     assert not [call for call in east.calls if call.name in {"one", "two"}]
@@ -257,7 +257,7 @@ def test_what_is_marked_so_is_left_alone(fleet: Fleet, east: FakeKube) -> None:
     fleet.pump()
     east.calls.clear()
     ring(fleet, east, "theirs")
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     assert there(east)["data"] == {"v": "theirs"}
     assert applies(east) == []
@@ -266,12 +266,12 @@ def test_what_is_marked_so_is_left_alone(fleet: Fleet, east: FakeKube) -> None:
     changed["metadata"]["annotations"][IGNORED] = "ok"
     changed["data"] = {"v": "theirs"}
     east.put(changed)
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     assert there(east, "two")["data"] == {"v": "1"}
 
     east.drop(CONFIG, "default", "one")
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     assert there(east)["data"] == {"v": "1"}
 
@@ -291,7 +291,7 @@ def test_a_paused_profile_puts_nothing_back(fleet: Fleet, east: FakeKube) -> Non
 
     brings(fleet, "one", "two")
     fleet.clock.advance(timedelta(minutes=1))
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
     assert there(east)["data"] == {"v": "1"}
@@ -305,7 +305,7 @@ def test_what_is_withdrawn_is_watched_no_more(fleet: Fleet, east: FakeKube) -> N
     assert east.objects(CONFIG) == []
 
     fleet.drop("east", one)
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
     assert east.objects(CONFIG) == []
@@ -373,7 +373,7 @@ MEANWHILE: dict[str, tuple[Callable[[Fleet, FakeKube], object], str]] = {
     ),
     "it is deleted": (lambda _, east: east.drop(CONFIG, "default", "one"), "1"),
     "the cluster is swept": (
-        lambda fleet, _: fleet.stages["sweep"].handle(Sweep(EAST)),
+        lambda fleet, _: fleet.stages["sweep"].handle(Resync(EAST)),
         "1",
     ),
 }
@@ -399,7 +399,7 @@ def test_whoever_comes_between_it_ends_as_it_is_declared(
         fleet.pump()
     assert found.met
     settled(fleet)
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     settled(fleet)
 
     assert there(east)["data"] == {"v": ends}
@@ -437,7 +437,7 @@ def test_a_profile_that_is_watched_again_while_a_sweep_lets_go_of_it(
     brings(fleet, "one", mode="syncMode: Continuous")
 
     with interrupted(fleet.records, number, lambda: brings(fleet, "one")) as found:
-        Watching(fleet.records, fleet.publisher).kinds(EAST)
+        DriftWatches(fleet.records, fleet.publisher).kinds(EAST)
     assert found.met
     fleet.pump()
 

@@ -14,13 +14,13 @@ import yaml
 from msgspec.structs import replace
 
 from bellhop.core.gvk import GVK, Identity, ObjectKey, Resource
-from bellhop.deploy.dependencies import Elsewhere
+from bellhop.deploy.dependencies import TemplateDependencies
 from bellhop.errors import BellhopError, StaleError
 from bellhop.ports.queue import Delivery, Done
-from bellhop.state.dependency_index import Reader
+from bellhop.state.dependency_index import TemplateDependency
 from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.messages import Apply, Confirm, Sweep
-from bellhop.state.record import MOST_FOLLOWED, Gate
+from bellhop.state.messages import Apply, ReadBack, Resync
+from bellhop.state.record import MOST_FOLLOWED, IngestPolicy
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.hosted import hosted, local
@@ -75,7 +75,7 @@ def hand(fleet: Fleet, inbox: str) -> Sequence[Delivery]:
 
 
 def sweep(fleet: Fleet, cluster: str = MANAGEMENT) -> None:
-    fleet.publisher.publish([Sweep(cluster)])
+    fleet.publisher.publish([Resync(cluster)])
     fleet.pump()
 
 
@@ -126,7 +126,7 @@ def test_a_ring_that_concerns_nobody_costs_one_look(fleet: Fleet) -> None:
     first = fleet.store.counts - before
     for number in range(50):
         key = Identity("shop.io", "Widget", "default", f"read-{number}")
-        fleet.records.readers.note(key, Reader("", "", "own", EAST))
+        fleet.records.readers.note(key, TemplateDependency("", "", "own", EAST))
 
     before = fleet.store.counts.copy()
     ring(fleet, {"object": kube.put(widget("2", "another"))})
@@ -385,7 +385,7 @@ def test_a_tenant_sees_no_more_by_a_ring(fleet: Fleet, east: FakeKube) -> None:
 def hint(fleet: Fleet, uid: str = "", before: int = 0) -> None:
     """Have an API server tell ingest itself of a write that is on its way."""
     rang = fleet.clock.now().isoformat()
-    message = Confirm(MANAGEMENT, str(READ), uid=uid, before=before, drift=True, rang=rang)
+    message = ReadBack(MANAGEMENT, str(READ), uid=uid, before=before, drift=True, rang=rang)
     fleet.publisher.publish([message])
     fleet.pump()
 
@@ -466,7 +466,7 @@ def test_who_was_left_over_is_struck_out_by_the_sweep(fleet: Fleet, mgmt: FakeKu
     """A kind rings as long as one reads it that is there, whoever died before it was struck out."""
     for number in range(3):
         key = Identity("", "Service", "default", f"read-{number}")
-        fleet.records.readers.note(key, Reader("", "", f"gone-{number}", EAST))
+        fleet.records.readers.note(key, TemplateDependency("", "", f"gone-{number}", EAST))
     sweep(fleet)
 
     assert noted(fleet) == [("read", "own", EAST)]
@@ -479,7 +479,7 @@ def test_a_cluster_that_is_forgotten_takes_along_what_it_read(fleet: Fleet) -> N
     readers = fleet.records.readers
     key = Identity("rbac.authorization.k8s.io", "ClusterRole", "", "system:node")
     for cluster, name in ((EAST, "RoleRequest:r"), (f"{EAST}-2", "fleet/own"), (EAST, "fleet/own")):
-        reader = Reader("", "", name, cluster)
+        reader = TemplateDependency("", "", name, cluster)
         readers.settle(key, reader, expect=readers.note(key, reader))
 
     fleet.records.forget_traces(EAST)
@@ -530,7 +530,11 @@ def test_what_is_settled_is_there_wherever_he_dies_who_strikes_it_out(
     fleet: Fleet, number: int
 ) -> None:
     """Who finds it settled need not look whether it is there."""
-    readers, key, reader = fleet.records.readers, READ.identity, Reader("", "", "own", EAST)
+    readers, key, reader = (
+        fleet.records.readers,
+        READ.identity,
+        TemplateDependency("", "", "own", EAST),
+    )
     readers.settle(key, reader, expect=readers.note(key, reader))
 
     def dies() -> None:
@@ -547,7 +551,11 @@ def test_what_is_settled_is_there_wherever_he_dies_who_strikes_it_out(
 @pytest.mark.parametrize("number", range(4))
 def test_who_notes_what_is_struck_out_meanwhile_has_it_noted(fleet: Fleet, number: int) -> None:
     """Whatever of the two comes first, it is noted and settled, or to be done again."""
-    readers, key, reader = fleet.records.readers, READ.identity, Reader("", "", "own", EAST)
+    readers, key, reader = (
+        fleet.records.readers,
+        READ.identity,
+        TemplateDependency("", "", "own", EAST),
+    )
     readers.settle(key, reader, expect=readers.note(key, reader))
     tokens: list[str] = []
 
@@ -563,7 +571,11 @@ def test_who_notes_what_is_struck_out_meanwhile_has_it_noted(fleet: Fleet, numbe
 @pytest.mark.parametrize("number", range(4))
 def test_what_was_settled_since_it_was_struck_out_stays(fleet: Fleet, number: int) -> None:
     """Who strikes it out gives way to another who comes later, and is done before."""
-    readers, key, reader = fleet.records.readers, READ.identity, Reader("", "", "own", EAST)
+    readers, key, reader = (
+        fleet.records.readers,
+        READ.identity,
+        TemplateDependency("", "", "own", EAST),
+    )
     settled = replace(reader, settled=True)
     readers.settle(key, reader, expect=readers.note(key, reader))
 
@@ -581,7 +593,11 @@ def test_what_was_settled_since_it_was_struck_out_stays(fleet: Fleet, number: in
 @pytest.mark.parametrize("number", range(4))
 def test_two_who_strike_out_the_same_leave_nothing(fleet: Fleet, number: int) -> None:
     """Wherever the second one comes in between."""
-    readers, key, reader = fleet.records.readers, READ.identity, Reader("", "", "own", EAST)
+    readers, key, reader = (
+        fleet.records.readers,
+        READ.identity,
+        TemplateDependency("", "", "own", EAST),
+    )
     readers.settle(key, reader, expect=readers.note(key, reader))
 
     with interrupted(fleet.records, number, lambda: readers.delete(key, reader)) as found:
@@ -594,7 +610,11 @@ def test_two_who_strike_out_the_same_leave_nothing(fleet: Fleet, number: int) ->
 
 def test_what_was_struck_out_while_it_was_noted_does_not_stay(fleet: Fleet) -> None:
     """Who notes it finds that out when settling it, and begins again."""
-    readers, key, reader = fleet.records.readers, READ.identity, Reader("", "", "own", EAST)
+    readers, key, reader = (
+        fleet.records.readers,
+        READ.identity,
+        TemplateDependency("", "", "own", EAST),
+    )
 
     with interrupted(fleet.records, 1, lambda: readers.delete(key, reader)) as found:
         token = readers.note(key, reader)
@@ -707,8 +727,8 @@ def test_no_more_kinds_ring_than_a_cluster_may_be_asked_for(fleet: Fleet) -> Non
     fleet.apply(reads())
     for number in range(MOST_FOLLOWED + 1):
         key = Identity("shop.io", f"Kind{number:04}", "default", "read")
-        fleet.records.readers.note(key, Reader("", "", "own", EAST))
-    elsewhere = Elsewhere(fleet.records, fleet.publisher, fleet.settings)
+        fleet.records.readers.note(key, TemplateDependency("", "", "own", EAST))
+    elsewhere = TemplateDependencies(fleet.records, fleet.publisher, fleet.settings)
     elsewhere._reads = lambda *_: True  # type: ignore[method-assign]
 
     found = elsewhere.kinds()
@@ -741,7 +761,7 @@ def test_a_gate_of_a_later_catalog_is_written_again(fleet: Fleet, east: FakeKube
     fleet.apply(reads())
     real, left = fleet.records.gates.put, ["once"]
 
-    def later(key: str, gate: Gate) -> None:
+    def later(key: str, gate: IngestPolicy) -> None:
         if gate.followed and left:
             left.pop()
             # Who knows of a later catalog wrote it first, of what he knew.
@@ -794,7 +814,7 @@ def test_many_that_read_at_once_ask_for_few_sweeps(fleet: Fleet) -> None:
             fleet.work(inbox, hand(fleet, inbox))
         for each in hand(fleet, "sweep"):
             # Out of the way of the next one, which is not to be taken for the same.
-            asked += each.message.body == Sweep(MANAGEMENT).message().body
+            asked += each.message.body == Resync(MANAGEMENT).message().body
             fleet.queues["sweep"].settle(each, Done())
 
     assert len(noted(fleet)) == 21
@@ -841,7 +861,7 @@ def test_a_death_before_a_kind_rings_leaves_it_unsettled(fleet: Fleet, east: Fak
     fleet.pump()
     fleet.apply(reads())
 
-    kill_before_publishing(fleet.publisher, lambda each: isinstance(each, Sweep), fleet.pump)
+    kill_before_publishing(fleet.publisher, lambda each: isinstance(each, Resync), fleet.pump)
     rig.release(fleet)
     fleet.clock.advance(rig.VISIBILITY)
     fleet.pump()
@@ -891,7 +911,7 @@ def test_who_reads_again_while_a_sweep_strikes_it_out_is_followed(
     """Of the one that lets go of the kind and the one that reads it, one sees the other."""
     assert mgmt
     # What somebody left over who died after he had noted what is read no more.
-    key, reader = READ.identity, Reader("", "", "own", EAST)
+    key, reader = READ.identity, TemplateDependency("", "", "own", EAST)
     fleet.apply(profile(), holder("own", config("got-own", "v: 'alone'")))
     fleet.pump()
     token = fleet.records.readers.note(key, reader)
@@ -904,8 +924,8 @@ def test_who_reads_again_while_a_sweep_strikes_it_out_is_followed(
 
     with interrupted(fleet.records, number, comes) as found:
         # At first that look alone, so that each of its calls is met.
-        Elsewhere(fleet.records, fleet.publisher, fleet.settings).kinds()
-        fleet.stages["sweep"].handle(Sweep(MANAGEMENT))
+        TemplateDependencies(fleet.records, fleet.publisher, fleet.settings).kinds()
+        fleet.stages["sweep"].handle(Resync(MANAGEMENT))
     if not found.met:
         comes()
     fleet.pump()
@@ -924,7 +944,7 @@ def test_a_late_message_of_a_profile_that_is_gone_notes_nothing(
     assert mgmt
     fleet.declare.delete([("ClusterProfile", "", "own")])
     fleet.pump()
-    reader = Reader("", "", "own", EAST)
+    reader = TemplateDependency("", "", "own", EAST)
     token = fleet.records.readers.note(READ.identity, reader)
     fleet.records.readers.settle(READ.identity, reader, expect=token)
 

@@ -12,8 +12,8 @@ from bellhop.core.gvk import GVK, ObjectKey, Resource
 from bellhop.diagnosis.profile_manifests import manifest
 from bellhop.errors import UnreachableError
 from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.messages import Sweep
-from bellhop.state.record import Outcome
+from bellhop.state.messages import Resync
+from bellhop.state.record import DeploymentStatus
 from bellhop.state.remote_url import Remote
 from tests.fakes.files import digest_of
 from tests.fakes.fleet import Fleet, service
@@ -91,7 +91,7 @@ def data(kube: FakeKube) -> dict[str, Any]:
     return {each["metadata"]["name"]: each.get("data") for each in kube.objects(CONFIG)}
 
 
-def outcome(fleet: Fleet, name: str = "p") -> Outcome:
+def outcome(fleet: Fleet, name: str = "p") -> DeploymentStatus:
     kept = fleet.records.outcomes.get("fleet/east", name)
     assert kept
     return kept.value
@@ -104,7 +104,7 @@ def again(fleet: Fleet) -> None:
 
 
 def sweep(fleet: Fleet) -> None:
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
     fleet.pump()
 
 

@@ -14,10 +14,10 @@ import pytest
 from bellhop.errors import TemporaryError, ThrottledError
 from bellhop.ports.store import Item
 from bellhop.state.delays import retry_timer, sweep_timer
-from bellhop.state.messages import CHARTS, Apply, Envelope, Publisher, Sweep
+from bellhop.state.messages import CHARTS, Apply, Envelope, Publisher, Resync
 from bellhop.state.record import Cluster
 from bellhop.state.schedule import HOUSE, SPELL, Schedule
-from bellhop.state.worker_pool import ALONE, Hands
+from bellhop.state.worker_pool import SEQUENTIAL, WorkerPool
 from tests.fakes.fleet import Fleet
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
@@ -54,7 +54,7 @@ class Watched(Publisher):
         return [each.do for batch in self.batches for each in batch]
 
 
-def schedule(fleet: Fleet, publisher: Publisher, hands: Hands = ALONE) -> Schedule:
+def schedule(fleet: Fleet, publisher: Publisher, hands: WorkerPool = SEQUENTIAL) -> Schedule:
     return Schedule(fleet.records, publisher, fleet.settings, fleet.schedule._log, hands)
 
 
@@ -64,7 +64,7 @@ def set_resyncs(fleet: Fleet, count: int, late: timedelta = MINUTE) -> None:
     for number in range(count):
         cluster = Cluster("fleet", f"c{number}", {}, "v1", "", registered_at=first)
         fleet.records.clusters.put(cluster)
-        body = Sweep(cluster.key).message().body
+        body = Resync(cluster.key).message().body
         fleet.records.timers.set(sweep_timer(cluster.key), first + number * MINUTE / count, body)
 
 
@@ -102,7 +102,7 @@ def test_a_thousand_timers_fire_in_batches_many_at_once(fleet: Fleet) -> None:
     set_resyncs(fleet, 1_000)
     publisher, counts = Watched(fleet, before), fleet.store.counts
     counts.clear()
-    ticked = schedule(fleet, publisher, Hands(15, at_one=15)).tick()
+    ticked = schedule(fleet, publisher, WorkerPool(15, at_one=15)).tick()
 
     assert ticked.published == 1_000
     assert [len(each) for each in publisher.batches] == [10] * 100
@@ -127,7 +127,7 @@ def test_a_tick_ends_in_time_and_the_next_one_goes_on_with_the_oldest(fleet: Fle
     assert publisher.done == ["apply"] * 60 + ["sweep"] * 60
     assert first.published == 120
     oldest = {f"fleet/c{number}" for number in range(60)}
-    swept = [each for batch in publisher.batches for each in batch if isinstance(each, Sweep)]
+    swept = [each for batch in publisher.batches for each in batch if isinstance(each, Resync)]
     assert {each.cluster for each in swept} == oldest
     for _ in range(3):
         ticks.tick()
@@ -195,7 +195,7 @@ def test_two_ticks_at_once_lose_nothing(fleet: Fleet) -> None:
     set_resyncs(fleet, 100)
     publishers = [Watched(fleet, lambda _: None) for _ in range(2)]
     ticks = [
-        threading.Thread(target=schedule(fleet, each, Hands(4, at_one=4)).tick)
+        threading.Thread(target=schedule(fleet, each, WorkerPool(4, at_one=4)).tick)
         for each in publishers
     ]
     for each in ticks:

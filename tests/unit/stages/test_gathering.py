@@ -13,7 +13,7 @@ from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import TemporaryError
 from bellhop.events.object_cache import Objects
 from bellhop.ingest.records.observations import TOMBSTONE
-from bellhop.state.messages import Instantiate, Sweep
+from bellhop.state.messages import Instantiate, Resync
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, source, trigger
@@ -180,7 +180,7 @@ def test_what_is_declared_while_an_object_is_forgotten_is_rendered(
     assert made(east) == "s000a "
 
     east._objects = backup
-    fleet.stages["sweep"].handle(Sweep(EAST))
+    fleet.stages["sweep"].handle(Resync(EAST))
     fleet.pump()
     fleet.clock.advance(timedelta(minutes=1))
     fleet.pump()

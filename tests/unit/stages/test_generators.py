@@ -18,7 +18,7 @@ from bellhop.core.gvk import GVK
 from bellhop.core.sveltos_annotations import WITHHELD
 from bellhop.errors import StaleError
 from bellhop.state.messages import Instantiate
-from bellhop.state.record import Profile, Title
+from bellhop.state.record import NameReservation, Profile
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, join, profile, source, trigger
@@ -90,7 +90,7 @@ def test_follows_what_matches_and_goes_with_it(fleet: Fleet) -> None:
     assert made(fleet) == []
 
 
-def titles(fleet: Fleet) -> list[tuple[str, Title]]:
+def titles(fleet: Fleet) -> list[tuple[str, NameReservation]]:
     found = [item for shard in "0123456789abcdef" for item in fleet.store.query(f"title/{shard}")]
     return [(item.sort, fleet.records.titles._table.read(item.value)) for item in found]
 
@@ -253,7 +253,7 @@ def test_there_is_one_for_each_object_where_that_is_asked_for(fleet: Fleet, one:
     assert [name for _, name in map(title_of, titles(fleet))] == ["east-b"]
 
 
-def title_of(found: tuple[str, Title]) -> tuple[str, str]:
+def title_of(found: tuple[str, NameReservation]) -> tuple[str, str]:
     """Return kind and name of a title, which its key ends with."""
     kind, _, name = found[0].rpartition("/")
     return kind, name
@@ -421,7 +421,7 @@ def test_what_is_made_of_a_secret_is_not_quoted_by_who_reads_it(fleet: Fleet) ->
 
 def test_a_name_of_one_who_died_before_its_profile_was_written_is_free(fleet: Fleet) -> None:
     """Nobody says that he has it; the next one takes it."""
-    fleet.records.titles.put("ConfigMap", "same", Title("dead", "fleet/east", "dead-1"))
+    fleet.records.titles.put("ConfigMap", "same", NameReservation("dead", "fleet/east", "dead-1"))
     fleet.apply(generating(to="same"), origin())
     ring(fleet, "a")
 

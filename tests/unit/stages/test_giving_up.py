@@ -13,7 +13,7 @@ from bellhop.core.gvk import GVK
 from bellhop.errors import BellhopError, InvalidError, TemporaryError, UnreachableError
 from bellhop.operations.redeployment import redeploy
 from bellhop.state.messages import Apply
-from bellhop.state.record import Outcome
+from bellhop.state.record import DeploymentStatus
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, profile
@@ -55,7 +55,7 @@ def brings(fleet: Fleet, more: str = "", *objects: str) -> None:
     fleet.pump()
 
 
-def outcome(fleet: Fleet) -> Outcome:
+def outcome(fleet: Fleet) -> DeploymentStatus:
     found = fleet.records.outcomes.get(EAST, "own")
     assert found
     return found.value

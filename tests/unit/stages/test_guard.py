@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.events.deletion_guard import released
 from bellhop.settings import Settings
-from bellhop.state.messages import Evaluate, Instantiate, Sweep, Weigh
-from bellhop.state.record import Hold
+from bellhop.state.messages import CheckDeletionGuard, Evaluate, Instantiate, Resync
+from bellhop.state.record import HeldDeletion
 from tests.fakes.declared import DECLARED, HEARD, TOLD, TOLD_TEXT
 from tests.fakes.fleet import SERVICE, Fleet, cloud_event, service
 from tests.fakes.kube import FakeKube
@@ -101,7 +101,7 @@ def began(fleet: Fleet, count: int) -> FakeKube:
     fleet.apply(selecting(), EACH)
     for number in range(count):
         kube.put(ringing(number))
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
     fleet.pump()
     assert policies(kube) == sorted(names(range(count)))
     return kube
@@ -142,7 +142,7 @@ def later(fleet: Fleet, windows: int = 1) -> None:
         fleet.pump()
 
 
-def hold(fleet: Fleet) -> Hold | None:
+def hold(fleet: Fleet) -> HeldDeletion | None:
     kept = fleet.records.holds.get("fleet/east", SOURCE)
     return kept.value if kept else None
 
@@ -156,7 +156,7 @@ def release(fleet: Fleet) -> None:
     assert kept
     free = released(kept.value, fleet.clock.now(), fleet.settings.hold_window)
     fleet.records.holds.put(free, expect=kept.token)
-    fleet.publisher.publish([Weigh("fleet/east", SOURCE)])
+    fleet.publisher.publish([CheckDeletionGuard("fleet/east", SOURCE)])
     fleet.pump()
 
 
@@ -192,7 +192,7 @@ def test_holds_what_ends_in_rings(fleet: Fleet, east: FakeKube) -> None:
     found = hold(fleet)
     assert found
     assert (found.cause, found.of, found.gone) == ("rings", 10, 2)
-    fleet.publisher.publish([Weigh("fleet/east", SOURCE)])
+    fleet.publisher.publish([CheckDeletionGuard("fleet/east", SOURCE)])
     fleet.pump()
     assert held(fleet) == names(range(2, 6))
     assert [each.what for each in fleet.ledger()].count("held") == 1
@@ -203,7 +203,7 @@ def test_holds_what_a_sweep_finds_gone(fleet: Fleet, east: FakeKube) -> None:
     """Of what a sweep finds gone no more than a few are withdrawn, and the hold says so."""
     for number in range(6):
         east.drop(SERVICE, "default", f"s{number}")
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
     fleet.pump()
     later(fleet, 3)
 
@@ -324,7 +324,7 @@ def test_what_ends_while_it_is_released_stays(fleet: Fleet, east: FakeKube) -> N
     free = released(kept.value, fleet.clock.now(), fleet.settings.hold_window)
     fleet.records.holds.put(free, expect=kept.token)
     drop(fleet, east, range(6, 7))
-    fleet.publisher.publish([Weigh("fleet/east", SOURCE)])
+    fleet.publisher.publish([CheckDeletionGuard("fleet/east", SOURCE)])
     fleet.pump()
 
     assert held(fleet) == ["s6"]
@@ -441,7 +441,7 @@ def test_a_trigger_that_is_deleted_takes_what_is_held_along(fleet: Fleet, east: 
     fleet.release()
     fleet.pump()
     assert policies(east) == []
-    fleet.publisher.publish([Sweep("fleet/east", full=True)])
+    fleet.publisher.publish([Resync("fleet/east", full=True)])
     fleet.pump()
     assert hold(fleet) is None
     assert held(fleet) == []
@@ -509,7 +509,7 @@ def test_waits_for_the_rest_of_what_ends_slowly(tmp_path: Path) -> None:
     for key in keys[3:]:
         fleet.clock.advance(fleet.settings.hold_window + timedelta(seconds=1))
         fleet.schedule.tick()
-        fleet.stages["evaluate"].handle(Weigh("fleet/east", SOURCE))
+        fleet.stages["evaluate"].handle(CheckDeletionGuard("fleet/east", SOURCE))
         fleet.stages["evaluate"].handle(Evaluate("fleet/east", key))
     fleet.pump()
     later(fleet, 3)

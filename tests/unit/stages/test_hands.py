@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from bellhop.errors import UnreachableError
-from bellhop.state.worker_pool import ALONE, Hands
+from bellhop.state.worker_pool import SEQUENTIAL, WorkerPool
 
 PATIENCE = 10.0
 
@@ -26,7 +26,7 @@ def test_alone_all_is_done_in_order_by_who_asks() -> None:
     """Without helpers no other thread sees an item."""
     me = threading.current_thread().name
 
-    assert ALONE.each(named, range(9), always) == ([(each, me) for each in range(9)], None)
+    assert SEQUENTIAL.each(named, range(9), always) == ([(each, me) for each in range(9)], None)
 
 
 def test_helpers_do_many_at_once() -> None:
@@ -38,12 +38,12 @@ def test_helpers_do_many_at_once() -> None:
             together.wait(PATIENCE)
         return number
 
-    assert Hands(3).each(do, range(9), always) == (list(range(9)), None)
+    assert WorkerPool(3).each(do, range(9), always) == (list(range(9)), None)
 
 
 def test_few_items_wake_nobody() -> None:
     """What has three objects is applied by one thread."""
-    done, _ = Hands(3).each(named, range(3), always)
+    done, _ = WorkerPool(3).each(named, range(3), always)
 
     assert {name for _, name in done} == {threading.current_thread().name}
 
@@ -56,7 +56,7 @@ def test_nobody_else_waits_for_a_first_item() -> None:
         asked.append(named(number)[1])
         raise UnreachableError("cannot apply: no answer")
 
-    done, error = Hands(7).each(do, range(1000), always)
+    done, error = WorkerPool(7).each(do, range(1000), always)
 
     assert (done, str(error), len(asked)) == ([], "cannot apply: no answer", 1)
 
@@ -77,7 +77,7 @@ def test_an_error_ends_it_after_what_is_in_hand() -> None:
             threading.Event().wait(0.05)
         return number
 
-    done, error = Hands(3).each(do, range(100), always)
+    done, error = WorkerPool(3).each(do, range(100), always)
 
     assert isinstance(error, UnreachableError)
     assert done == [0, 1, 3, 4]
@@ -93,19 +93,19 @@ def test_the_error_of_the_earliest_item_counts() -> None:
             raise UnreachableError(f"cannot apply {number}")
         return number
 
-    assert str(Hands(3).each(do, range(100), always)[1]) == "cannot apply 1"
+    assert str(WorkerPool(3).each(do, range(100), always)[1]) == "cannot apply 1"
 
 
 def test_nothing_is_begun_without_reason_to_go_on() -> None:
     """Whoever's turn is over ends with what was done."""
     reasons = iter([True, True, False])
 
-    assert ALONE.each(named, range(9), lambda: next(reasons))[0] == [named(0), named(1)]
+    assert SEQUENTIAL.each(named, range(9), lambda: next(reasons))[0] == [named(0), named(1)]
 
 
 def test_a_few_items_do_not_wait_behind_many() -> None:
     """While another's thousand hold every helper, ten get on by their own thread."""
-    hands, go = Hands(2), threading.Event()
+    hands, go = WorkerPool(2), threading.Event()
     held = [threading.Event() for _ in range(3)]
 
     def hang(number: int) -> int:
@@ -127,7 +127,7 @@ def test_a_few_items_do_not_wait_behind_many() -> None:
 
 def test_helpers_go_from_one_to_the_other() -> None:
     """The only helper is with one execution, and comes to another before the first has ended."""
-    hands, asked, helped = Hands(1), threading.Event(), threading.Event()
+    hands, asked, helped = WorkerPool(1), threading.Event(), threading.Event()
 
     def long(number: int) -> bool:
         return not number or asked.wait(PATIENCE)
@@ -148,4 +148,4 @@ def test_helpers_go_from_one_to_the_other() -> None:
 @pytest.mark.parametrize("helpers", [0, 3])
 def test_no_items_are_no_work(helpers: int) -> None:
     """An empty phase is done."""
-    assert Hands(helpers).each(named, [], always) == ([], None)
+    assert WorkerPool(helpers).each(named, [], always) == ([], None)

@@ -11,7 +11,7 @@ from bellhop.core.gvk import GVK, ObjectKey, Resource
 from bellhop.core.sveltos_annotations import OWNER
 from bellhop.errors import DeniedError, MissingError, UnreachableError
 from bellhop.state.delays import sweep_timer
-from bellhop.state.messages import Sweep, Tidy
+from bellhop.state.messages import PurgeCluster, Resync
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -78,7 +78,7 @@ def made(kube: FakeKube) -> list[str]:
 
 def sweep(fleet: Fleet) -> None:
     fleet.clock.advance(timedelta(minutes=5))
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
 
@@ -223,7 +223,7 @@ def test_a_cluster_that_was_made_anew_has_nothing_of_ours(fleet: Fleet, east: Fa
 
 def test_a_cluster_that_is_there_is_not_tidied_up(fleet: Fleet, east: FakeKube) -> None:
     """It may have been registered again since its end was to be tidied up."""
-    fleet.publisher.publish([Tidy(EAST)])
+    fleet.publisher.publish([PurgeCluster(EAST)])
     fleet.pump()
 
     assert len(list(fleet.records.matches.of(EAST))) == 1
@@ -440,7 +440,7 @@ def test_a_cluster_that_is_forgotten_in_the_middle_of_work_leaves_nothing(
 
     east.put(service("db"))
     east.page = late  # type: ignore[assignment, method-assign]
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     assert fleet.send("east", {"object": service("web")}).status == 401
     fleet.clock.advance(timedelta(minutes=3))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.state.record import Heard
+from bellhop.state.record import Heartbeat
 from tests.fakes.fleet import Fleet, service
 
 EAST = "fleet/east"
@@ -18,7 +18,7 @@ def alive(**said: Any) -> dict[str, Any]:
     return {"apiVersion": "bellhop.dev/v1", "kind": "Alive", "version": "0.1.0", **said}
 
 
-def heard(fleet: Fleet) -> Heard:
+def heard(fleet: Fleet) -> Heartbeat:
     found = fleet.records.hearings.get(EAST)
     assert found is not None
     return found
@@ -35,11 +35,11 @@ def test_a_cluster_is_noted_as_heard_once_a_minute(fleet: Fleet) -> None:
         fleet.reread()
         fleet.send("east")
     assert fleet.store.counts["put"] == 0
-    assert heard(fleet) == Heard(first)
+    assert heard(fleet) == Heartbeat(first)
     fleet.clock.advance(MINUTE)
     fleet.send("east")
 
-    assert heard(fleet) == Heard(first + MINUTE)
+    assert heard(fleet) == Heartbeat(first + MINUTE)
 
 
 def test_what_a_forwarder_says_of_itself_is_kept(fleet: Fleet) -> None:
@@ -51,14 +51,14 @@ def test_what_a_forwarder_says_of_itself_is_kept(fleet: Fleet) -> None:
     since = fleet.clock.now()
     refused = {"v1/Service": "cannot read Service"}
     reply = fleet.post("east", alive(owed=2, since=since.isoformat(), refused=refused))
-    told = Heard(since, 0.0, "0.1.0", 2, since, "cannot read Service")
+    told = Heartbeat(since, 0.0, "0.1.0", 2, since, "cannot read Service")
     assert (reply.status, heard(fleet)) == (200, told)
     fleet.clock.advance(MINUTE)
     fleet.send("east")
     assert heard(fleet).problem == "cannot read Service"
     fleet.post("east", alive())
 
-    assert heard(fleet) == Heard(since + MINUTE, 0.0, "0.1.0")
+    assert heard(fleet) == Heartbeat(since + MINUTE, 0.0, "0.1.0")
 
 
 def test_a_kind_that_nobody_asks_for_is_no_problem(fleet: Fleet) -> None:

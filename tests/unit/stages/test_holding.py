@@ -12,7 +12,7 @@ from bellhop.core.gvk import GVK, ObjectKey, Resource
 from bellhop.deploy.lease import Peers
 from bellhop.errors import BusyError, DeniedError
 from bellhop.settings import Settings
-from bellhop.state.messages import Apply, Resolve, Sweep
+from bellhop.state.messages import Apply, Resolve, Resync
 from bellhop.state.record import Held, Inventory
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
@@ -80,7 +80,7 @@ def test_leaves_what_somebody_made_in_place_of_ours(
     fleet.pump()
     replaced(east, "a")
     if swept:
-        fleet.publisher.publish([Sweep(EAST, full=True)])
+        fleet.publisher.publish([Resync(EAST, full=True)])
         fleet.pump()
 
     fleet.declare.delete([("ClusterProfile", "", "own")])

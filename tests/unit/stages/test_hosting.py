@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from bellhop.cli.addons import Wanted, addons
 from bellhop.core.sveltos_annotations import OWNER
-from bellhop.diagnosis import profile_manifests as generated
+from bellhop.diagnosis import profile_manifests
 from bellhop.errors import UnreachableError
-from bellhop.operations import previews as previewing
+from bellhop.operations import previews
 from bellhop.operations.rollback import rollback
 from bellhop.state.management_cluster import MANAGEMENT
 from tests.fakes.fleet import Fleet
@@ -350,8 +350,8 @@ def test_a_dry_run_tells_what_is_local_and_touches_nothing(fleet: Fleet) -> None
     }
     assert names(mgmt) == set()
 
-    found = list(previewing.now(fleet.installation(), "own", MANAGEMENT))
-    assert [each.change.key.name for each in found if isinstance(each, previewing.Previewed)] == [
+    found = list(previews.now(fleet.installation(), "own", MANAGEMENT))
+    assert [each.change.key.name for each in found if isinstance(each, previews.Previewed)] == [
         "about-east",
         "about-west",
     ]
@@ -390,7 +390,7 @@ def test_people_are_told_where_it_is_and_for_which_clusters(fleet: Fleet) -> Non
     }
     kept = fleet.records.profiles.get("", "", "own")
     assert kept
-    spec = generated.manifest(kept.value, "")["spec"]
+    spec = profile_manifests.manifest(kept.value, "")["spec"]
     assert [each["name"] for each in spec["clusterRefs"]] == ["east", "west"]
     assert [each.get("deploymentType") for each in spec["policyRefs"]] == [None, "Local"]
     assert kept.value.destinations == ("fleet/east", "fleet/west", MANAGEMENT)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import StaleError, UnreachableError
-from bellhop.ingest.http import Reply, Request, address, caller
+from bellhop.ingest.http import Request, Response, address, caller
 from bellhop.settings import Settings
 from bellhop.state.record import Observation
 from tests.fakes.fleet import SERVICE, Fleet, service
@@ -497,7 +497,7 @@ def test_allows_who_asks_whether_events_are_wanted(path: str) -> None:
     origin = {"webhook-request-origin": "evil\r\nx: y", "webhook-request-rate": "1"}
     found = caller("OPTIONS", path, origin)
 
-    assert isinstance(found, Reply)
+    assert isinstance(found, Response)
     assert found.status == 200
     assert found.headers == {
         "Allow": "POST, OPTIONS",
@@ -522,6 +522,6 @@ def test_allows_nothing_else(
     """A browser's question, or one for another place, is answered as ever."""
     found = caller(method, path, headers)
 
-    assert isinstance(found, Reply)
+    assert isinstance(found, Response)
     assert found.status == status
     assert "WebHook-Allowed-Origin" not in found.headers

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.ingest.http import Reply, Request
-from bellhop.state.messages import Sweep
+from bellhop.ingest.http import Request, Response
+from bellhop.state.messages import Resync
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 
@@ -55,7 +55,7 @@ def kept(fleet: Fleet) -> list[Any]:
     return sorted(each[:4] for each in fleet.records.observations.heads("fleet/east"))
 
 
-def statuses(reply: Reply) -> dict[int, int]:
+def statuses(reply: Response) -> dict[int, int]:
     """Return the status of each item that failed, by its place in the batch."""
     return {each["index"]: each["status"] for each in reply.body.get("failed", ())}
 
@@ -246,7 +246,7 @@ def test_sweeps_go_on_after_a_sender_lied_about_namespaces(watching: Fleet) -> N
     liar = stored(namespace="../..")
 
     assert statuses(watching.send("east", {"object": liar})) == {0: 400}
-    watching.publisher.publish([Sweep("fleet/east")])
+    watching.publisher.publish([Resync("fleet/east")])
     watching.pump()
     assert watching.records.health.get("fleet/east").value.state == "Healthy"
 
@@ -260,7 +260,7 @@ def test_a_forged_version_is_healed_by_one_sweep(watching: Fleet) -> None:
     forged["spec"] = {"ports": []}
     assert watching.send("east", {"object": forged}).status == 200
     watching.clock.advance(timedelta(minutes=5))
-    watching.publisher.publish([Sweep("fleet/east")])
+    watching.publisher.publish([Resync("fleet/east")])
     watching.pump()
 
     seen = value_of(watching.records.observations.get("fleet/east", WEB))
@@ -281,7 +281,7 @@ def test_a_forged_tombstone_is_healed_by_one_sweep(watching: Fleet) -> None:
     gone = {"key": str(WEB), "uid": real["metadata"]["uid"], "version": 2**63 - 1}
     assert watching.send("east", {"gone": gone}).status == 200
     watching.clock.advance(timedelta(minutes=5))
-    watching.publisher.publish([Sweep("fleet/east")])
+    watching.publisher.publish([Resync("fleet/east")])
     watching.pump()
 
     seen = value_of(watching.records.observations.get("fleet/east", WEB))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.diagnosis import held_deletions as held
+from bellhop.diagnosis import held_deletions
 from tests.fakes.declared import EACH, EACH_TEXT, WATCHED
 from tests.fakes.known import played
 from tests.fakes.overlaps import OVERLAPS, SORTS, Overlap, again, play, read_note
@@ -112,7 +112,7 @@ def test_holds_in_the_histories_that_are_about_it(tmp_path: Path) -> None:
     world.fleet.pump()
     world.do_drop("east", "Service", "a", "sent")
     world.fleet.pump()
-    assert [each.number for each in held.held(world.fleet.installation())] == [1]
+    assert [each.number for each in held_deletions.held(world.fleet.installation())] == [1]
     assert len(world.made("east")) == 2
 
     world.do_release()

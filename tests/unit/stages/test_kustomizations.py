@@ -18,7 +18,7 @@ from bellhop.diagnosis.profile_manifests import manifest
 from bellhop.errors import TemporaryError
 from bellhop.operations.previews import now
 from bellhop.state.messages import CHARTS, Apply
-from bellhop.state.record import Outcome
+from bellhop.state.record import DeploymentStatus
 from tests.fakes.charts import FakeCharts
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
@@ -105,7 +105,7 @@ def reasons(kube: FakeKube) -> dict[str, str]:
     }
 
 
-def outcome(fleet: Fleet, name: str = "p", cluster: str = "east") -> Outcome:
+def outcome(fleet: Fleet, name: str = "p", cluster: str = "east") -> DeploymentStatus:
     kept = fleet.records.outcomes.get(f"fleet/{cluster}", name)
     assert kept
     return kept.value

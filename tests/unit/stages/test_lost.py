@@ -12,7 +12,7 @@ import pytest
 
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import MissingError
-from bellhop.state.messages import Apply, Instantiate, Resolve, Sweep
+from bellhop.state.messages import Apply, Instantiate, Resolve, Resync
 from bellhop.state.payloads import SHARDS
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -138,7 +138,7 @@ def test_a_lost_source_withdraws_nothing(
     lose("manifest/EventSource", "catalog")
 
     with pytest.raises(MissingError, match="'manifest/EventSource /services'"):
-        fleet.stages["sweep"].handle(Sweep(EAST, full=True))
+        fleet.stages["sweep"].handle(Resync(EAST, full=True))
     fleet.apply(TRIGGER)
     fleet.pump()
 
@@ -161,7 +161,7 @@ def test_a_sweep_finds_what_was_lost_of_an_object(
     assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == ["for-a"]
 
     before = fleet.records.health.get(EAST).value.missed
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
     kept = fleet.records.observations.get(EAST, key)

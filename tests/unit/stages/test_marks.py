@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from bellhop.api.kinds import KINDS, InvalidDocuments, of
-from bellhop.core import sveltos_annotations as marks
+from bellhop.core import sveltos_annotations
 from bellhop.core.gvk import GVK
-from bellhop.state.messages import Sweep
+from bellhop.core.sveltos_annotations import ACCOUNT_NAME, ACCOUNT_NAMESPACE
+from bellhop.state.messages import Resync
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger
@@ -44,7 +45,7 @@ def ring(fleet: Fleet, name: str) -> dict[str, Any]:
 
 def sweep(fleet: Fleet) -> None:
     """Sweep the cluster as a user does."""
-    fleet.publisher.publish([Sweep("fleet/east", full=True)])
+    fleet.publisher.publish([Resync("fleet/east", full=True)])
     fleet.pump()
 
 
@@ -86,7 +87,7 @@ def pauses_a_trigger(fleet: Fleet, east: FakeKube) -> None:
     rest = join(source(), holder("made", named, annotations=INSTANTIATE))
     fleet.apply(join(trigger(), rest))
     before = ring(fleet, "before")
-    fleet.apply(annotated(trigger(), marks.TRIGGER_PAUSED))
+    fleet.apply(annotated(trigger(), sveltos_annotations.TRIGGER_PAUSED))
     ring(fleet, "meanwhile")
     fleet.drop("east", before)
     fleet.pump()
@@ -103,7 +104,7 @@ def pauses_a_profile(fleet: Fleet, east: FakeKube) -> None:
     """While a profile is paused its objects are neither changed, put back nor withdrawn."""
     fleet.apply(join(profile(), holder("own", config("kept", "v: '1'"))))
     fleet.pump()
-    fleet.apply(annotated(profile("clusterSelector: {}"), marks.PROFILE_PAUSED))
+    fleet.apply(annotated(profile("clusterSelector: {}"), sveltos_annotations.PROFILE_PAUSED))
     fleet.apply(holder("own", config("kept", "v: '2'"), config("more")))
     fleet.pump()
     assert [each["data"]["v"] for each in east.objects(CONFIG)] == ["1"]
@@ -146,7 +147,7 @@ def limits_what_is_written(fleet: Fleet, east: FakeKube) -> None:
     """The service account that labels name brings what it may write, and nothing else."""
     own = profile().replace(
         "metadata: {",
-        f"metadata: {{labels: {{{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: team}}, ",
+        f"metadata: {{labels: {{{ACCOUNT_NAME}: ann, {ACCOUNT_NAMESPACE}: team}}, ",
         1,
     )
     east.rbac.grant("team/ann", "ConfigMap", "default")
@@ -165,7 +166,7 @@ def limits_what_matches(fleet: Fleet, east: FakeKube) -> None:
     east.rbac.grant("team/ann", "Service", "a", "get", "list")
     hers = source().replace(
         "metadata: {",
-        f"metadata: {{labels: {{{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: team}}, ",
+        f"metadata: {{labels: {{{ACCOUNT_NAME}: ann, {ACCOUNT_NAMESPACE}: team}}, ",
         1,
     )
     named = config("{{ .Resource.metadata.name }}")
@@ -179,7 +180,9 @@ def is_a_script(fleet: Fleet, east: FakeKube) -> None:
     """What it returns as a text is brought."""
     made = "{apiVersion: v1, kind: ConfigMap, metadata: {name: written, namespace: default}}"
     script = f"function evaluate() return {{resources = '{made}'}} end"
-    fleet.apply(join(profile(), holder("own", script, annotations=f"{marks.LUA}: ok")))
+    fleet.apply(
+        join(profile(), holder("own", script, annotations=f"{sveltos_annotations.LUA}: ok"))
+    )
     fleet.pump()
 
     assert names(east) == {"written"}
@@ -189,7 +192,7 @@ def has_its_status_written(fleet: Fleet, east: FakeKube) -> None:
     """What an object says of its own status is there."""
     status = {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}}
     made = service("balanced") | {"status": status}
-    asking = f"{marks.SUBRESOURCES}: status"
+    asking = f"{sveltos_annotations.SUBRESOURCES}: status"
     fleet.apply(join(profile(), holder("own", json.dumps(made), annotations=asking)))
     fleet.pump()
 
@@ -200,22 +203,22 @@ def has_its_status_written(fleet: Fleet, east: FakeKube) -> None:
 PROOFS: dict[tuple[str, str], Callable[[Fleet, FakeKube], None]] = {
     ("projectsveltos.io/instantiate", "ConfigMap"): is_rendered_with_the_event,
     ("projectsveltos.io/template", "ConfigMap"): is_rendered_for_the_cluster,
-    (marks.LUA, "ConfigMap"): is_a_script,
-    (marks.SUBRESOURCES, "ConfigMap"): has_its_status_written,
+    (sveltos_annotations.LUA, "ConfigMap"): is_a_script,
+    (sveltos_annotations.SUBRESOURCES, "ConfigMap"): has_its_status_written,
     ("projectsveltos.io/tex-template", "ClusterProfile"): has_the_same_functions,
-    (marks.TRIGGER_PAUSED, "EventTrigger"): pauses_a_trigger,
-    (marks.PROFILE_PAUSED, "ClusterProfile"): pauses_a_profile,
-    (marks.ACCOUNT_NAME, "ClusterProfile"): limits_what_is_written,
-    (marks.ACCOUNT_NAMESPACE, "ClusterProfile"): limits_what_is_written,
-    (marks.ACCOUNT_NAME, "EventSource"): limits_what_matches,
-    (marks.ACCOUNT_NAMESPACE, "EventSource"): limits_what_matches,
-    (marks.FORCE_RECREATE, "object"): is_made_anew,
+    (sveltos_annotations.TRIGGER_PAUSED, "EventTrigger"): pauses_a_trigger,
+    (sveltos_annotations.PROFILE_PAUSED, "ClusterProfile"): pauses_a_profile,
+    (ACCOUNT_NAME, "ClusterProfile"): limits_what_is_written,
+    (ACCOUNT_NAMESPACE, "ClusterProfile"): limits_what_is_written,
+    (ACCOUNT_NAME, "EventSource"): limits_what_matches,
+    (ACCOUNT_NAMESPACE, "EventSource"): limits_what_matches,
+    (sveltos_annotations.FORCE_RECREATE, "object"): is_made_anew,
     ("projectsveltos.io/driftDetectionIgnore", "object"): is_not_watched,
 }
 """What shows that a mark is honoured, on one of the kinds that share the code."""
 BESIDE = {
-    marks.ACCOUNT_NAME: {marks.ACCOUNT_NAMESPACE: "ok"},
-    marks.ACCOUNT_NAMESPACE: {marks.ACCOUNT_NAME: "ok"},
+    ACCOUNT_NAME: {ACCOUNT_NAMESPACE: "ok"},
+    ACCOUNT_NAMESPACE: {ACCOUNT_NAME: "ok"},
 }
 """What a mark means nothing without."""
 SHARED = {
@@ -228,7 +231,7 @@ SHARED = {
 
 def fixed(value: str, force: str = "true") -> str:
     return (
-        annotated(config("fixed", f"v: '{value}'"), marks.FORCE_RECREATE, force)
+        annotated(config("fixed", f"v: '{value}'"), sveltos_annotations.FORCE_RECREATE, force)
         + "immutable: true\n"
     )
 
@@ -278,7 +281,7 @@ def test_what_is_honoured_works(proof: Callable[[Fleet, FakeKube], None], fleet:
     ("kind", "part", "mark"),
     [
         pytest.param(kind, mark.part, name, id=f"{name} on {kind}")
-        for name, mark in marks.MARKS.items()
+        for name, mark in sveltos_annotations.MARKS.items()
         for kind in mark.refused
     ],
 )
@@ -287,7 +290,7 @@ def test_what_is_refused_has_a_sentence_of_its_own(kind: str, part: str, mark: s
     with pytest.raises(InvalidDocuments) as caught:
         of(manifest(kind, part, mark))
 
-    told = f"manifest, metadata.{part}['{mark}']: {marks.MARKS[mark].refused[kind]}"
+    told = f"manifest, metadata.{part}['{mark}']: {sveltos_annotations.MARKS[mark].refused[kind]}"
     assert str(caught.value) == told
 
 
@@ -309,7 +312,7 @@ def test_a_paused_profile_that_is_deleted_is_withdrawn(fleet: Fleet) -> None:
     east = fleet.register("east", env="production")
     fleet.apply(join(profile(), holder("own", config("kept"))))
     fleet.pump()
-    fleet.apply(annotated(profile(), marks.PROFILE_PAUSED))
+    fleet.apply(annotated(profile(), sveltos_annotations.PROFILE_PAUSED))
     fleet.pump()
 
     fleet.declare.delete([("ClusterProfile", "", "own")])
@@ -321,7 +324,11 @@ def test_a_paused_profile_that_is_deleted_is_withdrawn(fleet: Fleet) -> None:
 def test_a_profile_that_is_paused_from_the_start_brings_nothing(fleet: Fleet) -> None:
     """Until the pause ends no cluster is touched."""
     east = fleet.register("east", env="production")
-    fleet.apply(join(annotated(profile(), marks.PROFILE_PAUSED), holder("own", config("kept"))))
+    fleet.apply(
+        join(
+            annotated(profile(), sveltos_annotations.PROFILE_PAUSED), holder("own", config("kept"))
+        )
+    )
     fleet.pump()
     assert names(east) == set()
 
@@ -340,7 +347,7 @@ def test_a_pause_that_ends_makes_good_what_was_missed_meanwhile(fleet: Fleet) ->
     fleet.apply(join(other, holder("other", config("both", "v: 'other'"))))
     fleet.pump()
     assert {each["data"]["v"] for each in east.objects(CONFIG)} == {"1", "other"}
-    fleet.apply(annotated(profile(), marks.PROFILE_PAUSED))
+    fleet.apply(annotated(profile(), sveltos_annotations.PROFILE_PAUSED))
     fleet.pump()
     fleet.declare.delete([("ClusterProfile", "", "other")])
     fleet.pump()

@@ -12,7 +12,7 @@ from bellhop.core.gvk import GVK
 from bellhop.errors import BellhopError, InvalidError
 from bellhop.operations.previews import now
 from bellhop.operations.redeployment import redeploy
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
@@ -41,7 +41,7 @@ def brings(fleet: Fleet, value: str, *more: str, selected: str = PRODUCTION) -> 
 
 
 def sweep(fleet: Fleet) -> None:
-    fleet.publisher.publish([Sweep(EAST, full=True)])
+    fleet.publisher.publish([Resync(EAST, full=True)])
     fleet.pump()
 
 

@@ -12,7 +12,7 @@ from bellhop.catalog.catalog import Catalog
 from bellhop.core.gvk import GVK, Identity
 from bellhop.errors import InvalidError
 from bellhop.state.messages import Apply, Resolve
-from bellhop.state.record import Outcome
+from bellhop.state.record import DeploymentStatus
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (
@@ -49,7 +49,7 @@ def written(name: str, after: str = "", *, v: str = "1", more: str = "", **given
     )
 
 
-def outcome(fleet: Fleet, name: str, cluster: str = EAST) -> Outcome:
+def outcome(fleet: Fleet, name: str, cluster: str = EAST) -> DeploymentStatus:
     found = fleet.records.outcomes.get(cluster, name)
     assert found
     return found.value

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bellhop.state.messages import Apply, Resolve
-from bellhop.state.record import Inventory, Outcome
+from bellhop.state.record import DeploymentStatus, Inventory
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -159,7 +159,7 @@ def test_who_waits_is_told_once_it_can_see_that_it_is_done(fleet: Fleet, east: F
     fleet.pump()
     put = fleet.records.outcomes.put
 
-    def late(outcome: Outcome, **how: Any) -> str:
+    def late(outcome: DeploymentStatus, **how: Any) -> str:
         if outcome.profile == "base":
             for each in fleet.queues["apply"].receive(9, wait=timedelta(0)):
                 fleet.work("apply", [each])
@@ -179,7 +179,7 @@ def test_who_dies_having_changed_leaves_no_trace_of_what_it_needed(fleet: Fleet)
     fleet.pump()
     put = fleet.records.outcomes.put
 
-    def dying(outcome: Outcome, **how: Any) -> str:
+    def dying(outcome: DeploymentStatus, **how: Any) -> str:
         put(outcome, **how)
         fleet.records.outcomes.put = put  # type: ignore[method-assign]
         raise Killed

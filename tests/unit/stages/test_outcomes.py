@@ -17,7 +17,7 @@ from bellhop.errors import DeniedError, TemporaryError
 from bellhop.settings import Settings
 from bellhop.state.delays import retry_timer
 from bellhop.state.messages import Apply, Resolve
-from bellhop.state.record import Ended, Outcome
+from bellhop.state.record import DeploymentStatus, Ended
 from tests.fakes import rig
 from tests.fakes.clock import START
 from tests.fakes.fleet import Fleet
@@ -47,7 +47,7 @@ data:
     metadata: {name: own, namespace: default}
 """
 BAD = GOOD + "    data: {v: '{{ fail \"not today\" }}'}\n"
-FAILED = Outcome(EAST, "own", "", "", "Failed", START, reason="Denied", message="no")
+FAILED = DeploymentStatus(EAST, "own", "", "", "Failed", START, reason="Denied", message="no")
 NOTHING = GOOD.partition("main.yaml")[0] + "main.yaml: '# nothing'\n"
 
 
@@ -61,7 +61,7 @@ def east(fleet: Fleet) -> FakeKube:
     return fleet.register("east", env="production")
 
 
-def outcome(fleet: Fleet) -> Outcome:
+def outcome(fleet: Fleet) -> DeploymentStatus:
     found = value_of(fleet.records.outcomes.get(EAST, "own"))
     assert found
     return found
@@ -73,7 +73,7 @@ def another(fleet: Fleet) -> None:
     fleet.stages["deploy"].handle(APPLY)
 
 
-def noted_late(fleet: Fleet, kept: Outcome) -> None:
+def noted_late(fleet: Fleet, kept: DeploymentStatus) -> None:
     """Note an outcome as a worker does that was slow, and has yet to look again."""
     fleet.records.outcomes.put(kept)
 

@@ -12,9 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.errors import TemporaryError, ThrottledError
-from bellhop.ingest import signatures as signing
+from bellhop.ingest import signatures
 from bellhop.ingest.handler import Ingest
-from bellhop.ingest.http import Reply, Request, caller, share_of
+from bellhop.ingest.http import Request, Response, caller, share_of
 from bellhop.ingest.senders import Visitor
 from bellhop.rendering.cloud_events import STRUCTURED
 from tests.fakes.fleet import Fleet, cloud_event, service
@@ -43,7 +43,7 @@ def by(fleet: Fleet, *, signs: bool) -> Outsider:
     return Outsider(fleet, key=KEY) if signs else Outsider(fleet, token=TOKEN)
 
 
-def said(reply: Reply) -> str:
+def said(reply: Response) -> str:
     return str(reply.body["error"]["message"])
 
 
@@ -165,7 +165,7 @@ def test_names_that_nobody_has_are_judged_like_any(listening: Fleet) -> None:
     ci = Outsider(listening, key=KEY)
     for path in (PATH, PATH[:-2] + "nobody", "/clusters/fleet/none/senders/ci"):
         found = caller("POST", path, ci.headers(body))
-        assert not isinstance(found, Reply)
+        assert not isinstance(found, Response)
         visitor = listening.ingest.admit(found)
         assert isinstance(visitor, Visitor)
         assert len(visitor.keys) == 2
@@ -181,7 +181,7 @@ def test_the_key_for_nobody_opens_no_senders_door(listening: Fleet) -> None:
     known(listening)
     body = json.dumps([cloud_event("web")]).encode()
     found = caller("POST", PATH, Outsider(listening, key=KEY).headers(body))
-    assert not isinstance(found, Reply)
+    assert not isinstance(found, Response)
     visitor = listening.ingest.admit(found)
     assert isinstance(visitor, Visitor)
 
@@ -256,7 +256,7 @@ def test_a_request_is_taken_once_and_a_new_attempt_is_let_in(listening: Fleet) -
     again = {
         "webhook-id": first["webhook-id"],
         "webhook-timestamp": str(at),
-        "webhook-signature": signing.sign(KEY, first["webhook-id"], at, body),
+        "webhook-signature": signatures.sign(KEY, first["webhook-id"], at, body),
     }
 
     assert ci.post(body, again).body == ONE

@@ -9,7 +9,7 @@ import pytest
 
 from bellhop.api.kinds import InvalidDocuments
 from bellhop.core.gvk import GVK
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -62,7 +62,7 @@ def test_what_we_apply_does_not_ring(fleet: Fleet, east: FakeKube) -> None:
     assert names(east) == {"one"}
 
     fleet.clock.advance(timedelta(minutes=1))
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
     fleet.pump()
     assert names(east) == {"one", "echo-of-one"}
     assert fleet.records.health.get("fleet/east").value.missed == 0

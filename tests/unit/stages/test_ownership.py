@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.core.gvk import GVK, Identity, ObjectKey
-from bellhop.deploy.ownership import Claims
+from bellhop.deploy.ownership import Ownership
 from bellhop.errors import ConflictError, InvalidError, UnreachableError
 from bellhop.ports.store import ABSENT, ANY, Item
 from bellhop.state.messages import Apply, Resolve
@@ -224,7 +224,7 @@ def test_a_slow_claim_does_not_overwrite_a_later_life_of_the_owner(
     assert kept
     mid, best = replace(kept.value, name="mid", tier=50), replace(kept.value, name="best", tier=10)
     fleet.records.profiles.put(best, expect=ABSENT)
-    claims, put = Claims(fleet.records, fleet.publisher), fleet.records.owners.put
+    claims, put = Ownership(fleet.records, fleet.publisher), fleet.records.owners.put
 
     def late(cluster: str, key: Identity, owner: Owner, *, expect: str | None = None) -> str:
         if owner.profile == "mid":
@@ -469,7 +469,7 @@ def wanting(name: str, tier: int = 100) -> Profile:
 
 def test_of_two_who_find_an_object_nobodys_one_has_it(fleet: Fleet) -> None:
     """Who writes second sees that somebody was quicker, and waits."""
-    claims, get = Claims(fleet.records, fleet.publisher), fleet.records.owners.get
+    claims, get = Ownership(fleet.records, fleet.publisher), fleet.records.owners.get
     fleet.records.profiles.put(wanting("quick"), expect=ABSENT)
 
     def slow(cluster: str, key: Identity) -> object:
@@ -489,7 +489,7 @@ def test_of_two_who_find_an_object_nobodys_one_has_it(fleet: Fleet) -> None:
 
 def test_nobody_gives_up_what_another_has(fleet: Fleet) -> None:
     """Who comes late to give an object up leaves it to who has it by now."""
-    claims = Claims(fleet.records, fleet.publisher)
+    claims = Ownership(fleet.records, fleet.publisher)
     claims.take(EAST, SHARED, wanting("first"))
 
     claims.give_up(EAST, SHARED, "second")
@@ -501,7 +501,7 @@ def test_nobody_gives_up_what_another_has(fleet: Fleet) -> None:
 
 def test_who_gives_an_object_up_learns_that_another_took_it_meanwhile(fleet: Fleet) -> None:
     """What was known of its owner is read again once it turns out to be so no more."""
-    claims = Claims(fleet.records, fleet.publisher)
+    claims = Ownership(fleet.records, fleet.publisher)
     claims.take(EAST, SHARED, wanting("first"))
     known = claims.owner(EAST, SHARED)
     claims.take(EAST, SHARED, wanting("second", tier=10))
@@ -515,7 +515,7 @@ def test_who_gives_an_object_up_learns_that_another_took_it_meanwhile(fleet: Fle
 
 def test_who_takes_an_object_tells_those_whom_a_dead_giver_had_not_told(fleet: Fleet) -> None:
     """Given up by who died before telling, it is told of by who takes it next."""
-    claims = Claims(fleet.records, fleet.publisher)
+    claims = Ownership(fleet.records, fleet.publisher)
     untold = Owner("", "", "", 0, (), (("", "", "waits"),))
     fleet.records.owners.put(EAST, SHARED, untold)
 

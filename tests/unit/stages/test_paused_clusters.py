@@ -13,8 +13,8 @@ from bellhop.operations.pause import open_always, open_in, pause
 from bellhop.operations.redeployment import redeploy
 from bellhop.profiles.records.pending_removals import Place
 from bellhop.state.delays import opening_timer, retry_timer
-from bellhop.state.messages import Apply, Instantiate, Sweep
-from bellhop.state.record import Outcome
+from bellhop.state.messages import Apply, Instantiate, Resync
+from bellhop.state.record import DeploymentStatus
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
@@ -56,7 +56,7 @@ def made(kube: FakeKube) -> list[str]:
     return sorted(name for name in found if name.startswith("for-"))
 
 
-def outcome(fleet: Fleet, cluster: str = EAST, name: str = "own") -> Outcome:
+def outcome(fleet: Fleet, cluster: str = EAST, name: str = "own") -> DeploymentStatus:
     kept = fleet.records.outcomes.get(cluster, name)
     assert kept
     return kept.value
@@ -104,7 +104,7 @@ def test_what_is_as_it_is_wanted_does_not_wait(fleet: Fleet) -> None:
     fleet.pump()
     before = outcome(fleet)
     paused(fleet)
-    fleet.publisher.publish([Sweep(EAST, full=True), Apply("", "", "own", EAST)])
+    fleet.publisher.publish([Resync(EAST, full=True), Apply("", "", "own", EAST)])
     fleet.pump()
 
     assert outcome(fleet) == before
@@ -221,7 +221,7 @@ def test_what_happens_in_a_paused_cluster_makes_nothing(fleet: Fleet) -> None:
     fleet.write("east", service("new"))
     fleet.drop("east", old)
     fleet.pump()
-    fleet.publisher.publish([Instantiate("made", EAST), Sweep(EAST, full=True)])
+    fleet.publisher.publish([Instantiate("made", EAST), Resync(EAST, full=True)])
     fleet.pump()
     assert made(west) == ["for-old"]
 

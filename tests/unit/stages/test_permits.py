@@ -13,7 +13,7 @@ from bellhop.core.gvk import GVK
 from bellhop.errors import DeniedError, UnreachableError
 from bellhop.events.access_reviews import FRESH
 from bellhop.settings import Settings
-from bellhop.state.messages import AskRights, Evaluate, Sweep
+from bellhop.state.messages import Evaluate, Resync, ReviewAccess
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, source, trigger
@@ -47,7 +47,7 @@ def matched(fleet: Fleet, name: str = "watched") -> list[str]:
 def sweep(fleet: Fleet) -> None:
     """Sweep as the schedule does, long after the last time."""
     fleet.clock.advance(timedelta(minutes=5))
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
     fleet.pump()
 
 
@@ -339,7 +339,7 @@ def test_who_comes_after_a_death_tells_what_changed(fleet: Fleet, east: FakeKube
     fleet.pump()
     assert matched(fleet) == ["a/one"]
 
-    fleet.publisher.publish([AskRights("fleet/east", ANN, "v1/Service", "a")])
+    fleet.publisher.publish([ReviewAccess("fleet/east", ANN, "v1/Service", "a")])
     fleet.pump()
     assert matched(fleet) == []
     assert all(each.told for each in fleet.records.permits.of("fleet/east"))

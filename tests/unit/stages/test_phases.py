@@ -16,7 +16,7 @@ from bellhop.core.gvk import GVK, Identity
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.state.messages import Apply, Resolve
 from bellhop.state.record import Held
-from bellhop.state.worker_pool import Hands
+from bellhop.state.worker_pool import WorkerPool
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, profile
@@ -29,7 +29,7 @@ COUNT = 30
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
     """Open an installation whose executions are helped."""
-    one = Fleet(tmp_path, hands=Hands(5))
+    one = Fleet(tmp_path, hands=WorkerPool(5))
     yield one
     one.close()
 

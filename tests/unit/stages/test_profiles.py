@@ -8,7 +8,7 @@ import pytest
 
 from bellhop.core.gvk import GVK
 from bellhop.errors import UnreachableError
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from bellhop.state.record import Profile
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -127,7 +127,7 @@ def test_leaves_its_objects_when_told_so(fleet: Fleet, east: FakeKube) -> None:
     assert "projectsveltos.io" not in str(there)
     assert kept(fleet) is None
     assert list(fleet.store.query("owner/fleet/east")) == []
-    fleet.publisher.publish([Sweep("fleet/east", full=True)])
+    fleet.publisher.publish([Resync("fleet/east", full=True)])
     fleet.pump()
     assert list(fleet.records.findings.of("fleet/east")) == []
 

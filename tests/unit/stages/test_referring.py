@@ -15,7 +15,7 @@ from bellhop.api.kinds import InvalidDocuments
 from bellhop.core.gvk import GVK, Resource
 from bellhop.diagnosis.selection_gaps import Holders, lacking
 from bellhop.errors import UnreachableError
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from bellhop.state.record import Cluster, Profile
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
@@ -280,7 +280,7 @@ def test_other_kinds_are_read_from_the_management_cluster(fleet: Fleet, east: Fa
     assert said(east) == {"got": "1"}
 
     fleet.access.clusters["mgmt/mgmt"].put(widget("2"))
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
     fleet.pump()
     assert said(east) == {"got": "2"}
 

@@ -13,7 +13,7 @@ from bellhop.core.gvk import GVK, Identity, Resource
 from bellhop.deploy.pod_references import RELOADED
 from bellhop.errors import DeniedError
 from bellhop.operations.previews import Previewed, now
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.interrupted import interrupted
@@ -55,7 +55,7 @@ def brings(fleet: Fleet, *objects: str, more: str = RELOADS) -> None:
 
 
 def sweep(fleet: Fleet) -> None:
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
 

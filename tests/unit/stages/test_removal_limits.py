@@ -10,10 +10,10 @@ import pytest
 from bellhop.core.gvk import GVK
 from bellhop.declarations.removal_limits import RemovalCount, RemovalLimits, Step
 from bellhop.errors import StaleError
-from bellhop.rendering.deletion_limit import Guard
+from bellhop.rendering.deletion_limit import DeletionLimit
 from bellhop.settings import Settings
-from bellhop.state.messages import Sweep
-from bellhop.state.record import Outcome
+from bellhop.state.messages import Resync
+from bellhop.state.record import DeploymentStatus
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (
@@ -54,7 +54,7 @@ def matching(fleet: Fleet, kube: FakeKube, number: int) -> None:
     fleet.apply(source(), trigger(), MADE)
     for each in range(number):
         kube.put(service(f"s{each}"))
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
 
@@ -138,10 +138,10 @@ def test_a_cluster_that_loses_all_is_found_among_many_that_lose_more(
         counts["", name].add(name, "", [EAST], 1)
     for cluster, names in [(EAST, "ab"), *((each, "abcd") for each in others)]:
         for name in names:
-            outcome = Outcome(cluster, name, "made", "", "Provisioned", fleet.clock.now())
+            outcome = DeploymentStatus(cluster, name, "made", "", "Provisioned", fleet.clock.now())
             fleet.records.outcomes.put(outcome)
 
-    limits = RemovalLimits(fleet.records, Guard(least=10 * many, share=0.9))
+    limits = RemovalLimits(fleet.records, DeletionLimit(least=10 * many, share=0.9))
     assert limits.exceeded(step, counts, ()) == {("", "a"), ("", "b"), ("", "d")}
 
 
@@ -277,7 +277,7 @@ def test_a_cluster_that_leaves_takes_what_its_events_deployed_elsewhere(fleet: F
         source(), trigger(more="destinationClusterSelector: {matchLabels: {gets: it}}"), MADE
     )
     east.put(service("s0"))
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     assert [named(each) for each in kubes] == [["for-s0"]] * 2
 

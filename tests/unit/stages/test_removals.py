@@ -15,7 +15,7 @@ from bellhop.core.gvk import GVK
 from bellhop.errors import MissingError
 from bellhop.settings import Settings
 from bellhop.state.held_removal import HeldRemoval
-from bellhop.state.messages import Instantiate, Resolve, Sweep
+from bellhop.state.messages import Instantiate, Resolve, Resync
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.interrupted import interrupted
@@ -62,7 +62,7 @@ def one_cluster(fleet: Fleet, count: int = 10) -> FakeKube:
     fleet.apply(source(), trigger(), MADE)
     for number in range(count):
         kube.put(service(f"s{number}"))
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     assert len(named(kube)) == count
     return kube
@@ -113,7 +113,7 @@ def test_a_mistake_removes_nothing_and_is_taken_back(fleet: Fleet, mistake: str)
 
     wrong(fleet)
     fleet.pump()
-    fleet.publisher.publish([Sweep(EAST, full=True), Instantiate("made", EAST)])
+    fleet.publisher.publish([Resync(EAST, full=True), Instantiate("made", EAST)])
     fleet.pump()
     assert uids(east) == before
     (found,) = held(fleet)
@@ -163,7 +163,7 @@ def test_a_profile_for_all_objects_stays_whole(fleet: Fleet) -> None:
     fleet.apply(source(), every, ALL)
     for number in range(3):
         east.put(service(f"s{number}"))
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
     before = [kube.objects(CONFIG) for kube in kubes]
     assert [each[0]["data"]["v"] for each in before] == ["s0 s1 s2 "] * 9

@@ -13,7 +13,7 @@ from bellhop.errors import MissingError
 from bellhop.operations.pause import mark, pausable
 from bellhop.operations.previews import now
 from bellhop.state.delays import granted_timer
-from bellhop.state.record import Outcome
+from bellhop.state.record import DeploymentStatus
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -87,7 +87,7 @@ def lives(kube: FakeKube) -> set[str]:
     return {each["metadata"]["uid"] for each in found}
 
 
-def outcome(fleet: Fleet, name: str = "RoleRequest:anns") -> Outcome:
+def outcome(fleet: Fleet, name: str = "RoleRequest:anns") -> DeploymentStatus:
     found = value_of(fleet.records.outcomes.get("fleet/east", name))
     assert found
     return found

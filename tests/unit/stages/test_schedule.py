@@ -13,8 +13,8 @@ from bellhop.core.gvk import GVK, Resource
 from bellhop.errors import DeniedError, StaleError, TemporaryError, UnreachableError
 from bellhop.ports.queue import Done
 from bellhop.state import messages
-from bellhop.state.messages import Resolve, Sweep
-from bellhop.state.record import Outcome
+from bellhop.state.messages import Resolve, Resync
+from bellhop.state.record import DeploymentStatus
 from tests.fakes.fleet import Fleet
 from tests.fakes.interrupted import interrupted
 from tests.fakes.kube import FakeKube
@@ -44,7 +44,7 @@ def east(fleet: Fleet) -> FakeKube:
     return fleet.register("east", env="production")
 
 
-def outcome(fleet: Fleet) -> Outcome:
+def outcome(fleet: Fleet) -> DeploymentStatus:
     kept = fleet.records.outcomes.get(EAST, "own")
     assert kept
     return kept.value
@@ -126,7 +126,7 @@ def test_a_cluster_that_is_back_is_served_at_once(fleet: Fleet, east: FakeKube) 
         fleet.clock.advance(MINUTE)
         fleet.pump()
     east.fail_with(None)
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
     assert [each["metadata"]["name"] for each in east.objects(WIDGET)] == ["w"]
@@ -143,7 +143,7 @@ def test_each_cluster_is_swept_at_its_interval(fleet: Fleet, east: FakeKube) -> 
         fleet.schedule.tick()
         for delivery in fleet.queues["sweep"].receive(1000, wait=timedelta(0)):
             asked = messages.read(delivery.message.body)
-            if isinstance(asked, Sweep) and not asked.walk:
+            if isinstance(asked, Resync) and not asked.walk:
                 swept[asked.cluster] += 1
             fleet.work("sweep", [delivery])
     assert all(16 <= swept[key] <= 23 for key in (EAST, "fleet/west"))

@@ -9,7 +9,7 @@ import pytest
 
 from bellhop.core.gvk import GVK
 from bellhop.settings import Settings
-from bellhop.state.record import NO_OBJECT, Outcome, Profile
+from bellhop.state.record import NO_OBJECT, DeploymentStatus, Profile
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -67,7 +67,7 @@ stringData:
 """
 
 
-def ended(fleet: Fleet) -> Outcome:
+def ended(fleet: Fleet) -> DeploymentStatus:
     found = value_of(fleet.records.outcomes.get("fleet/east", "own"))
     assert found
     return found

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from bellhop.adapters.kube.errors import refusal_error
 from bellhop.adapters.kube.refusal import Call, Refusal
-from bellhop.cli import events as telling
+from bellhop.cli import events
 from bellhop.cli.main import cli
 from bellhop.core.gvk import GVK
 from bellhop.ports.kube import Manifest
@@ -237,8 +237,8 @@ def spoken(fleet: Fleet, folder: Path, capsys: pytest.CaptureFixture[str]) -> st
     for queue in fleet.queues.values():
         said += map(str, queue.list())
     for entry in fleet.ledger():
-        telling.tell_line(entry)
-        telling.tell_json(entry)
+        events.tell_line(entry)
+        events.tell_json(entry)
     said.append(capsys.readouterr().out)
     (folder / "key").write_bytes(bytes(32))
     runner = CliRunner(env={"BELLHOP_STATE": str(folder), "XDG_CONFIG_HOME": str(folder)})

@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.api.kinds import InvalidDocuments
-from bellhop.core import sveltos_annotations as marks
 from bellhop.core.gvk import GVK
-from bellhop.diagnosis import profile_manifests as generated
-from bellhop.state.record import Outcome
+from bellhop.core.sveltos_annotations import ACCOUNT_NAME, ACCOUNT_NAMESPACE
+from bellhop.diagnosis import profile_manifests
+from bellhop.state.record import DeploymentStatus
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -19,7 +19,7 @@ from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, so
 
 CONFIG = GVK("", "v1", "ConfigMap")
 ANN = "team/ann"
-LABELS = f"labels: {{{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: team}}"
+LABELS = f"labels: {{{ACCOUNT_NAME}: ann, {ACCOUNT_NAMESPACE}: team}}"
 
 
 def anns(manifest: str) -> str:
@@ -31,7 +31,7 @@ def names(kube: FakeKube) -> set[str]:
     return {each["metadata"]["name"] for each in kube.objects(CONFIG)}
 
 
-def outcome(fleet: Fleet, name: str = "own") -> Outcome:
+def outcome(fleet: Fleet, name: str = "own") -> DeploymentStatus:
     found = value_of(fleet.records.outcomes.get("fleet/east", name))
     assert found
     return found
@@ -164,8 +164,8 @@ def test_what_a_trigger_makes_has_its_account(fleet: Fleet, east: FakeKube) -> N
     assert names(east) == {"for-web"}
     (made,) = fleet.records.profiles.of("made")
     assert made.account == ANN
-    labels = generated.manifest(made, "watched")["metadata"]["labels"]
-    assert (labels[marks.ACCOUNT_NAMESPACE], labels[marks.ACCOUNT_NAME]) == ("team", "ann")
+    labels = profile_manifests.manifest(made, "watched")["metadata"]["labels"]
+    assert (labels[ACCOUNT_NAMESPACE], labels[ACCOUNT_NAME]) == ("team", "ann")
 
 
 def test_rights_taken_away_between_evaluate_and_deploy_count(fleet: Fleet, east: FakeKube) -> None:
@@ -240,20 +240,20 @@ def test_templates_read_the_management_cluster_as_the_account(fleet: Fleet, east
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
-        pytest.param(f"{marks.ACCOUNT_NAME}: ann", "together with", id="a name alone"),
-        pytest.param(f"{marks.ACCOUNT_NAMESPACE}: a", "together with", id="a namespace alone"),
+        pytest.param(f"{ACCOUNT_NAME}: ann", "together with", id="a name alone"),
+        pytest.param(f"{ACCOUNT_NAMESPACE}: a", "together with", id="a namespace alone"),
         pytest.param(
-            f"{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: ''",
+            f"{ACCOUNT_NAME}: ann, {ACCOUNT_NAMESPACE}: ''",
             "together",
             id="an empty one",
         ),
         pytest.param(
-            f"{marks.ACCOUNT_NAME}: Ann, {marks.ACCOUNT_NAMESPACE}: a",
+            f"{ACCOUNT_NAME}: Ann, {ACCOUNT_NAMESPACE}: a",
             "names no service account: 'Ann' is not a name",
             id="no name",
         ),
         pytest.param(
-            f"{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: a.b",
+            f"{ACCOUNT_NAME}: ann, {ACCOUNT_NAMESPACE}: a.b",
             "names no service account: 'a.b' is not a namespace",
             id="no namespace",
         ),

@@ -13,8 +13,8 @@ import pytest
 from bellhop.core.gvk import GVK
 from bellhop.errors import UnreachableError
 from bellhop.ports.store import ANY, Item
-from bellhop.state.messages import Sweep
-from bellhop.state.record import Choice
+from bellhop.state.messages import Resync
+from bellhop.state.record import SetSelection
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kept import value_of
@@ -66,14 +66,14 @@ def has(fleet: Fleet, *clusters: str) -> list[str]:
     return [x for x in clusters if fleet.access.clusters[f"fleet/{x}"].objects(CONFIG)]
 
 
-def chosen(fleet: Fleet, name: str = "active") -> Choice:
+def chosen(fleet: Fleet, name: str = "active") -> SetSelection:
     return fleet.records.choices.all()[name].value
 
 
 def fail(fleet: Fleet, kube: FakeKube, *, times: int = 3) -> None:
     """Have a cluster not answer for so many looks of ours."""
     kube.fail_with(UnreachableError(f"cannot reach '{kube.cluster}'"))
-    fleet.publisher.publish([Sweep(kube.cluster)])
+    fleet.publisher.publish([Resync(kube.cluster)])
     for _ in range(times):
         fleet.pump()
         fleet.clock.advance(timedelta(minutes=2))
@@ -135,7 +135,7 @@ def test_a_cluster_that_leaves_is_replaced(fleet: Fleet, how: str) -> None:
         fleet.declare.deregister("fleet/east")
     fleet.pump()
 
-    assert chosen(fleet) == Choice(("fleet/north",))
+    assert chosen(fleet) == SetSelection(("fleet/north",))
     assert has(fleet, "north", "west") == ["north"]
     assert has(fleet, "east") == (["east"] if how == "deregister" else [])
 
@@ -146,14 +146,14 @@ def test_a_cluster_that_is_down_is_replaced_and_not_put_back(fleet: Fleet) -> No
     fleet.apply(cluster_set(1), by_set())
     fleet.pump()
     fail(fleet, east, times=1)
-    assert chosen(fleet) == Choice(("fleet/east",))
+    assert chosen(fleet) == SetSelection(("fleet/east",))
 
     fail(fleet, east, times=3)
-    assert chosen(fleet) == Choice(("fleet/north",))
+    assert chosen(fleet) == SetSelection(("fleet/north",))
     assert has(fleet, "north", "west") == ["north"]
 
     recover(fleet, east)
-    assert chosen(fleet) == Choice(("fleet/north",))
+    assert chosen(fleet) == SetSelection(("fleet/north",))
     assert has(fleet, *ALL) == ["north"]
 
 
@@ -163,16 +163,16 @@ def test_a_cluster_that_nobody_can_replace_stays(fleet: Fleet) -> None:
     fleet.apply(cluster_set(1), by_set())
     fleet.pump()
     fail(fleet, east)
-    assert chosen(fleet) == Choice(("fleet/east",), ("fleet/east",))
+    assert chosen(fleet) == SetSelection(("fleet/east",), ("fleet/east",))
 
     recover(fleet, east)
-    assert chosen(fleet) == Choice(("fleet/east",))
+    assert chosen(fleet) == SetSelection(("fleet/east",))
 
     fail(fleet, east)
     assert chosen(fleet).failing
     fleet.register("west", env="production")
     fleet.pump()
-    assert chosen(fleet) == Choice(("fleet/west",))
+    assert chosen(fleet) == SetSelection(("fleet/west",))
 
 
 def test_a_place_that_is_free_is_taken_by_who_answers_again(fleet: Fleet) -> None:
@@ -293,7 +293,7 @@ def test_of_two_who_choose_at_once_both_are_heeded(fleet: Fleet) -> None:
     fleet.declare.label("fleet/east", {"env": None})
     fleet.pump()
 
-    assert chosen(fleet) == Choice(("fleet/west",))
+    assert chosen(fleet) == SetSelection(("fleet/west",))
     assert has(fleet, *ALL) == ["west"]
     assert not list(fleet.records.pending.all())
 
@@ -316,7 +316,7 @@ def test_who_chooses_late_moves_nothing_that_another_has_chosen(fleet: Fleet) ->
     fleet.pump()
 
     assert has(fleet, *ALL) == ["west"]
-    assert chosen(fleet) == Choice(("fleet/west",))
+    assert chosen(fleet) == SetSelection(("fleet/west",))
 
 
 def test_a_choice_of_whom_a_sweep_finds_down_outlives_a_death(fleet: Fleet) -> None:
@@ -339,7 +339,7 @@ def test_a_choice_of_whom_a_sweep_finds_down_outlives_a_death(fleet: Fleet) -> N
     rig.tick(fleet)
     fleet.pump()
 
-    assert chosen(fleet) == Choice(("fleet/north",))
+    assert chosen(fleet) == SetSelection(("fleet/north",))
     assert has(fleet, "north", "west") == ["north"]
     assert not list(fleet.records.pending.all())
 
@@ -371,7 +371,7 @@ def die_and_go_on(folder: Path, steps: int) -> None:
     rig.tick(fleet)
     fleet.pump()
 
-    assert chosen(fleet) == Choice(("fleet/north",))
+    assert chosen(fleet) == SetSelection(("fleet/north",))
     assert has(fleet, *ALL) == ["north"]
     assert not list(fleet.records.pending.all())
     fleet.close()

@@ -12,9 +12,9 @@ import pytest
 
 from bellhop.core.gvk import GVK, ObjectKey, Resource
 from bellhop.errors import DeniedError, UnreachableError
-from bellhop.resync import owned_kinds as survey
+from bellhop.resync import owned_kinds
 from bellhop.settings import Settings
-from bellhop.state.messages import Survey, Sweep
+from bellhop.state.messages import Resync, ScanDrift
 from bellhop.state.record import Inventory
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -52,8 +52,8 @@ data:
 
 @pytest.fixture(params=[timedelta(0), timedelta(seconds=20)], ids=["in turns", "at once"])
 def fleet(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Fleet:
-    monkeypatch.setattr(survey, "PAGE", 2)
-    monkeypatch.setattr(survey, "_ASKED", 2)
+    monkeypatch.setattr(owned_kinds, "PAGE", 2)
+    monkeypatch.setattr(owned_kinds, "_ASKED", 2)
     return Fleet(tmp_path, Settings(turn=request.param))
 
 
@@ -76,7 +76,7 @@ def there(kube: FakeKube) -> list[str]:
 
 def sweep(fleet: Fleet, *, full: bool = False) -> None:
     fleet.clock.advance(timedelta(minutes=5))
-    fleet.publisher.publish([Sweep(EAST, full=full)])
+    fleet.publisher.publish([Resync(EAST, full=full)])
     fleet.pump()
 
 
@@ -145,7 +145,7 @@ def test_who_may_not_read_does_not_take_anything_for_gone(fleet: Fleet, east: Fa
     for error in (DeniedError("no right to get"), UnreachableError("it does not answer")):
         east.fail_with(error, "get", "list")
         east.calls.clear()
-        fleet.publisher.publish([Survey(EAST)])
+        fleet.publisher.publish([ScanDrift(EAST)])
         fleet.pump()
 
         assert applied(east) == []
@@ -391,7 +391,7 @@ def test_what_comes_and_goes_during_a_survey_is_neither_gone_nor_stray(
             fleet.work(name, fleet.queues[name].receive(10, wait=timedelta(0)))
 
     meanwhile(east, change)
-    fleet.publisher.publish([Survey(EAST)])
+    fleet.publisher.publish([ScanDrift(EAST)])
     fleet.work("sweep", fleet.queues["sweep"].receive(1, wait=timedelta(0)))
     fleet.pump()
 
@@ -410,7 +410,7 @@ def test_a_survey_has_an_end_though_lists_are_forgotten(fleet: Fleet, east: Fake
 
     east.page = forgetful  # type: ignore[method-assign]
 
-    fleet.publisher.publish([Survey(EAST)])
+    fleet.publisher.publish([ScanDrift(EAST)])
 
     assert fleet.pump() < 20
     assert list(fleet.records.findings.of(EAST)) == []

@@ -12,7 +12,7 @@ from bellhop.core.gvk import GVK, ObjectKey, Resource
 from bellhop.errors import DeniedError, TemporaryError, UnreachableError
 from bellhop.ports.kube import Page
 from bellhop.settings import Settings
-from bellhop.state.messages import Confirm, Sweep
+from bellhop.state.messages import ReadBack, Resync
 from bellhop.state.miss_rate import Tally, tallied
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
@@ -35,7 +35,7 @@ def east(fleet: Fleet) -> FakeKube:
 def sweep(fleet: Fleet, times: int = 1) -> None:
     for _ in range(times):
         fleet.clock.advance(timedelta(seconds=1))
-        fleet.publisher.publish([Sweep("fleet/east")])
+        fleet.publisher.publish([Resync("fleet/east")])
         fleet.pump()
 
 
@@ -434,7 +434,7 @@ def confirm(
     fleet: Fleet, uid: str, before: int, age: timedelta = timedelta(0), *, creates: bool = False
 ) -> None:
     rang = (fleet.clock.now() - age).isoformat()
-    message = Confirm(
+    message = ReadBack(
         "fleet/east", str(WEB), uid=uid, before=before, trace="t", rang=rang, creates=creates
     )
     fleet.stages["sweep"].handle(message)
@@ -569,7 +569,7 @@ spec:
     )
     uid = stored["metadata"]["uid"]
     rang = ObjectKey(versions[1], "default", "web")
-    hint = Confirm("fleet/east", str(rang), uid=uid, before=0)
+    hint = ReadBack("fleet/east", str(rang), uid=uid, before=0)
 
     fleet.stages["sweep"].handle(hint)
     fleet.pump()

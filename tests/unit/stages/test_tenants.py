@@ -9,7 +9,7 @@ import pytest
 
 from bellhop.core.gvk import GVK
 from bellhop.core.sveltos_annotations import OWNER
-from bellhop.state.record import Choice, Cluster, Outcome
+from bellhop.state.record import Cluster, DeploymentStatus, SetSelection
 from tests.fakes.clock import START
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
@@ -68,7 +68,7 @@ def brought(kube: FakeKube) -> dict[str, tuple[str, str]]:
     return found
 
 
-def ended(fleet: Fleet) -> Outcome:
+def ended(fleet: Fleet) -> DeploymentStatus:
     """Return how it ended with the Profile of namespace a in its cluster `one`."""
     found = value_of(fleet.records.outcomes.get("a/one", "a/x"))
     assert found
@@ -81,7 +81,7 @@ def goes(fleet: Fleet, name: str) -> tuple[str, ...]:
     return found.value.destinations if found else ()
 
 
-def chosen(fleet: Fleet) -> dict[str, Choice]:
+def chosen(fleet: Fleet) -> dict[str, SetSelection]:
     return {place: kept.value for place, kept in fleet.records.choices.all().items()}
 
 
@@ -149,17 +149,17 @@ def test_sets_of_one_name_choose_by_themselves(fleet: Fleet) -> None:
     fleet.apply(a_set(), a_set("b", most=2), a_set(""))
     fleet.pump()
     assert chosen(fleet) == {
-        "a/x": Choice(("a/one",)),
-        "b/x": Choice(("b/one",)),
-        "x": Choice(("a/one",)),
+        "a/x": SetSelection(("a/one",)),
+        "b/x": SetSelection(("b/one",)),
+        "x": SetSelection(("a/one",)),
     }
 
     fleet.declare.label("a/one", {"env": None})
     fleet.pump()
-    assert chosen(fleet)["a/x"] == chosen(fleet)["x"] == Choice(("a/two",))
+    assert chosen(fleet)["a/x"] == chosen(fleet)["x"] == SetSelection(("a/two",))
     fleet.declare.delete([("Set", "a", "x")])
     fleet.pump()
-    assert chosen(fleet) == {"b/x": Choice(("b/one",)), "x": Choice(("a/two",))}
+    assert chosen(fleet) == {"b/x": SetSelection(("b/one",)), "x": SetSelection(("a/two",))}
 
 
 def test_a_set_that_changes_moves_its_profile(fleet: Fleet) -> None:

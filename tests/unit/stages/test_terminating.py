@@ -8,7 +8,7 @@ from bellhop.cli.addons import Wanted, addons
 from bellhop.cli.views.profiles import rows
 from bellhop.cli.views.view import Query
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.state.record import Outcome
+from bellhop.state.record import DeploymentStatus
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile
@@ -44,7 +44,7 @@ def wait(fleet: Fleet) -> None:
     fleet.pump()
 
 
-def outcome(fleet: Fleet) -> Outcome | None:
+def outcome(fleet: Fleet) -> DeploymentStatus | None:
     kept = fleet.records.outcomes.get(EAST, "own")
     return kept.value if kept else None
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bellhop.core.gvk import GVK
-from bellhop.declarations.apply import Declare
+from bellhop.declarations.apply import ManifestWriter
 from bellhop.errors import DeniedError
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, source, trigger
@@ -57,7 +57,7 @@ def test_a_label_nobody_selects_concerns_its_cluster_alone(fleet: Fleet, cluster
     for number in range(clusters):
         kube = fleet.register(f"c{number}", env="production")
         kube.put(service("web"))
-        fleet.publisher.publish([Sweep(f"fleet/c{number}")])
+        fleet.publisher.publish([Resync(f"fleet/c{number}")])
     found = asked(fleet, lambda: fleet.declare.label("fleet/c0", {"colour": "red"}))
 
     # Both triggers, for all and for the one object; what is applied to it, and no sweep.
@@ -69,7 +69,7 @@ def test_a_label_of_a_cluster_that_nothing_selects_asks_for_nothing(fleet: Fleet
     fleet.apply(source(), made_by("one"), MADE)
     fleet.register("east", env="production").put(service("web"))
     fleet.register("west", env="other")
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
 
     assert asked(fleet, lambda: fleet.declare.label("fleet/west", {"colour": "red"})) == {}
 
@@ -87,7 +87,7 @@ def test_a_label_that_selects_a_destination_places_what_goes_there(fleet: Fleet)
     )
     east.put(service("web"))
     east.put({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}})
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
 
     found = asked(fleet, lambda: fleet.declare.label("fleet/west", {"dep": "eng"}))
     assert [each["metadata"]["name"] for each in west.objects(CONFIG)] == ["for-web"]
@@ -117,7 +117,7 @@ def test_an_unrelated_source_evaluates_nothing_of_the_others(fleet: Fleet) -> No
     fleet.apply(source(), made_by("one"), MADE)
     for number in range(50):
         kube.put(service(f"s{number}"))
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
 
     found = asked(
         fleet, lambda: fleet.apply(source("Pod", name="other"), made_by("two", origin="other"))
@@ -133,7 +133,7 @@ def test_another_trigger_on_a_source_evaluates_nothing(fleet: Fleet) -> None:
     fleet.apply(source(), made_by("one"), MADE)
     for number in range(5):
         kube.put(service(f"s{number}"))
-    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.publisher.publish([Resync("fleet/east")])
 
     found = asked(fleet, lambda: fleet.apply(made_by("two")))
 
@@ -161,9 +161,9 @@ def test_a_kind_that_may_not_be_listed_keeps_no_other_from_being_judged(fleet: F
     for number in range(20):
         kube.put(service(f"s{number}"))
     for _ in range(2):
-        asked(fleet, lambda: fleet.publisher.publish([Sweep("fleet/east")]))
+        asked(fleet, lambda: fleet.publisher.publish([Resync("fleet/east")]))
 
-    found = asked(fleet, lambda: fleet.publisher.publish([Sweep("fleet/east")]))
+    found = asked(fleet, lambda: fleet.publisher.publish([Resync("fleet/east")]))
 
     assert found["evaluate"] == 0
     assert "secrets is forbidden" in fleet.records.health.get("fleet/east").value.message
@@ -183,7 +183,9 @@ def test_what_follows_is_published_in_pages(fleet: Fleet, monkeypatch: pytest.Mo
     for number in range(20):
         fleet.register(f"c{number:02}", env="production")
     fleet.pump(limit=10**6)
-    fleet.declare = Declare(fleet.records, fleet.catalogs, Counting(fleet.queues), fleet.settings)
+    fleet.declare = ManifestWriter(
+        fleet.records, fleet.catalogs, Counting(fleet.queues), fleet.settings
+    )
 
     found = asked(fleet, lambda: fleet.apply(source(), made_by("one"), MADE))
 

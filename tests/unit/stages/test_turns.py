@@ -17,7 +17,7 @@ from bellhop.errors import InvalidError, UnreachableError
 from bellhop.ports.store import ABSENT
 from bellhop.profiles.records.pending_removals import Place
 from bellhop.state.messages import Apply, Resolve
-from bellhop.state.rollout import Rollout, Rota
+from bellhop.state.rollout import Rollout, RolloutState
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
@@ -179,7 +179,7 @@ def test_it_is_told_how_far_a_roll_out_is(fleet: Fleet) -> None:
     fleet.apply(written("1"))
     for message in fleet.queues["deploy"].receive(9, wait=timedelta(0)):
         fleet.work("deploy", [message])
-    rota = Rota(("fleet/c0", "fleet/c1"))
+    rota = RolloutState(("fleet/c0", "fleet/c1"))
     fleet.records.rotas.put(OWN, rota, expect=ABSENT)
     assert rolled_out(fleet) == "0 updated, 2 updating, 0 failed, 4 waiting; 2 at a time"
 
@@ -341,7 +341,7 @@ def test_two_who_let_in_at_once_let_in_no_more_than_there_are_places(fleet: Flee
 
     def late(*args: Any, **how: Any) -> str:
         fleet.records.rotas.put = put  # type: ignore[method-assign]
-        put(OWN, Rota(("fleet/c1",)), expect=ABSENT)
+        put(OWN, RolloutState(("fleet/c1",)), expect=ABSENT)
         return put(*args, **how)
 
     fleet.records.rotas.put = late  # type: ignore[method-assign]
@@ -356,7 +356,7 @@ def test_a_cluster_has_its_turn_for_what_came_meanwhile(fleet: Fleet) -> None:
     """What it is done with counts no more: another one waits until it is done with the rest."""
     clusters(fleet, 2)
     resolved(fleet, "1")
-    fleet.records.rotas.put(OWN, Rota(("fleet/c1",)), expect=ABSENT)
+    fleet.records.rotas.put(OWN, RolloutState(("fleet/c1",)), expect=ABSENT)
     fleet.records.rotas.wait(OWN, "fleet/c0")
     put = fleet.records.outcomes.put
 

@@ -14,9 +14,9 @@ import pytest
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import DeniedError, StaleError
 from bellhop.ports.kube import Page
-from bellhop.resync import observed_kinds as look
+from bellhop.resync import observed_kinds
 from bellhop.settings import Settings
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, source, trigger
@@ -33,7 +33,7 @@ DECLARED = join(
 
 @pytest.fixture(autouse=True)
 def _short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look, "PAGE", 2)
+    monkeypatch.setattr(observed_kinds, "PAGE", 2)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def made(kube: FakeKube) -> list[str]:
 
 
 def sweep(fleet: Fleet, *, full: bool = False) -> None:
-    fleet.publisher.publish([Sweep(EAST, full=full)])
+    fleet.publisher.publish([Resync(EAST, full=full)])
     fleet.pump()
 
 
@@ -112,7 +112,7 @@ def test_a_large_cluster_is_swept_in_turns(fleet: Fleet, east: FakeKube) -> None
     def read() -> int:
         return len([each for each in east.calls if (each.verb, each.gvk) == ("list", SERVICE)])
 
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     while deliveries := fleet.queues["sweep"].receive(1, wait=timedelta(0)):
         before = read()
         fleet.work("sweep", deliveries)
@@ -269,14 +269,14 @@ def test_of_two_at_one_walk_one_goes_on(fleet: Fleet, east: FakeKube) -> None:
 
 def test_what_is_asked_for_during_a_sweep_is_done_after_it(fleet: Fleet, east: FakeKube) -> None:
     """Nobody begins from the start again, and what was passed already is looked at once more."""
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     turns(fleet, 4)
     walk = fleet.records.walks.get(EAST)
     assert walk
     assert walk.value.last
     east.put(service("0", "a-b"))
 
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     turns(fleet, 1)
     still = fleet.records.walks.get(EAST)
     assert still
@@ -291,7 +291,7 @@ def test_a_walk_that_judges_by_sources_of_yesterday_begins_anew(
     fleet: Fleet, east: FakeKube
 ) -> None:
     """All objects are evaluated by what is declared now; a message of the old walk does nothing."""
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     turns(fleet, 4)
     old = fleet.records.walks.get(EAST)
     assert old
@@ -300,7 +300,7 @@ def test_a_walk_that_judges_by_sources_of_yesterday_begins_anew(
     new = fleet.records.walks.get(EAST)
     assert new
     assert new.value.id != old.value.id
-    fleet.stages["sweep"].handle(Sweep(EAST, walk=old.value.id))
+    fleet.stages["sweep"].handle(Resync(EAST, walk=old.value.id))
     assert fleet.records.walks.get(EAST) == new
 
     fleet.pump()
@@ -311,7 +311,7 @@ def test_a_message_of_a_walk_that_ended_does_nothing(fleet: Fleet, east: FakeKub
     """Be it a week later, from the dead letters."""
     east.calls.clear()
 
-    fleet.stages["sweep"].handle(Sweep(EAST, walk="last week"))
+    fleet.stages["sweep"].handle(Resync(EAST, walk="last week"))
 
     assert east.calls == []
     assert fleet.pump() == 0
@@ -326,7 +326,7 @@ def test_only_the_page_that_was_under_way_is_told_whole(fleet: Fleet, east: Fake
         fleet.queues["review"].publish = publish  # type: ignore[method-assign]
         raise SystemExit(9)
 
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     fleet.queues["review"].publish = die  # type: ignore[method-assign]
     with pytest.raises(SystemExit):
         fleet.pump()
@@ -458,7 +458,7 @@ def test_a_worker_that_comes_back_late_does_not_say_how_the_cluster_was(
         raise UnreachableError("what was asked long ago was never answered")
 
     east.page = stalled  # type: ignore[method-assign]
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.publisher.publish([Resync(EAST)])
     for _ in range(4):
         turns(fleet, 1)
 
@@ -469,7 +469,7 @@ def test_a_list_without_end_is_given_up(
     fleet: Fleet, east: FakeKube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pages that promise more and hold nothing lead nowhere."""
-    monkeypatch.setattr(look, "_BARREN", 3)
+    monkeypatch.setattr(observed_kinds, "_BARREN", 3)
     east.page = lambda *_, **__: Page([], "more")  # type: ignore[assignment, method-assign]
     for _ in range(10):
         sweep(fleet)

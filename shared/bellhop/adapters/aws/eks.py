@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from bellhop.adapters.aws.services import RefusedError, Services
 from bellhop.clusters.kubeconfig import Kubeconfig
-from bellhop.core.cache import Remembered
+from bellhop.core.cache import Cached
 from bellhop.errors import InvalidError, MissingError, UnreachableError
 
 KEPT_SECONDS = 480
@@ -50,7 +50,7 @@ class EksClusters:
         self, services: Services, *, seconds: Callable[[], float] = time.monotonic
     ) -> None:
         self._services = services
-        self._made: Remembered[Kubeconfig] = Remembered(KEPT_SECONDS, seconds=seconds)
+        self._made: Cached[Kubeconfig] = Cached(KEPT_SECONDS, seconds=seconds)
 
     def find(
         self, name: str, region: str, assume_role: str = "", external_id: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 from bellhop.adapters.egress.lookups import Lookups
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 
 
 class ForbiddenAddressError(Exception):
@@ -21,7 +21,9 @@ def is_address(host: str) -> bool:
     return True
 
 
-def allowed_addresses(host: str, reach: Reach, lookups: Lookups, seconds: float) -> list[str]:
+def allowed_addresses(
+    host: str, reach: AddressPolicy, lookups: Lookups, seconds: float
+) -> list[str]:
     """Return the addresses of a host that may be called, in the order of the resolver.
 
     Raises:

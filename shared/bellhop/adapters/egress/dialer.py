@@ -11,7 +11,7 @@ from bellhop.adapters.egress.answer import Deadline, LimitError
 from bellhop.adapters.egress.lookups import LOOKUPS, CrowdedError, Lookups
 from bellhop.adapters.egress.proxies import connect_through, place_of
 from bellhop.clusters.proxy_url import shown_proxy
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.core.redaction import Redacted
 from bellhop.errors import InvalidError, UnreachableError
 
@@ -30,7 +30,7 @@ class Dialer(Redacted, frozen=True):
     """Connects to where `reach` allows, by the HTTP proxy of a URL if one is given."""
 
     secret_fields: ClassVar[Collection[str]] = ("proxy",)
-    reach: Reach
+    reach: AddressPolicy
     lookups: Lookups = LOOKUPS
     proxy: str = ""
 

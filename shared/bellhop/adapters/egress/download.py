@@ -19,7 +19,7 @@ from bellhop.adapters.egress.answer import Answer, LimitError
 from bellhop.adapters.egress.client import HttpClient, HttpError
 from bellhop.adapters.egress.dialer import Dialer
 from bellhop.adapters.egress.failures import NO_TLS, happened
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.errors import InvalidError, UnreachableError
 
 MOST_REDIRECTS = 5
@@ -44,7 +44,7 @@ class Terms(Struct, frozen=True):
     system's.
     """
 
-    reach: Reach
+    reach: AddressPolicy
     largest: int
     seconds: float = 120.0
     authority: str = ""

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from bellhop.adapters.egress.answer import Answer
 from bellhop.adapters.egress.download import Terms, download, origin, shown
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.core.redaction import Redacted
 from bellhop.errors import (
     BellhopError,
@@ -50,7 +50,7 @@ class SourceClient(Redacted, frozen=True):
     secret_fields: ClassVar[Collection[str]] = ("token",)
     task: str
     login: Login
-    reach: Reach
+    reach: AddressPolicy
     token: str = ""
 
     def get(self, url: str, limits: Limits, headers: Mapping[str, str]) -> Answer:

@@ -51,7 +51,7 @@ _END = "0"
 T = TypeVar("T")
 
 
-class Rested(Struct, frozen=True):
+class DelayedMessage(Struct, frozen=True):
     """A message that was put into the store, with the attempts that it has used up."""
 
     item: Item
@@ -59,7 +59,7 @@ class Rested(Struct, frozen=True):
     attempts: int
 
 
-class Resting:
+class DelayedMessages:
     """What rests of one inbox."""
 
     def __init__(self, store: Store, name: str, clock: Clock) -> None:
@@ -77,7 +77,7 @@ class Resting:
         now = _moment(self._clock.now())
         self._put(f"{line}/{now}/{delivery.id}", delivery, delivery.attempt - 1)
 
-    def due(self, limit: int) -> Iterator[Rested]:
+    def due(self, limit: int) -> Iterator[DelayedMessage]:
         """Yield what has rested long enough, in the order of time."""
         now = _moment(self._clock.now())
         for item in self._store.query(self._partition, prefix=_PAUSES, limit=limit):
@@ -85,7 +85,7 @@ class Resting:
                 return
             yield _rested(item)
 
-    def next_of(self, share: str, most: int) -> Sequence[Rested]:
+    def next_of(self, share: str, most: int) -> Sequence[DelayedMessage]:
         """Take some from the head of a share's line, which nobody else takes meanwhile."""
         line = f"{_line(share)}/"
         found = list(self._store.query(self._partition, prefix=line, limit=_SPREAD))
@@ -94,7 +94,7 @@ class Resting:
         taken = filter(None, map(self._taken, found))
         return list(islice(taken, most))
 
-    def stalled(self, most: int) -> Iterator[Rested]:
+    def stalled(self, most: int) -> Iterator[DelayedMessage]:
         """Take the first ones of each line whose head stands there for a minute.
 
         Maybe nobody calls them: whoever was to may have died.
@@ -111,15 +111,15 @@ class Resting:
         """Say if anything rests at all."""
         return any(True for _ in self._store.query(self._partition, limit=1))
 
-    def strike(self, published: Iterable[Rested]) -> None:
+    def strike(self, published: Iterable[DelayedMessage]) -> None:
         """Take out what was published, unless somebody has."""
         at_once(self._strike, list(published))
 
-    def _strike(self, each: Rested) -> None:
+    def _strike(self, each: DelayedMessage) -> None:
         with suppress(StaleError):
             self._store.delete(self._partition, each.item.sort, expect=each.item.token)
 
-    def _taken(self, item: Item) -> Rested | None:
+    def _taken(self, item: Item) -> DelayedMessage | None:
         """Take one that stands in line, unless somebody has; he has a minute to publish it."""
         now = self._clock.now()
         if now < datetime.fromisoformat(item.value.get("called", _NEVER)) + CALLING:
@@ -164,8 +164,8 @@ def read(value: Mapping[str, Any]) -> Message:
     return Message(value["body"], value["group"], value["share"])
 
 
-def _rested(item: Item) -> Rested:
-    return Rested(item, read(item.value), item.value["attempts"])
+def _rested(item: Item) -> DelayedMessage:
+    return DelayedMessage(item, read(item.value), item.value["attempts"])
 
 
 def _line(share: str) -> str:

@@ -12,7 +12,7 @@ Key = tuple[str, str]
 """An inbox and a share."""
 
 
-class Room:
+class FairShares:
     """The places of one process, shared between its inboxes and threads.
 
     It also knows behind whom somebody stands in line, as far as this process has sent him there.

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from bellhop.adapters.gcp.services import RefusedError, Services
 from bellhop.clusters.kubeconfig import Kubeconfig
-from bellhop.core.cache import Remembered
+from bellhop.core.cache import Cached
 from bellhop.errors import InvalidError, MissingError, UnreachableError
 
 KEPT_SECONDS = 480
@@ -62,7 +62,7 @@ class GkeClusters:
         self, services: Services, *, seconds: Callable[[], float] = time.monotonic
     ) -> None:
         self._services = services
-        self._ways: Remembered[Way] = Remembered(KEPT_SECONDS, seconds=seconds)
+        self._ways: Cached[Way] = Cached(KEPT_SECONDS, seconds=seconds)
 
     def named(self, text: str, location: str) -> str:
         """Return the full name of a cluster; NAME and LOCATION/NAME are the project's own.

@@ -30,9 +30,9 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from bellhop.adapters.gcp import delayed_messages as resting
-from bellhop.adapters.gcp.delayed_messages import Rested, Resting, at_once
-from bellhop.adapters.gcp.fair_shares import Key, Room
+from bellhop.adapters.gcp import delayed_messages
+from bellhop.adapters.gcp.delayed_messages import DelayedMessage, DelayedMessages, at_once
+from bellhop.adapters.gcp.fair_shares import FairShares, Key
 from bellhop.adapters.gcp.pubsub_messages import (
     CALLS,
     attributes_of,
@@ -98,7 +98,7 @@ class PubsubQueue:
         store: Store,
         clock: Clock,
         attempts: int = 12,
-        room: Room | None = None,
+        room: FairShares | None = None,
     ) -> None:
         self._services = services
         self.name = topic.rpartition("/")[2]
@@ -106,7 +106,7 @@ class PubsubQueue:
         self._clock = clock
         self._attempts = attempts
         self._room = room
-        self._resting = Resting(store, self.name, clock)
+        self._resting = DelayedMessages(store, self.name, clock)
         self._letters = f"letter/{self.name}"
 
     # Publishing ---------------------------------------------------------------------------------
@@ -181,14 +181,14 @@ class PubsubQueue:
             time.sleep(result.after.total_seconds())
             delivery = replace(delivery, attempt=delivery.attempt + 1)
 
-    def _line_up(self, delivery: Delivery, key: Key, room: Room) -> None:
+    def _line_up(self, delivery: Delivery, key: Key, room: FairShares) -> None:
         self._resting.behind(delivery)
         room.queue_up(key)
         if room.free(key):
             # Those who would have called it may have ended before it stood there.
             self._call_next(key, room)
 
-    def _call_next(self, key: Key, room: Room) -> None:
+    def _call_next(self, key: Key, room: FairShares) -> None:
         """Publish one of those behind, who calls the next in turn; two while there are places.
 
         So a share comes to have in hand what all processes together have places for.
@@ -202,7 +202,7 @@ class PubsubQueue:
                 room.forget(key, seen)
 
     def _bury(self, delivery: Delivery, reason: str) -> None:
-        letter = resting.written(delivery.message) | {
+        letter = delayed_messages.written(delivery.message) | {
             "attempts": delivery.attempt,
             "reason": reason[:_REASON],
             "died": self._clock.now().isoformat(),
@@ -232,7 +232,7 @@ class PubsubQueue:
             self._take_over(fetched)
             yield len(fetched)
 
-    def _publish_rested(self, several: Sequence[Rested], **told: str) -> None:
+    def _publish_rested(self, several: Sequence[DelayedMessage], **told: str) -> None:
         """Publish messages that rested, and strike them out after that."""
         self._send(
             [to_publish(each.message, attempts=str(each.attempts), **told) for each in several]
@@ -324,7 +324,7 @@ class PubsubQueue:
         if found is None:
             raise self._missing(id)
         # Killed in between, it is dead and published: it can be replayed once more.
-        self.publish([resting.read(found.value)])
+        self.publish([delayed_messages.read(found.value)])
         self._store.delete(self._letters, id)
 
     def drop(self, id: str) -> None:  # noqa: A002 - as `replay` has it
@@ -381,7 +381,7 @@ def wake(queues: Iterable[PubsubQueue], seconds: float = _SPELL) -> int:
 
 def _letter(item: Item, queue: str) -> DeadLetter:
     return DeadLetter(
-        message=resting.read(item.value),
+        message=delayed_messages.read(item.value),
         id=item.sort,
         attempts=item.value["attempts"],
         reason=item.value["reason"],

@@ -45,7 +45,7 @@ from bellhop.adapters.helm.plugin import (
 from bellhop.adapters.programs.box import USUAL, Ended, Limits, OvertimeError, never, run
 from bellhop.adapters.programs.home import private_home
 from bellhop.adapters.programs.program import HELM
-from bellhop.core.address_policy import HERE, Reach
+from bellhop.core.address_policy import LOCAL, AddressPolicy
 from bellhop.errors import (
     BellhopError,
     InvalidError,
@@ -78,7 +78,7 @@ class HelmCharts:
         program: Path | None = None,
         limits: Limits = USUAL,
         *,
-        reach: Reach = HERE,
+        reach: AddressPolicy = LOCAL,
         render_seconds: float = 5.0,
     ) -> None:
         """Take the limits of a call, and the processor time that `render` may take."""

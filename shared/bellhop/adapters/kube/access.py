@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.transport import user_of
 from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.errors import InvalidError, MissingError
 from bellhop.ports.secrets import Secrets
 
@@ -61,7 +61,7 @@ class KubeAccess:
         self,
         secrets: Secrets,
         *,
-        reach: Reach,
+        reach: AddressPolicy,
         refused: Refused = lambda _cluster, _token: None,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -32,7 +32,7 @@ from bellhop.adapters.kube.transport import (
     read_answer,
 )
 from bellhop.clusters.kubeconfig import Kubeconfig
-from bellhop.core.address_policy import ABROAD, Reach
+from bellhop.core.address_policy import PUBLIC, AddressPolicy
 from bellhop.core.gvk import GVK, ObjectKey, Resource
 from bellhop.core.identity import MANAGER
 from bellhop.core.nesting import DEEPEST, exceeds_depth
@@ -82,7 +82,7 @@ class KubeClient:
         kubeconfig: Kubeconfig,
         *,
         renew: Renew = lambda _: None,
-        reach: Reach = ABROAD,
+        reach: AddressPolicy = PUBLIC,
     ) -> None:
         self._name = name
         self._server = kubeconfig.server

@@ -38,7 +38,7 @@ from bellhop.adapters.kube.reachability import Greeting
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.tls import CONTEXTS
 from bellhop.clusters.kubeconfig import Kubeconfig
-from bellhop.core.address_policy import ABROAD, Reach
+from bellhop.core.address_policy import PUBLIC, AddressPolicy
 from bellhop.errors import InvalidError, UnreachableError
 
 CONNECT_SECONDS = 3
@@ -98,7 +98,7 @@ class Transport:
         kubeconfig: Kubeconfig,
         *,
         renew: Renew = lambda _: None,
-        reach: Reach = ABROAD,
+        reach: AddressPolicy = PUBLIC,
         lookups: Lookups = LOOKUPS,
     ) -> None:
         self._renew = renew
@@ -357,7 +357,9 @@ def read_answer(text: bytes, call: Call) -> Any:
     )
 
 
-def _client(cluster: str, kubeconfig: Kubeconfig, *, reach: Reach, lookups: Lookups) -> HttpClient:
+def _client(
+    cluster: str, kubeconfig: Kubeconfig, *, reach: AddressPolicy, lookups: Lookups
+) -> HttpClient:
     """Make connections that fail at once rather than retry or wait for a free one."""
     tls: dict[str, Any] = {}
     if urlsplit(kubeconfig.server).scheme != "http":

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from bellhop.adapters.egress.answer import Answer
 from bellhop.adapters.egress.download import Terms, download, shown
-from bellhop.core.address_policy import ABROAD, Reach
+from bellhop.core.address_policy import PUBLIC, AddressPolicy
 from bellhop.documents.json import read_json
 from bellhop.errors import (
     BellhopError,
@@ -48,7 +48,7 @@ _TYPES = {
 class Prometheus:
     """Queries Prometheus at the addresses that `reach` lets through."""
 
-    def __init__(self, reach: Reach = ABROAD) -> None:
+    def __init__(self, reach: AddressPolicy = PUBLIC) -> None:
         self._reach = reach
 
     def query(

@@ -15,7 +15,7 @@ from typing import ClassVar
 from bellhop.adapters.egress.failures import happened
 from bellhop.adapters.notices.mail_connection import Deadline, dial
 from bellhop.adapters.notices.posting import SECONDS, WHOLE_SECONDS
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.core.redaction import Redacted
 from bellhop.errors import BellhopError, DeniedError, InvalidError, UnreachableError
 
@@ -42,7 +42,7 @@ class Mail(Redacted, frozen=True):
 class _Client(smtplib.SMTP):
     """A client that connects where it may."""
 
-    def __init__(self, mail: Mail, reach: Reach, deadline: Deadline) -> None:
+    def __init__(self, mail: Mail, reach: AddressPolicy, deadline: Deadline) -> None:
         self._reach = reach
         self._deadline = deadline
         super().__init__(timeout=SECONDS)
@@ -55,7 +55,9 @@ class _Client(smtplib.SMTP):
         return ssl.create_default_context().wrap_socket(there, server_hostname=host)
 
 
-def send(mail: Mail, subject: str, text: str, reach: Reach, seconds: float = WHOLE_SECONDS) -> None:
+def send(
+    mail: Mail, subject: str, text: str, reach: AddressPolicy, seconds: float = WHOLE_SECONDS
+) -> None:
     """Send one mail; what is said of an error has the server's code, and none of its words.
 
     Raises:

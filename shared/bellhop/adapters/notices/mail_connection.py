@@ -16,7 +16,7 @@ from typing import Self
 
 from bellhop.adapters.egress.lookups import LOOKUPS, CrowdedError
 from bellhop.adapters.notices.posting import SECONDS
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.errors import InvalidError, UnreachableError
 
 
@@ -69,7 +69,7 @@ def _shut(there: socket.socket) -> None:
 def dial(
     host: str,
     port: int,
-    reach: Reach,
+    reach: AddressPolicy,
     deadline: Deadline,
     resolve: Callable[[str, float], list[str]] = LOOKUPS.addresses,
 ) -> socket.socket:

@@ -9,7 +9,7 @@ from bellhop.adapters.egress.answer import LimitError
 from bellhop.adapters.egress.client import HttpClient, HttpError
 from bellhop.adapters.egress.dialer import Dialer
 from bellhop.adapters.egress.failures import happened
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -32,7 +32,7 @@ def post(
     url: str,
     body: bytes,
     headers: dict[str, str],
-    reach: Reach,
+    reach: AddressPolicy,
     seconds: float = WHOLE_SECONDS,
 ) -> bytes:
     """Post JSON and return the answer; an error names the host alone.
@@ -62,7 +62,7 @@ def post(
     return answer.data
 
 
-def _host(url: str, reach: Reach) -> str:
+def _host(url: str, reach: AddressPolicy) -> str:
     """Return the host of an address that may be called."""
     parts = urlsplit(url)
     host = parts.hostname or ""

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from bellhop.adapters.notices.incidents import FORMATS
 from bellhop.adapters.notices.posting import WHOLE_SECONDS, post
-from bellhop.core.address_policy import ABROAD, Reach
+from bellhop.core.address_policy import PUBLIC, AddressPolicy
 from bellhop.errors import DeniedError, InvalidError
 
 ENDPOINTS: Mapping[str, str] = {
@@ -35,7 +35,7 @@ class Sender:
 
     def __init__(
         self,
-        reach: Reach = ABROAD,
+        reach: AddressPolicy = PUBLIC,
         endpoints: Mapping[str, str] = ENDPOINTS,
         seconds: float = WHOLE_SECONDS,
     ) -> None:

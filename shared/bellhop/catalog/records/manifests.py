@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from bellhop.errors import MissingError, StaleError
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
-from bellhop.state.blob_garbage import Trash, blob_name
+from bellhop.state.blob_garbage import BlobGarbage, blob_name
 from bellhop.state.concurrency import until_written
 from bellhop.state.payloads import Payloads
-from bellhop.state.table import Kept, decode, encode
+from bellhop.state.table import Stored, decode, encode
 
 Manifest = dict[str, Any]
 
@@ -35,14 +35,14 @@ class Manifests:
     def __init__(self, payloads: Payloads) -> None:
         self._payloads = payloads
 
-    def get(self, kind: str, namespace: str, name: str) -> Kept[Manifest] | None:
+    def get(self, kind: str, namespace: str, name: str) -> Stored[Manifest] | None:
         """Read what a user declared, as it was written.
 
         Raises:
             MissingError: its payload is lost; declaring it again, or deleting it, is the cure.
         """
         found = self._payloads.get(f"manifest/{kind}", f"{namespace}/{name}")
-        return Kept(found.payload, found.item.token) if found else None
+        return Stored(found.payload, found.item.token) if found else None
 
     def has(self, kind: str, namespace: str, name: str) -> bool:
         """Say whether there is such a manifest, though its payload may be lost."""
@@ -162,7 +162,7 @@ class CatalogRevision:
     published when all of them tell it. Who dies before that has left a note of the change.
     """
 
-    def __init__(self, store: Store, trash: Trash, clock: Clock) -> None:
+    def __init__(self, store: Store, trash: BlobGarbage, clock: Clock) -> None:
         self._store = store
         self._trash = trash
         self._clock = clock
@@ -179,10 +179,12 @@ class CatalogRevision:
         told = self._store.get(SHARES[os.urandom(1)[0] % len(SHARES)], _NUMBER)
         return told is not None and told.value["number"] <= number
 
-    def kept(self) -> Kept[Revision]:
+    def kept(self) -> Stored[Revision]:
         """Read which catalog counts, with the token for who is about to write it."""
         item = self._store.get(*_PLACE)
-        return Kept(decode(Revision, item.value), item.token) if item else Kept(Revision(), ABSENT)
+        return (
+            Stored(decode(Revision, item.value), item.token) if item else Stored(Revision(), ABSENT)
+        )
 
     def put(self, revision: Revision, *, expect: str) -> None:
         """Write which catalog counts.

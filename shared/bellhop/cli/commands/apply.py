@@ -23,7 +23,7 @@ from bellhop.cli.session import installation
 
 if TYPE_CHECKING:
     from bellhop.api.kinds import Declaration, DeclarationKey
-    from bellhop.declarations.apply import Declared
+    from bellhop.declarations.apply import WrittenManifest
     from bellhop.documents.document import Document
     from bellhop.installation.installation import Installation
     from bellhop.operations.applysets import ApplySet
@@ -134,7 +134,7 @@ def _stored(
     documents: Sequence[Document],
     found: Sequence[Declaration],
     printer: Results,
-) -> Sequence[Declared]:
+) -> Sequence[WrittenManifest]:
     from bellhop.cli.apply_files import refusing_changes
     from bellhop.cli.removal_warnings import say_held
 
@@ -156,7 +156,9 @@ def _prune(
         say_held(here.declare.held)
 
 
-def _tell(printer: Results, found: Sequence[Declaration], results: Sequence[Declared]) -> None:
+def _tell(
+    printer: Results, found: Sequence[Declaration], results: Sequence[WrittenManifest]
+) -> None:
     for each, result in zip(found, results, strict=True):
         printer.add(each.key, each.api_version, result.change)
 
@@ -168,7 +170,9 @@ def _tell_pruned(printer: Results, keys: Iterable[DeclarationKey]) -> None:
         printer.add(key, KINDS[key.kind][1][0], "pruned")
 
 
-def _advise(here: Installation, found: Sequence[Declaration], results: Sequence[Declared]) -> None:
+def _advise(
+    here: Installation, found: Sequence[Declaration], results: Sequence[WrittenManifest]
+) -> None:
     from bellhop.cli.apply_files import hints
     from bellhop.diagnosis.dependencies import warn_of_dependencies
     from bellhop.diagnosis.warnings import outlook

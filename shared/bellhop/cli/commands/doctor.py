@@ -15,7 +15,7 @@ from bellhop.cli.selection import FindKeys, named_clusters
 from bellhop.core.printable import visible
 
 if TYPE_CHECKING:
-    from bellhop.diagnosis.doctor import Sign
+    from bellhop.diagnosis.doctor import CheckResult
 
 WRONG = 1
 """The exit code where anything is wrong."""
@@ -50,7 +50,7 @@ def command(find_keys: FindKeys, form: str) -> None:
 
     keys = find_keys(here) or list(here.catalogs.known().clusters)
     own = list(house(here, answers=session.answers(here.inbound)))
-    found: list[tuple[str, Sequence[Sign]]] = [("", own), *examine(here, keys)]
+    found: list[tuple[str, Sequence[CheckResult]]] = [("", own), *examine(here, keys)]
     if form in {JSON, YAML}:
         output.records(rows(found), form)
     else:
@@ -62,7 +62,7 @@ def command(find_keys: FindKeys, form: str) -> None:
     raise click.exceptions.Exit(WRONG if ill else 0)
 
 
-def rows(found: Sequence[tuple[str, Sequence[Sign]]]) -> Iterator[dict[str, str]]:
+def rows(found: Sequence[tuple[str, Sequence[CheckResult]]]) -> Iterator[dict[str, str]]:
     """Yield what was found as `bellhop doctor -o json` prints it."""
     for key, signs in found:
         for sign in signs:
@@ -77,7 +77,7 @@ def rows(found: Sequence[tuple[str, Sequence[Sign]]]) -> Iterator[dict[str, str]
             }
 
 
-def _tell(title: str, signs: Sequence[Sign]) -> None:
+def _tell(title: str, signs: Sequence[CheckResult]) -> None:
     compose(styled(title, "cyan", bold=True))
     for sign in signs:
         mark = styled(f"{_MARKS[sign.verdict]:<4}", _COLOURS[sign.verdict])

@@ -81,14 +81,14 @@ def command(
     """
     from bellhop.cli.manifest_files import documents, files
     from bellhop.diagnosis.access_gaps import offline
-    from bellhop.diagnosis.source_evaluation import Trial, objects
+    from bellhop.diagnosis.source_evaluation import SourceTrial, objects
     from bellhop.settings import read
 
     if source == "-" and "-" in paths:
         raise click.UsageError("the source and --object cannot both be standard input")
     sources = _sources(source)
     found = list(objects(documents(files(paths, recursive=recursive))))
-    trial = Trial(read(os.environ), quoting=show_secrets)
+    trial = SourceTrial(read(os.environ), quoting=show_secrets)
     tried = [(each, one) for each in sources for one in trial.attempt_all(each, found)]
     for hint in offline(*sources):
         say(f"warning: {hint}", err=True)

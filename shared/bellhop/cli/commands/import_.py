@@ -135,9 +135,9 @@ def _hub(
         return
     from bellhop.adapters.kube.client import KubeClient
     from bellhop.cli.credentials import read_kubeconfig
-    from bellhop.core.address_policy import HERE
+    from bellhop.core.address_policy import LOCAL
 
-    kube = KubeClient(str(kubeconfig), read_kubeconfig(kubeconfig, context).kubeconfig, reach=HERE)
+    kube = KubeClient(str(kubeconfig), read_kubeconfig(kubeconfig, context).kubeconfig, reach=LOCAL)
     try:
         yield ClusterHub(kube)
     finally:

@@ -116,12 +116,12 @@ def _last(blocks: list[list[Entry]], limit: int) -> Iterable[list[Entry]]:
 
 
 def _block(block: list[Entry]) -> None:
-    from bellhop.cli import events as telling
+    from bellhop.cli import events
 
     if block[0].what in _TROUBLES:
-        telling.tell_line(block[0])
+        events.tell_line(block[0])
     else:
-        telling.tell(block)
+        events.tell(block)
 
 
 def _warn(said: str) -> None:

@@ -187,13 +187,13 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("--data goes with TEMPLATE; a trigger has its own variables")
     from bellhop.adapters.sources.files.local_files import local_files
     from bellhop.cli.manifest_files import declarations, documents, files, last_of_each
-    from bellhop.diagnosis.offline_render import Rehearsal
+    from bellhop.diagnosis.offline_render import OfflineRender
     from bellhop.settings import read
 
     given = documents(files(paths, recursive=recursive))
     _, declared, repeated = last_of_each(given, declarations(given))
     _warn(repeated)
-    rehearsal = Rehearsal(
+    rehearsal = OfflineRender(
         declared,
         trigger,
         _cluster(cluster),

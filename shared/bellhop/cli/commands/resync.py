@@ -28,11 +28,11 @@ def command(find_keys: FindKeys, *, full: bool) -> None:
 
     `bellhop serve` or the functions do this; the command requests it.
     """
-    from bellhop.state.messages import Sweep
+    from bellhop.state.messages import Resync
 
     here = session.installation()
     wanted = find_keys(here) or list(here.catalogs.current().clusters)
-    here.publisher.publish(Sweep(each, full=full) for each in wanted)
+    here.publisher.publish(Resync(each, full=full) for each in wanted)
     say(
         f"Requested a resync of {wanted[0] if len(wanted) == 1 else count(len(wanted), 'cluster')}."
     )

@@ -41,12 +41,12 @@ def command(ctx: click.Context, folder: str, junit: str | None, *, quiet: bool) 
     summary are printed; the exit code is 1 if anything fails, or cannot be tested.
     """
     from bellhop.cli.manifest_files import declarations, documents
-    from bellhop.diagnosis.source_evaluation import Trial
+    from bellhop.diagnosis.source_evaluation import SourceTrial
     from bellhop.diagnosis.source_tests import Folders
     from bellhop.settings import read
 
     cases = []
-    for case in Folders(documents, declarations, Trial(read(os.environ))).run(Path(folder)):
+    for case in Folders(documents, declarations, SourceTrial(read(os.environ))).run(Path(folder)):
         cases.append(case)
         if case.wrong or not quiet:
             _say(case)

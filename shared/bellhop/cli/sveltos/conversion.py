@@ -20,7 +20,7 @@ from bellhop.cli.declared_clusters import parse_one, without_effect
 from bellhop.cli.manifest_files import declarations
 from bellhop.cli.sveltos.hub import CLUSTER_API, SVELTOS, Hub, place_of
 from bellhop.cli.sveltos.references import Reference, needs_hub, references
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.sveltos_annotations import PROFILE_PAUSED
 from bellhop.documents.document import Document, InvalidDocuments
 from bellhop.errors import InvalidError
@@ -166,7 +166,7 @@ def _cluster(hub: Hub, document: Document, classified: Collection[tuple[Any, Any
         parsed = parse_one(Document(manifest, document.source, document.index, document.line))
         assert isinstance(parsed, SveltosCluster)
         secret = _secret_of(hub, parsed)
-        kubeconfig_of(DeclaredCluster(parsed, secret.decoded()), HERE)
+        kubeconfig_of(DeclaredCluster(parsed, secret.decoded()), LOCAL)
     except InvalidError as error:
         return Converted(CLUSTER, namespace, name, (), _sentences(error))
     manifests = (manifest, _clean(secret.written))

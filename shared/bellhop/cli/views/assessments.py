@@ -11,8 +11,7 @@ from bellhop.api.kinds import key_of
 from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row, age, stamp
 from bellhop.cli.views.view import Query, View, labels_of
-from bellhop.diagnosis import overview
-from bellhop.diagnosis import profile_manifests as generated
+from bellhop.diagnosis import overview, profile_manifests
 from bellhop.errors import MissingError
 from bellhop.extras.health.state import MESSAGE, STATE, counting
 from bellhop.installation.installation import Installation
@@ -79,7 +78,7 @@ def _report(cluster: str, found: Selection, counted: list[Selected]) -> dict[str
     ]
     failure = "; ".join(filter(None, (found.error, found.left_out)))
     said = {"failureMessage": failure} if failure else {}
-    return {"cluster": generated.cluster_ref(cluster), "resourceStatuses": statuses, **said}
+    return {"cluster": profile_manifests.cluster_ref(cluster), "resourceStatuses": statuses, **said}
 
 
 def rows(here: Installation, query: Query) -> Iterator[Row]:

@@ -10,8 +10,7 @@ from bellhop.api.kinds import key_of
 from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row
 from bellhop.cli.views.view import Query, View, labels_of
-from bellhop.diagnosis import classifiers as classes
-from bellhop.diagnosis import profile_manifests as generated
+from bellhop.diagnosis import classifiers, profile_manifests
 from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
 
@@ -37,9 +36,9 @@ def _found(here: Installation, query: Query) -> Iterator[tuple[Classifier, Manif
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield classifiers as they were written, with the clusters that satisfy them as status."""
-    known = classes.classified(here)
+    known = classifiers.classified(here)
     for declared, manifest in _found(here, query):
-        found = classes.class_of(known, declared.name)
+        found = classifiers.class_of(known, declared.name)
         yield {
             **manifest,
             "status": {
@@ -50,11 +49,11 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
         }
 
 
-def _cluster_status(declared: Classifier, cluster: str, found: classes.Class) -> dict[str, Any]:
+def _cluster_status(declared: Classifier, cluster: str, found: classifiers.Class) -> dict[str, Any]:
     """Return what Sveltos says of a cluster; it is the one who spells the list's name so."""
     lacks = {label: why for (where, label), why in found.lacks.items() if where == cluster}
     return {
-        "clusterRef": generated.cluster_ref(cluster),
+        "clusterRef": profile_manifests.cluster_ref(cluster),
         "managedLabels": [key for key in declared.labels if key not in lacks],
         "unManagedLabels": [
             {"key": key, "failureMessage": lacks[key]} for key in declared.labels if key in lacks
@@ -64,9 +63,9 @@ def _cluster_status(declared: Classifier, cluster: str, found: classes.Class) ->
 
 def rows(here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each classifier."""
-    known = classes.classified(here)
+    known = classifiers.classified(here)
     for declared, _ in _found(here, query):
-        found = classes.class_of(known, declared.name)
+        found = classifiers.class_of(known, declared.name)
         yield {
             "name": declared.name,
             "labels": _labels(declared),
@@ -78,15 +77,15 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
 
 def describe(here: Installation, query: Query, story: Story) -> int:
     """Tell of each classifier what it asks for, who satisfies it, and what it cannot give."""
-    known = classes.classified(here)
+    known = classifiers.classified(here)
     told = 0
     for declared, _ in _found(here, query):
         told += 1
-        _tell(here, declared, classes.class_of(known, declared.name), story)
+        _tell(here, declared, classifiers.class_of(known, declared.name), story)
     return told
 
 
-def _tell(here: Installation, declared: Classifier, found: classes.Class, story: Story) -> None:
+def _tell(here: Installation, declared: Classifier, found: classifiers.Class, story: Story) -> None:
     story.begin("Classifier", declared.name)
     story.fact("Labels", _labels(declared))
     asked = declared.spec.kubernetes_version_constraints
@@ -107,14 +106,14 @@ def _tell(here: Installation, declared: Classifier, found: classes.Class, story:
     )
 
 
-def _state(cluster: str, found: classes.Class) -> str:
+def _state(cluster: str, found: classifiers.Class) -> str:
     if cluster in found.matching:
         return "satisfies it"
     return _LEAVING if cluster in found.leaving else _OPEN
 
 
 def _seen(here: Installation, cluster: str, declared: Classifier) -> Iterator[str]:
-    return (f"{what}: {said}" for what, said in classes.found_by(here, cluster, declared))
+    return (f"{what}: {said}" for what, said in classifiers.found_by(here, cluster, declared))
 
 
 def _labels(declared: Classifier) -> str:

@@ -11,7 +11,7 @@ from bellhop.api.kinds import key_of
 from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row, age, stamp
 from bellhop.cli.views.view import Query, View, labels_of
-from bellhop.diagnosis import profile_manifests as generated
+from bellhop.diagnosis import profile_manifests
 from bellhop.extras.health.state import owed
 from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
@@ -66,7 +66,7 @@ def _cluster_condition(
     parts = {each.name: each for each in found.checks}
     late = {each.name for at, each in owed(found, check.policies) if each.error or at <= now}
     return {
-        "clusterInfo": {"cluster": generated.cluster_ref(cluster)},
+        "clusterInfo": {"cluster": profile_manifests.cluster_ref(cluster)},
         "conditions": [
             {
                 "name": each.name,

@@ -13,13 +13,12 @@ from bellhop.cli.views.view import Query, View, labels_of, name_of
 from bellhop.core.generated_names import profile_kind
 from bellhop.core.gvk import ObjectKey
 from bellhop.core.sveltos_annotations import PROFILE_PAUSED
-from bellhop.diagnosis import overview
-from bellhop.diagnosis import profile_manifests as generated
+from bellhop.diagnosis import overview, profile_manifests
 from bellhop.diagnosis.overview import ProfileStatus
 from bellhop.diagnosis.releases import charted, origin
 from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
-from bellhop.state.record import NO_OBJECT, Content, Ended, Outcome, Profile, empty
+from bellhop.state.record import NO_OBJECT, Content, DeploymentStatus, Ended, Profile, empty
 
 COLUMNS = (
     Column("NAME", "name"),
@@ -156,7 +155,7 @@ def _account(manifest: Manifest) -> str:
     return "/".join(filter(None, named))
 
 
-def _ended(outcome: Outcome | None) -> tuple[Ended, ...]:
+def _ended(outcome: DeploymentStatus | None) -> tuple[Ended, ...]:
     return overview.by_feature(outcome) if outcome else (Ended("-", "Provisioning"),)
 
 
@@ -185,7 +184,7 @@ def _found(
         if not profile.trigger:
             pending.pop(profile.name, None)
         written = None if profile.trigger else own.get(profile.name)
-        shown = written or generated.manifest(profile, _source(here, profile))
+        shown = written or profile_manifests.manifest(profile, _source(here, profile))
         if _takes(query, shown):
             yield status, shown
     yield from ((None, declared) for declared in pending.values() if _takes(query, declared))
@@ -206,7 +205,9 @@ def _source(here: Installation, profile: Profile) -> str:
 
 def _status(status: ProfileStatus) -> dict[str, Any]:
     shown: dict[str, Any] = {
-        "matchingClusters": [generated.cluster_ref(each) for each in status.profile.matched],
+        "matchingClusters": [
+            profile_manifests.cluster_ref(each) for each in status.profile.matched
+        ],
         "state": status.state,
         "clusters": [
             {
@@ -238,7 +239,7 @@ def _feature(ended: Ended) -> dict[str, Any]:
     }
 
 
-def _said(of: Outcome | Ended) -> dict[str, str]:
+def _said(of: DeploymentStatus | Ended) -> dict[str, str]:
     """Return what is said of a cluster; where all is there that is no failure."""
     name = "message" if of.phase == "Provisioned" else "failureMessage"
     return {name: of.message} if of.message else {}

@@ -11,9 +11,7 @@ from bellhop.cli.output import Column, Row, age, count, stamp
 from bellhop.cli.redaction import hidden
 from bellhop.cli.views.view import Query, View
 from bellhop.core.gvk import CLOUD_EVENT, ObjectKey
-from bellhop.diagnosis import catalog_hints as advising
-from bellhop.diagnosis import overview
-from bellhop.diagnosis import template_hints as advice
+from bellhop.diagnosis import catalog_hints, overview, template_hints
 from bellhop.diagnosis.held_deletions import reported
 from bellhop.diagnosis.reports import AGGREGATION, Report, aggregates, object_of, phase, report
 from bellhop.installation.installation import Installation
@@ -156,9 +154,9 @@ def _hints(here: Installation, cluster: str, source: str) -> Iterator[str]:
     catalog, namespace = here.catalogs.current(), cluster.partition("/")[0]
     for name in catalog.triggers_on(cluster, source):
         trigger = catalog.triggers[name]
-        yield from advising.of_trigger(catalog, trigger, here.catalogs.holder, namespace)
+        yield from catalog_hints.of_trigger(catalog, trigger, here.catalogs.holder, namespace)
         for profile in here.records.profiles.of(name, cluster):
-            yield from advice.of_contents(profile.contents)
+            yield from template_hints.of_contents(profile.contents)
 
 
 def _failed(here: Installation, cluster: str, source: str) -> Iterator[str]:

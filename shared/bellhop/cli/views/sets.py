@@ -11,12 +11,11 @@ from bellhop.catalog.catalog import Catalog
 from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row
 from bellhop.cli.views.view import Query, View, labels_of
-from bellhop.diagnosis import overview
-from bellhop.diagnosis import profile_manifests as generated
+from bellhop.diagnosis import overview, profile_manifests
 from bellhop.diagnosis.selection_gaps import no_member
 from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
-from bellhop.state.record import Choice
+from bellhop.state.record import SetSelection
 
 COLUMNS = (
     Column("NAME", "name"),
@@ -43,8 +42,12 @@ def manifests(kind: str, here: Installation, query: Query) -> Iterator[Manifest]
     for declared, manifest in _found(here, kind, query):
         place = declared.key.place
         status: dict[str, Any] = {
-            "matchingClusterRefs": [generated.cluster_ref(each) for each in catalog.pool(place)],
-            "selectedClusterRefs": [generated.cluster_ref(each) for each in _has(catalog, place)],
+            "matchingClusterRefs": [
+                profile_manifests.cluster_ref(each) for each in catalog.pool(place)
+            ],
+            "selectedClusterRefs": [
+                profile_manifests.cluster_ref(each) for each in _has(catalog, place)
+            ],
         }
         yield {**manifest, "status": status}
 
@@ -62,7 +65,7 @@ def rows(kind: str, here: Installation, query: Query) -> Iterator[Row]:
             "matching": len(catalog.pool(place)),
             "selected": len(has),
             "max": declared.most,
-            "failing": len(catalog.choices.get(place, Choice()).failing),
+            "failing": len(catalog.choices.get(place, SetSelection()).failing),
             "clusters": ", ".join(has) or "<none>",
         }
 
@@ -78,7 +81,7 @@ def describe(kind: str, here: Installation, query: Query, story: Story) -> int:
 
 def _tell(here: Installation, declared: ClusterSet, story: Story) -> None:
     catalog, place = here.catalogs.current(), declared.key.place
-    has, failing = _has(catalog, place), catalog.choices.get(place, Choice()).failing
+    has, failing = _has(catalog, place), catalog.choices.get(place, SetSelection()).failing
     story.begin(declared.kind, place)
     story.fact("Selects", _selects(declared))
     story.fact("At most", "all of them" if declared.most is None else str(declared.most))

@@ -10,8 +10,7 @@ from bellhop.cli.describe import Story
 from bellhop.cli.output import Column, Row, age, count
 from bellhop.cli.views.view import Query, View, labels_of, name_of
 from bellhop.core.gvk import CLOUD_EVENT, GVK
-from bellhop.diagnosis import access_gaps as permitted
-from bellhop.diagnosis import overview
+from bellhop.diagnosis import access_gaps, overview
 from bellhop.diagnosis.reports import reports
 from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
@@ -76,7 +75,7 @@ def _tell(here: Installation, source: EventSource, story: Story) -> None:
             story.fact("Slow", overview.slowness(here, pace))
     if source.account:
         story.fact("Reads as", f"service account '{source.account}' of each cluster")
-        lacks = ((each, permitted.lacks(here.records, each, source)) for each in found)
+        lacks = ((each, access_gaps.lacks(here.records, each, source)) for each in found)
         story.section("May not see", (f"{place}: {said}" for place, all_ in lacks for said in all_))
     story.section(
         "Selects", (f"{_selects(each)}, {_conditions(each)}" for each in _selectors(source))

@@ -11,8 +11,7 @@ from bellhop.cli.output import Column, Row, count
 from bellhop.cli.views.view import Query, View, labels_of, name_of
 from bellhop.core.allow import read_allow
 from bellhop.core.generated_names import GENERATED_NAMESPACE
-from bellhop.diagnosis import catalog_hints as advising
-from bellhop.diagnosis import overview
+from bellhop.diagnosis import catalog_hints, overview
 from bellhop.diagnosis.overview import ProfileStatus
 from bellhop.diagnosis.profile_manifests import cluster_ref
 from bellhop.diagnosis.releases import charted
@@ -20,7 +19,7 @@ from bellhop.diagnosis.reports import report
 from bellhop.installation.installation import Installation
 from bellhop.ports.kube import Manifest
 from bellhop.rendering.cloud_event_actions import CREATE
-from bellhop.state.record import Outcome
+from bellhop.state.record import DeploymentStatus
 
 COLUMNS = (
     Column("NAME", "name"),
@@ -39,7 +38,7 @@ _FAILING = ("Failed", "FailedNonRetriable")
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield EventTriggers and EventBasedAddOns as they were written, with their status."""
-    known: dict[overview.Who, list[Outcome]] | None = None
+    known: dict[overview.Who, list[DeploymentStatus]] | None = None
     for manifest in _written(here, query):
         known = overview.outcomes(here) if known is None else known
         trigger = here.catalogs.current().triggers[name_of(manifest)]
@@ -47,7 +46,9 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
 
 
 def _status(
-    here: Installation, trigger: EventTrigger, known: Mapping[overview.Who, Sequence[Outcome]]
+    here: Installation,
+    trigger: EventTrigger,
+    known: Mapping[overview.Who, Sequence[DeploymentStatus]],
 ) -> dict[str, Any]:
     """Return where a trigger is in force, and what became of its profiles."""
     statuses = list(overview.statuses(here, trigger.name, known))
@@ -124,7 +125,7 @@ def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
     story.grid("Helm charts", (charted(each.chart) for each in trigger.charts))
     story.grid("Generates", _generates(trigger))
     story.grid("Templates read", _reads(trigger))
-    hints = advising.of_trigger(here.catalogs.current(), trigger, here.catalogs.holder)
+    hints = catalog_hints.of_trigger(here.catalogs.current(), trigger, here.catalogs.holder)
     story.section("Hints", hints)
     statuses = list(overview.statuses(here, trigger.name))
     story.section("Profiles", (_profile(each) for each in statuses))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bellhop.ports.store import ANY, Store
 from bellhop.state.record import Circuit
-from bellhop.state.table import Kept, Table
+from bellhop.state.table import Stored, Table
 
 _PARTITION = "circuit"
 
@@ -18,7 +18,7 @@ class Circuits:
         self._store = store
         self._table = Table(store, Circuit)
 
-    def get(self, cluster: str) -> Kept[Circuit] | None:
+    def get(self, cluster: str) -> Stored[Circuit] | None:
         """Read the circuit of a cluster that does not answer."""
         return self._table.get(_PARTITION, cluster)
 

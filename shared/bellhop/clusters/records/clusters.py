@@ -11,8 +11,8 @@ from bellhop.errors import MissingError, StaleError
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.state.concurrency import until_written
 from bellhop.state.payloads import Payloads
-from bellhop.state.record import Cluster, Gate, Health
-from bellhop.state.table import Kept, Table, decode, encode
+from bellhop.state.record import Cluster, Health, IngestPolicy
+from bellhop.state.table import Stored, Table, decode, encode
 
 _MANY = 32
 """More clusters than these are read in one query."""
@@ -25,7 +25,7 @@ class Clusters:
         self._store = store
         self._table = Table(store, Cluster)
 
-    def get(self, key: str) -> Kept[Cluster] | None:
+    def get(self, key: str) -> Stored[Cluster] | None:
         """Read a cluster."""
         return self._table.get("cluster", key)
 
@@ -34,7 +34,7 @@ class Clusters:
         item = self._store.get("cluster", key)
         return item.token if item else ABSENT
 
-    def several(self, keys: Collection[str]) -> list[Kept[Cluster]]:
+    def several(self, keys: Collection[str]) -> list[Stored[Cluster]]:
         """Read those of some clusters that are there, by name; very many in one query."""
         if len(keys) > _MANY:
             found = self.since({})
@@ -50,13 +50,13 @@ class Clusters:
         """Say whether there is a cluster at all; one is read at most."""
         return any(True for _ in self._table.items("cluster", limit=1))
 
-    def since(self, known: Mapping[str, Kept[Cluster]]) -> dict[str, Kept[Cluster]]:
+    def since(self, known: Mapping[str, Stored[Cluster]]) -> dict[str, Stored[Cluster]]:
         """Read all clusters by key; what is known, and was not written since, is not decoded."""
         found = {}
         for item in self._table.items("cluster"):
             old = known.get(item.sort)
             if old is None or old.token != item.token:
-                old = Kept(self._table.read(item.value), item.token)
+                old = Stored(self._table.read(item.value), item.token)
             found[item.sort] = old
         return found
 
@@ -77,7 +77,7 @@ class Clusters:
         return self._store.delete("cluster", key, expect=expect)
 
 
-_NEVER_MET = Kept(Health(), ABSENT)
+_NEVER_MET = Stored(Health(), ABSENT)
 
 
 class Healths:
@@ -89,7 +89,7 @@ class Healths:
     def __init__(self, payloads: Payloads) -> None:
         self._payloads = payloads
 
-    def get(self, cluster: str) -> Kept[Health]:
+    def get(self, cluster: str) -> Stored[Health]:
         """Read how a cluster was when last met.
 
         Of one for which it is lost by what it was judged nothing is judged: it is swept as one
@@ -101,8 +101,8 @@ class Healths:
         except MissingError:
             assert item
             health = decode(Health, self._payloads.head(item))
-            return Kept(replace(health, swept_at=None), item.token)
-        return Kept(decode(Health, found.head), found.item.token) if found else _NEVER_MET
+            return Stored(replace(health, swept_at=None), item.token)
+        return Stored(decode(Health, found.head), found.item.token) if found else _NEVER_MET
 
     def head(self, cluster: str) -> Health:
         """Read how a cluster was, but for by what it was judged where that is very much."""
@@ -149,7 +149,7 @@ class Gates:
     def __init__(self, payloads: Payloads) -> None:
         self._payloads = payloads
 
-    def get(self, cluster: str) -> Kept[Gate] | None:
+    def get(self, cluster: str) -> Stored[IngestPolicy] | None:
         """Read a cluster's gate.
 
         Raises:
@@ -163,7 +163,7 @@ class Gates:
                 " resync of the cluster writes it again"
             ) from error
 
-    def known(self, cluster: str) -> Kept[Gate] | None:
+    def known(self, cluster: str) -> Stored[IngestPolicy] | None:
         """Read a gate for who is about to write it; None for one that is lost."""
         try:
             return self.get(cluster)
@@ -171,7 +171,7 @@ class Gates:
             return None
 
     @until_written("write which kinds count in '{cluster}'")
-    def put(self, cluster: str, gate: Gate) -> None:
+    def put(self, cluster: str, gate: IngestPolicy) -> None:
         """Write a gate unless one of a later catalog is there, or the cluster is forgotten.
 
         Raises:
@@ -191,6 +191,6 @@ class Gates:
         """Close a gate; say whether there was one."""
         return self._payloads.delete("gate", cluster)
 
-    def _read(self, item: Item | None) -> Kept[Gate] | None:
+    def _read(self, item: Item | None) -> Stored[IngestPolicy] | None:
         found = self._payloads.open(item) if item else None
-        return Kept(decode(Gate, found.head), found.item.token) if found else None
+        return Stored(decode(IngestPolicy, found.head), found.item.token) if found else None

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from bellhop.ports.store import ANY, Item, Store
 from bellhop.state.held_removal import HeldRemoval
-from bellhop.state.table import Kept, Table
+from bellhop.state.table import Stored, Table
 
 _PARTITION = "removal"
 
@@ -26,14 +26,14 @@ class HeldRemovals:
         self._store = store
         self._table = Table(store, HeldRemoval)
 
-    def get(self, rule: Rule) -> Kept[HeldRemoval] | None:
+    def get(self, rule: Rule) -> Stored[HeldRemoval] | None:
         """Read what is held of a rule."""
         return self._table.get(_PARTITION, _sort(rule))
 
-    def all(self, *, most: int | None = None) -> Iterator[Kept[HeldRemoval]]:
+    def all(self, *, most: int | None = None) -> Iterator[Stored[HeldRemoval]]:
         """Yield all that is held, triggers after profiles, as far as `most`."""
         for item in self._table.items(_PARTITION, limit=most):
-            yield Kept(self._table.read(item.value), item.token)
+            yield Stored(self._table.read(item.value), item.token)
 
     def put(self, held: HeldRemoval, *, expect: str | None = ANY) -> str:
         """Write what is held of a rule and return its token.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from bellhop.core.gvk import Identity
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.state.record import Change, Held, Profile
 
 
@@ -46,7 +46,7 @@ class Feature(Protocol[P]):
         """Say whether a profile has anything of the sort, or had it in a cluster."""
         ...
 
-    def plan(self, work: Work) -> P:
+    def plan(self, work: ReconcileContext) -> P:
         """Decide what to do; it writes nothing anywhere.
 
         Raises:
@@ -55,7 +55,7 @@ class Feature(Protocol[P]):
         """
         ...
 
-    def carry_out(self, work: Work, plan: P) -> None:
+    def carry_out(self, work: ReconcileContext, plan: P) -> None:
         """Take a plan's steps for as long as a turn lasts, and note in `work` what came of them.
 
         Who calls it has the lease.
@@ -65,7 +65,7 @@ class Feature(Protocol[P]):
         """
         ...
 
-    def preview(self, work: Work, plan: P) -> Sequence[Change]:
+    def preview(self, work: ReconcileContext, plan: P) -> Sequence[Change]:
         """Tell what a plan's steps would change, and change nothing.
 
         Raises:
@@ -73,6 +73,6 @@ class Feature(Protocol[P]):
         """
         ...
 
-    def reads_otherwise(self, work: Work) -> bool:
+    def reads_otherwise(self, work: ReconcileContext) -> bool:
         """Say whether what was read to plan has changed since."""
         ...

@@ -15,12 +15,11 @@ from contextlib import suppress
 
 from bellhop.catalog.catalog import cluster_object
 from bellhop.core.gvk import ObjectKey
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.errors import InvalidError, PermanentError, UnauthorizedError
 from bellhop.gotemplate import Limits
 from bellhop.ports.kube import Kube, Manifest
-from bellhop.rendering import check_jobs as jobs
-from bellhop.rendering import secrecy
+from bellhop.rendering import check_jobs, secrecy
 from bellhop.rendering.allow_limits import refuse_placed
 from bellhop.rendering.check_jobs import JOB
 from bellhop.rendering.event_contents import deploy_time
@@ -35,39 +34,39 @@ class CheckJobs:
     def __init__(self, settings: Settings) -> None:
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
 
-    def objection(self, kube: Kube, check: Check, work: Work) -> str:
+    def objection(self, kube: Kube, check: Check, work: ReconcileContext) -> str:
         """Run a check's Job if it does not run yet, and say why it is no success.
 
         A Job of an earlier revision is deleted: what it would say is about something else.
         """
         try:
             made = self._contents(check, work)
-            job = jobs.job_of(check, work.profile, work.made_of, made)
+            job = check_jobs.job_of(check, work.profile, work.made_of, made)
             refuse_placed(work.profile, [ObjectKey.of(job)])
             secret = any(each.secret for each in made)
             with secrecy.unquoted(f"cannot run Job '{job['metadata']['name']}'", secret=secret):
-                return jobs.objection(self._run(kube, job, check, work))
+                return check_jobs.objection(self._run(kube, job, check, work))
         except UnauthorizedError:
             raise
         except PermanentError as error:
             return str(error)
 
-    def tidy(self, kube: Kube, work: Work) -> None:
+    def tidy(self, kube: Kube, work: ReconcileContext) -> None:
         """Delete all Jobs of a profile's checks."""
         for namespace in sorted(self._namespaces(work)):
-            for each in _listed(kube, namespace, jobs.labels(work.profile)).values():
+            for each in _listed(kube, namespace, check_jobs.labels(work.profile)).values():
                 _remove(kube, each)
 
-    def _run(self, kube: Kube, job: Manifest, check: Check, work: Work) -> Manifest:
+    def _run(self, kube: Kube, job: Manifest, check: Check, work: ReconcileContext) -> Manifest:
         """Return a Job as it is there, after applying it if it was not."""
         name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
-        found = _listed(kube, namespace, jobs.labels(work.profile, check))
+        found = _listed(kube, namespace, check_jobs.labels(work.profile, check))
         there = found.pop(name, None)
         for earlier in found.values():
             _remove(kube, earlier)
         return there or kube.apply(job)
 
-    def _contents(self, check: Check, work: Work) -> list[Content]:
+    def _contents(self, check: Check, work: ReconcileContext) -> list[Content]:
         """Return what holds a check's Job as the cluster has it.
 
         Raises:
@@ -80,14 +79,14 @@ class CheckJobs:
         cluster = cluster_object(work.cluster)
         return [deploy_time(each, cluster, limits=self._limits) for each in held]
 
-    def _namespaces(self, work: Work) -> set[str]:
+    def _namespaces(self, work: ReconcileContext) -> set[str]:
         """Return where the Jobs of a profile are, of which those that cannot be had are none."""
         found = set()
         for check in work.profile.checks:
             with suppress(PermanentError):
                 if check.job:
                     made = self._contents(check, work)
-                    job = jobs.job_of(check, work.profile, work.made_of, made)
+                    job = check_jobs.job_of(check, work.profile, work.made_of, made)
                     found.add(job["metadata"]["namespace"])
         return found
 

@@ -8,7 +8,7 @@ from bellhop.catalog.catalog import cluster_object
 from bellhop.errors import InvalidError, MissingError, PermanentError, UnmetError, UnreachableError
 from bellhop.gotemplate import Limits
 from bellhop.ports.metrics import ANONYMOUS, Credentials, Metrics
-from bellhop.profiles.names import Titles
+from bellhop.profiles.names import NameReservations
 from bellhop.rendering.event_contents import entries_of
 from bellhop.rendering.templates import render
 from bellhop.settings import Settings
@@ -21,7 +21,7 @@ _KEYS = ("token", "username", "password", "ca")
 class MetricReader:
     """Reads the metrics of checks; the Secret is read each time, since credentials are rotated."""
 
-    def __init__(self, titles: Titles, metrics: Metrics, settings: Settings) -> None:
+    def __init__(self, titles: NameReservations, metrics: Metrics, settings: Settings) -> None:
         self._titles = titles
         self._metrics = metrics
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)

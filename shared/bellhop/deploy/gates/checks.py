@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.gates.check_jobs import CheckJobs
 from bellhop.deploy.gates.check_metrics import MetricReader
 from bellhop.errors import BellhopError, MissingError, UnmetError
@@ -40,7 +40,7 @@ class Checks:
         self._clock = records.clock
         self._settings = settings
 
-    def before(self, work: Work) -> None:
+    def before(self, work: ReconcileContext) -> None:
         """Refuse to begin what a check says the cluster is not ready for.
 
         Raises:
@@ -49,7 +49,7 @@ class Checks:
         """
         self._run(work, "preDeployChecks" if work.wanted else "preDeleteChecks")
 
-    def before_removal(self, work: Work) -> None:
+    def before_removal(self, work: ReconcileContext) -> None:
         """Refuse to remove what the cluster keeps the profile without, as Sveltos does for charts.
 
         Raises:
@@ -58,7 +58,7 @@ class Checks:
         """
         self._run(work, "preDeleteChecks")
 
-    def after(self, work: Work) -> None:
+    def after(self, work: ReconcileContext) -> None:
         """Refuse to call done what a check says is not.
 
         Raises:
@@ -67,7 +67,7 @@ class Checks:
         """
         self._run(work, _after(work))
 
-    def have_passed(self, work: Work) -> bool:
+    def have_passed(self, work: ReconcileContext) -> bool:
         """Say whether the checks after have passed already, where nothing was to be done.
 
         Those after a removal have where the cluster is not to be left any more.
@@ -82,7 +82,7 @@ class Checks:
         old = work.outcome.value
         return (old.phase, old.made_of) == ("Provisioned", work.made_of)
 
-    def _run(self, work: Work, when: When) -> None:
+    def _run(self, work: ReconcileContext, when: When) -> None:
         """Run the checks of a time of the feature that the work is at, until one does not pass."""
         if work.only_hosts or when not in work.profile.checked:
             return
@@ -90,7 +90,7 @@ class Checks:
         if not checks:
             raise _lost(work.profile)
         # Not at the top: who has no checks must not pay for these.
-        from bellhop.deploy.gates import check_results as checking  # noqa: PLC0415
+        from bellhop.deploy.gates import check_results  # noqa: PLC0415
         from bellhop.luabox import Limits  # noqa: PLC0415
 
         settings = self._settings
@@ -105,19 +105,19 @@ class Checks:
                 metrics = self._metrics.read(check, work.cluster, left)
                 try:
                     objects = self._objects(kube, check, until)
-                    said = checking.objection(check, objects, limits, metrics)
+                    said = check_results.objection(check, objects, limits, metrics)
                 except MissingError:
-                    said = checking.unserved(check)
+                    said = check_results.unserved(check)
             if said:
                 raise UnmetError(f"waits for check '{check.name}': {said}")
 
-    def tidy(self, work: Work) -> None:
+    def tidy(self, work: ReconcileContext) -> None:
         """Delete the Jobs of checks that have all passed, or leave them to their TTL."""
         if any(each.job for each in work.profile.checks) and not work.only_hosts:
             with suppress(BellhopError):
                 self._jobs.tidy(self._open(work), work)
 
-    def _open(self, work: Work) -> Kube:
+    def _open(self, work: ReconcileContext) -> Kube:
         """Open the cluster with the rights of whose profile it is."""
         cluster = work.cluster
         return self._access.open(
@@ -142,7 +142,7 @@ class Checks:
             yield each
 
 
-def _after(work: Work) -> When:
+def _after(work: ReconcileContext) -> When:
     return "validateHealths" if work.wanted else "postDeleteChecks"
 
 

@@ -18,24 +18,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from bellhop.core.generated_names import profile_kind
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.errors import WaitingError
 from bellhop.profiles.records.profiles import place
 from bellhop.state.messages import Apply, Publisher
-from bellhop.state.record import Inventory, Outcome, Profile
+from bellhop.state.record import DeploymentStatus, Inventory, Profile
 from bellhop.state.records import Records
-from bellhop.state.rollout import Follower
-from bellhop.state.table import Kept
+from bellhop.state.rollout import Dependent
+from bellhop.state.table import Stored
 
 
-class Order:
+class DependencyGate:
     """Keeps profiles in their order, cluster by cluster."""
 
     def __init__(self, records: Records, publisher: Publisher) -> None:
         self._records = records
         self._publisher = publisher
 
-    def refuse_early(self, work: Work) -> None:
+    def refuse_early(self, work: ReconcileContext) -> None:
         """Keep a profile from being brought before others, or withdrawn before them.
 
         Raises:
@@ -52,7 +52,9 @@ class Order:
         elif self._is_to_go(work) and work.profile.rollout.awaited:
             self._refuse_to_go(work)
 
-    def tell(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+    def tell(
+        self, profile: Profile, cluster: str, outcome: Stored[DeploymentStatus] | None
+    ) -> None:
         """Tell those who wait for a profile that it is done in a cluster, or gone."""
         self._forget_former(profile, cluster, outcome)
         for name in _names(profile, outcome.value if outcome else None):
@@ -61,7 +63,9 @@ class Order:
             for each in waiting:
                 self._records.waiting.delete(cluster, name, each)
 
-    def leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+    def leave(
+        self, profile: Profile, cluster: str, outcome: Stored[DeploymentStatus] | None
+    ) -> None:
         """Forget what a profile needed in a cluster that it is gone from; tell who waits for that.
 
         Before its end is noted: who dies comes again as long as that is not.
@@ -70,7 +74,9 @@ class Order:
         self._forget(profile, cluster, [*needs(profile), *waits])
         self.tell(profile, cluster, outcome)
 
-    def _forget_former(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+    def _forget_former(
+        self, profile: Profile, cluster: str, outcome: Stored[DeploymentStatus] | None
+    ) -> None:
         """Strike out that a profile needs those which it depended on when its outcome was noted."""
         former = outcome.value.needs if outcome else ()
         self._forget(profile, cluster, set(former).difference(needs(profile)))
@@ -90,11 +96,11 @@ class Order:
             if first not in still:
                 sort.delete(cluster, first, kept)
 
-    def _is_to_go(self, work: Work) -> bool:
+    def _is_to_go(self, work: ReconcileContext) -> bool:
         """Say whether anything of a profile is to be removed from a cluster."""
         return not work.wanted and bool(work.held) and not work.profile.leaves_policies
 
-    def _refuse_to_bring(self, work: Work) -> None:
+    def _refuse_to_bring(self, work: ReconcileContext) -> None:
         """Keep a profile from being brought while one before it is not done.
 
         Raises:
@@ -131,7 +137,9 @@ class Order:
             return ""
         return f"waiting for {kind} '{first}' (dependsOn) to finish its current revision"
 
-    def _found(self, first: str, cluster: str) -> tuple[Kept[Outcome] | None, Kept[Profile] | None]:
+    def _found(
+        self, first: str, cluster: str
+    ) -> tuple[Stored[DeploymentStatus] | None, Stored[Profile] | None]:
         """Read how a profile ended in a cluster, and then the profile: users' own, or one made."""
         kept = self._records.outcomes.get(cluster, first)
         head = self._records.profiles.head("", "", first)
@@ -144,7 +152,7 @@ class Order:
         is_so = head is not None and ("ClusterProfile", first) in head.value.titles
         return (kept, head) if is_so else (None, None)
 
-    def _refuse_to_go(self, work: Work) -> None:
+    def _refuse_to_go(self, work: ReconcileContext) -> None:
         """Keep a profile from being withdrawn while one is there that needs it.
 
         Raises:
@@ -163,7 +171,7 @@ class Order:
                 " longer depend on it"
             )
 
-    def _needing(self, work: Work) -> Iterator[Follower]:
+    def _needing(self, work: ReconcileContext) -> Iterator[Dependent]:
         """Yield who needs a profile in a cluster and is there; strike out who does not any more."""
         cluster, first = work.cluster.key, work.profile.name
         for kept in list(self._records.needing.of(cluster, first)):
@@ -180,7 +188,7 @@ _NAMED = 3
 _RIGHTS = "ServiceAccount "
 
 
-def is_done(work: Work) -> bool:
+def is_done(work: ReconcileContext) -> bool:
     """Say whether a profile was brought as it is now: putting it back asks for nobody's leave."""
     if work.outcome is None or work.outcome.value.revision != work.profile.revision:
         return False
@@ -188,7 +196,7 @@ def is_done(work: Work) -> bool:
     return work.outcome.value.phase == "Provisioned" and all(each.digest for each in held)
 
 
-def stands(outcome: Outcome, profile: Profile, inventory: Inventory | None) -> bool:
+def stands(outcome: DeploymentStatus, profile: Profile, inventory: Inventory | None) -> bool:
     """Say whether a profile was brought as it is now, and nothing of that is in doubt.
 
     What is brought once is done by that, whatever changes later.
@@ -210,12 +218,12 @@ def rights_of(account: str) -> str:
     return f"{_RIGHTS}{account}"
 
 
-def follower(profile: Profile) -> Follower:
+def follower(profile: Profile) -> Dependent:
     """Return a profile as others know it that it waits for, or needs."""
-    return Follower(profile.trigger, profile.cluster, profile.name)
+    return Dependent(profile.trigger, profile.cluster, profile.name)
 
 
-def _names(profile: Profile, outcome: Outcome | None) -> tuple[str, ...]:
+def _names(profile: Profile, outcome: DeploymentStatus | None) -> tuple[str, ...]:
     """Return the names by which others wait for a profile: its own, and those of its rights.
 
     By its former outcome it may have been ordered, or have had the rights of another account.
@@ -226,5 +234,5 @@ def _names(profile: Profile, outcome: Outcome | None) -> tuple[str, ...]:
     return (*filter(None, (profile.name, profile.title) if ordered else ()), *rights)
 
 
-def _asking(cluster: str, follower: Follower) -> Apply:
+def _asking(cluster: str, follower: Dependent) -> Apply:
     return Apply(follower.trigger, follower.source, follower.profile, cluster)

@@ -18,7 +18,7 @@ from datetime import timedelta
 from itertools import islice
 
 from bellhop.catalog.cache import Catalogs
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.gates.dependencies import follower, rights_of
 from bellhop.errors import StaleError, WaitingError
 from bellhop.profiles.records.profiles import place
@@ -31,14 +31,14 @@ _LATEST = timedelta(minutes=5)
 """After so long whoever waits looks by himself: what is declared may change its mind untold."""
 
 
-class Revoking:
+class PermissionsGate:
     """Keeps rights in a cluster until what leaves it by them has left."""
 
     def __init__(self, catalogs: Catalogs) -> None:
         self._records = catalogs.records
         self._catalogs = catalogs
 
-    def refuse_early(self, work: Work) -> None:
+    def refuse_early(self, work: ReconcileContext) -> None:
         """Note by whose rights a profile is brought, or keep these while others leave by them.
 
         Raises:
@@ -51,7 +51,7 @@ class Revoking:
         elif not work.wanted and work.profile.grants and work.held:
             self._refuse_to_go(work)
 
-    def look_ahead(self, work: Work) -> None:
+    def look_ahead(self, work: ReconcileContext) -> None:
         """See under the lease that what was not there yet is not to leave by now.
 
         Raises:
@@ -63,14 +63,14 @@ class Revoking:
         if head is None or is_leaving(self._catalogs.current(), head.value, work.cluster.key):
             raise StaleError(f"cannot deploy '{work.profile.shown}': it is to leave by now")
 
-    def _note(self, work: Work) -> None:
+    def _note(self, work: ReconcileContext) -> None:
         """Note that a profile needs the rights of its account; where it holds nothing, anew."""
         first = rights_of(work.profile.account)
         noted = work.held and work.outcome and first in work.outcome.value.needs
         if not noted:
             self._records.needing.put(work.cluster.key, first, follower(work.profile))
 
-    def _refuse_to_go(self, work: Work) -> None:
+    def _refuse_to_go(self, work: ReconcileContext) -> None:
         """Keep rights where they are while profiles leave by them.
 
         Raises:

@@ -20,30 +20,30 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.gates.dependencies import is_done
 from bellhop.errors import QueuedError, StaleError
 from bellhop.ports.store import ABSENT
 from bellhop.profiles.records.profiles import place
 from bellhop.state.concurrency import until_written
 from bellhop.state.messages import Apply, Publisher
-from bellhop.state.record import Outcome, Profile
+from bellhop.state.record import DeploymentStatus, Profile
 from bellhop.state.records import Records
-from bellhop.state.rollout import Rota
-from bellhop.state.table import Kept
+from bellhop.state.rollout import RolloutState
+from bellhop.state.table import Stored
 
 _RETRIES = 32
-_NOBODY = Rota()
+_NOBODY = RolloutState()
 
 
-class Turns:
+class RolloutGate:
     """Lets the clusters of a profile change, so many at a time."""
 
     def __init__(self, records: Records, publisher: Publisher) -> None:
         self._records = records
         self._publisher = publisher
 
-    def refuse_early(self, work: Work) -> None:
+    def refuse_early(self, work: ReconcileContext) -> None:
         """Keep a cluster from being changed before it is its turn.
 
         Raises:
@@ -67,7 +67,7 @@ class Turns:
         )
 
     @until_written("begin the change of '{work.cluster.key}'")
-    def begin(self, work: Work) -> None:
+    def begin(self, work: ReconcileContext) -> None:
         """See under the lease that it is its turn still, and that nobody ends that by mistake.
 
         Raises:
@@ -81,7 +81,7 @@ class Turns:
             raise StaleError(f"cannot change '{work.cluster.key}': its turn has ended")
         self._records.rotas.put(which, kept.value, expect=kept.token)
 
-    def step_aside(self, work: Work) -> None:
+    def step_aside(self, work: ReconcileContext) -> None:
         """End the turn of a cluster that is paused, unless another worker is at it by now.
 
         Raises:
@@ -90,7 +90,7 @@ class Turns:
         if work.profile.rollout.paced:
             self._let_in(work.profile, done=work.cluster.key, idle=work)
 
-    def end(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+    def end(self, profile: Profile, cluster: str, outcome: Stored[DeploymentStatus] | None) -> None:
         """End the turn of a cluster that is done or left; let in whoever is next.
 
         By its former outcome there may have been turns, of which nothing is to be left.
@@ -112,8 +112,13 @@ class Turns:
         self._let_in(profile)
 
     def _let_in(
-        self, profile: Profile, *, done: str = "", asking: str = "", idle: Work | None = None
-    ) -> Rota:
+        self,
+        profile: Profile,
+        *,
+        done: str = "",
+        asking: str = "",
+        idle: ReconcileContext | None = None,
+    ) -> RolloutState:
         """Let in as many as there are places for, and tell them; return whose turn it is.
 
         Once there is nobody to let in, or no place: who was let in is looked past but once. Who is
@@ -128,7 +133,7 @@ class Turns:
             stay, came = self._next(profile, old, done)
             names = [each.value for each in came]
             untold = [each for each in old.untold if each in stay]
-            new = Rota((*stay, *names), (*untold, *names))
+            new = RolloutState((*stay, *names), (*untold, *names))
             with suppress(StaleError):
                 if new.at_work == old.at_work:
                     return self._tell(profile, old, token, asking)
@@ -138,7 +143,7 @@ class Turns:
                     self._records.rotas.end_wait(which, each)
         raise StaleError(f"cannot let in clusters of '{profile.shown}': other writers keep winning")
 
-    def _refuse_overtaken(self, work: Work) -> None:
+    def _refuse_overtaken(self, work: ReconcileContext) -> None:
         """Keep off where another worker has begun since the work was read.
 
         Raises:
@@ -149,8 +154,8 @@ class Turns:
             raise StaleError(f"cannot step aside: another worker is at '{work.cluster.key}'")
 
     def _next(
-        self, profile: Profile, old: Rota, done: str
-    ) -> tuple[Sequence[str], Sequence[Kept[str]]]:
+        self, profile: Profile, old: RolloutState, done: str
+    ) -> tuple[Sequence[str], Sequence[Stored[str]]]:
         """Return whose turn it stays once whoever is done, or left, makes room; and who comes.
 
         The profile is read after the rota: whoever is in it by a newer one is a destination then.
@@ -168,7 +173,7 @@ class Turns:
         came = self._waiting(profile, {*stay, done}) if free > 0 else iter(())
         return stay, [*islice(came, max(free, 0))]
 
-    def _waiting(self, profile: Profile, but: Collection[str]) -> Iterator[Kept[str]]:
+    def _waiting(self, profile: Profile, but: Collection[str]) -> Iterator[Stored[str]]:
         """Yield who waits; strike out who is not to have the profile any more.
 
         Whether it is, is read after that it waits: one that is to have it anew is in a head then.
@@ -182,7 +187,7 @@ class Turns:
             else:
                 self._records.rotas.end_wait(place(profile), kept)
 
-    def _tell(self, profile: Profile, rota: Rota, token: str, asking: str) -> Rota:
+    def _tell(self, profile: Profile, rota: RolloutState, token: str, asking: str) -> RolloutState:
         """Tell those who were let in, and note that they were; who asks knows.
 
         Raises:

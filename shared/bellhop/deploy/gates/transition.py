@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from bellhop.catalog.cache import Catalogs
 from bellhop.core.generated_names import profile_kind
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.gates.dependencies import follower, stands
 from bellhop.errors import ConflictError, WaitingError
 from bellhop.state.delays import spread
@@ -25,7 +25,7 @@ _LATEST = timedelta(minutes=5)
 """The former profile tries again after so long: a successor may drop its transitionFrom unseen."""
 
 
-class Transitions:
+class TransitionGate:
     """Keeps a profile in a cluster until its successors are deployed there."""
 
     def __init__(self, catalogs: Catalogs, publisher: Publisher) -> None:
@@ -33,7 +33,7 @@ class Transitions:
         self._catalogs = catalogs
         self._publisher = publisher
 
-    def refuse_early(self, work: Work) -> None:
+    def refuse_early(self, work: ReconcileContext) -> None:
         """Keep a profile from being withdrawn while a successor is not deployed.
 
         Raises:
@@ -57,7 +57,7 @@ class Transitions:
             until=self._records.clock.now() + spread(work.message.group, _LATEST),
         )
 
-    def _let_take(self, work: Work, successors: Iterable[str]) -> None:
+    def _let_take(self, work: ReconcileContext, successors: Iterable[str]) -> None:
         """Publish the work of successors that may take objects now that this profile leaves.
 
         Of two profiles that replace each other one takes nothing until the other one leaves.
@@ -70,7 +70,7 @@ class Transitions:
             if kept and kept.value.reason == ConflictError.code
         )
 
-    def _missing(self, work: Work) -> list[str]:
+    def _missing(self, work: ReconcileContext) -> list[str]:
         """Return the successors of a profile in its cluster that are not deployed as they are."""
         found = self._catalogs.current().successors(work.profile.name, work.cluster.key)
         return [each for each in found if not self._is_deployed(each, work.cluster.key)]

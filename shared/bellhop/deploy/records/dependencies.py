@@ -16,7 +16,7 @@ from bellhop.core.gvk import Identity
 from bellhop.errors import StaleError
 from bellhop.ports.store import ANY, Store
 from bellhop.state.concurrency import until_written
-from bellhop.state.dependency_index import Reader
+from bellhop.state.dependency_index import TemplateDependency
 from bellhop.state.table import Table
 
 Kind = tuple[str, str]
@@ -27,14 +27,14 @@ _END = "\U0010ffff"
 _DIGEST = 16
 
 
-class Readers:
+class DependencyIndex:
     """Profiles and their destinations by what is read."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._table = Table(store, Reader)
+        self._table = Table(store, TemplateDependency)
 
-    def of(self, key: Identity) -> Iterator[Reader]:
+    def of(self, key: Identity) -> Iterator[TemplateDependency]:
         """Yield who reads an object; one without a namespace is read whatever namespace is written.
 
         Nobody can say of a kind that is not served yet whether its objects have one.
@@ -43,12 +43,12 @@ class Readers:
         for item in self._table.items(_READERS, prefix):
             yield self._table.read(item.value)
 
-    def of_kind(self, kind: Kind) -> Iterator[tuple[Identity, Reader]]:
+    def of_kind(self, kind: Kind) -> Iterator[tuple[Identity, TemplateDependency]]:
         """Yield what is read of a kind, and by whom."""
         for item in self._table.items(_READERS, f"{'/'.join(kind)}/"):
             yield _object(item.sort.rpartition("/")[0]), self._table.read(item.value)
 
-    def first(self, kind: Kind) -> Reader | None:
+    def first(self, kind: Kind) -> TemplateDependency | None:
         """Return the first of those who read anything of a kind."""
         items = self._table.items(_READERS, f"{'/'.join(kind)}/", limit=1)
         return next((self._table.read(item.value) for item in items), None)
@@ -61,7 +61,7 @@ class Readers:
             yield group, kind
             after = f"{group}/{kind}/{_END}"
 
-    def note(self, key: Identity, reader: Reader) -> str:
+    def note(self, key: Identity, reader: TemplateDependency) -> str:
         """Note that a profile reads an object where it is brought to a destination.
 
         Return the token for who settles it.
@@ -70,7 +70,7 @@ class Readers:
         self._table.put(_READERS, _row(key, reader), reader)
         return token
 
-    def settle(self, key: Identity, reader: Reader, *, expect: str) -> None:
+    def settle(self, key: Identity, reader: TemplateDependency, *, expect: str) -> None:
         """Note that somebody has seen to it that the object rings for a reader.
 
         Raises:
@@ -85,7 +85,7 @@ class Readers:
                 self.delete(key, reader)
             raise
 
-    def read_for(self, destination: str, profile: str) -> dict[Identity, Reader]:
+    def read_for(self, destination: str, profile: str) -> dict[Identity, TemplateDependency]:
         """Return the objects that a profile reads for a destination, and whether it is settled."""
         prefix = f"{profile}:"
         found = self._table.items(f"reads/{destination}", prefix)
@@ -94,7 +94,7 @@ class Readers:
         }
 
     @until_written("strike out '{key}' for '{reader.profile}'")
-    def delete(self, key: Identity, reader: Reader) -> None:
+    def delete(self, key: Identity, reader: TemplateDependency) -> None:
         """Note that a profile reads an object no more where it is brought to a destination.
 
         Who dies before the end leaves what is not settled: it is noted anew, or struck out again.
@@ -121,7 +121,7 @@ class Readers:
             reader = self._table.read(item.value)
             self.delete(_object(item.sort.removeprefix(f"{reader.profile}:")), reader)
 
-    def _beside(self, key: Identity, reader: Reader, *, expect: str | None) -> str:
+    def _beside(self, key: Identity, reader: TemplateDependency, *, expect: str | None) -> str:
         return self._table.put(*_place_beside(key, reader), reader, expect=expect)
 
 
@@ -129,7 +129,7 @@ def _place(key: Identity) -> str:
     return f"{key.group}/{key.kind}/{key.name}/{key.namespace}"
 
 
-def _place_beside(key: Identity, reader: Reader) -> tuple[str, str]:
+def _place_beside(key: Identity, reader: TemplateDependency) -> tuple[str, str]:
     return f"reads/{reader.destination}", f"{reader.profile}:{_place(key)}"
 
 
@@ -138,6 +138,6 @@ def _object(place: str) -> Identity:
     return Identity(group, kind, namespace, name)
 
 
-def _row(key: Identity, reader: Reader) -> str:
+def _row(key: Identity, reader: TemplateDependency) -> str:
     # In full the names would be longer than the key of an item may be.
     return f"{_place(key)}/{digest([reader.destination, reader.profile])[:_DIGEST]}"

@@ -12,34 +12,34 @@ from typing import Literal
 
 from bellhop.errors import StaleError
 from bellhop.ports.store import Store
-from bellhop.state.rollout import Follower
-from bellhop.state.table import Kept, Table
+from bellhop.state.rollout import Dependent
+from bellhop.state.table import Stored, Table
 
 Sort = Literal["waiting", "needing"]
 
 
-class Followers:
+class Dependents:
     """Followers by cluster and the profile that they come after."""
 
     def __init__(self, store: Store, sort: Sort) -> None:
         self._store = store
         self._sort = sort
-        self._table = Table(store, Follower)
+        self._table = Table(store, Dependent)
 
-    def of(self, cluster: str, first: str) -> Iterator[Kept[Follower]]:
+    def of(self, cluster: str, first: str) -> Iterator[Stored[Dependent]]:
         """Yield who comes after a profile in a cluster."""
         for item in self._table.items(self._partition(cluster), f"{first}:"):
-            yield Kept(self._table.read(item.value), item.token)
+            yield Stored(self._table.read(item.value), item.token)
 
-    def get(self, cluster: str, first: str, profile: str) -> Kept[Follower] | None:
+    def get(self, cluster: str, first: str, profile: str) -> Stored[Dependent] | None:
         """Read whether a profile comes after another one in a cluster."""
         return self._table.get(self._partition(cluster), f"{first}:{profile}")
 
-    def put(self, cluster: str, first: str, follower: Follower) -> None:
+    def put(self, cluster: str, first: str, follower: Dependent) -> None:
         """Note who comes after a profile; who is noted already is noted anew."""
         self._table.put(self._partition(cluster), f"{first}:{follower.profile}", follower)
 
-    def delete(self, cluster: str, first: str, kept: Kept[Follower]) -> None:
+    def delete(self, cluster: str, first: str, kept: Stored[Dependent]) -> None:
         """Strike one out, unless it was noted anew since it was read."""
         sort = f"{first}:{kept.value.profile}"
         with suppress(StaleError):

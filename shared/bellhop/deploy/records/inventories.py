@@ -14,8 +14,8 @@ from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Store
 from bellhop.state.concurrency import until_written
 from bellhop.state.payloads import Payloads, Sealed
-from bellhop.state.record import Finding, Held, Inventory, Owner
-from bellhop.state.table import Kept, Table, decode, encode
+from bellhop.state.record import Held, Inventory, Orphan, Owner
+from bellhop.state.table import Stored, Table, decode, encode
 
 _REMEMBERED = timedelta(days=7)
 
@@ -23,7 +23,7 @@ _REMEMBERED = timedelta(days=7)
 class Noted(NamedTuple):
     """What was found once, and whether that is remembered for long yet."""
 
-    finding: Finding
+    finding: Orphan
     lasts: bool
 
 
@@ -34,7 +34,7 @@ class Owners:
         self._store = store
         self._table = Table(store, Owner)
 
-    def get(self, cluster: str, key: Identity) -> Kept[Owner] | None:
+    def get(self, cluster: str, key: Identity) -> Stored[Owner] | None:
         """Read who owns an object."""
         return self._table.get(f"owner/{cluster}", str(key))
 
@@ -77,7 +77,7 @@ class Inventories:
         self._payloads = payloads
         self._owners = owners
 
-    def get(self, cluster: str, profile: str) -> Kept[Inventory] | None:
+    def get(self, cluster: str, profile: str) -> Stored[Inventory] | None:
         """Read what a profile owns in a cluster.
 
         An inventory whose payload is lost is made up from the owners: of each object it is known
@@ -89,8 +89,8 @@ class Inventories:
         try:
             found = self._payloads.open(item)
         except MissingError:
-            return Kept(self._made_up(cluster, profile), item.token)
-        return Kept(_inventory(cluster, found), found.item.token) if found else None
+            return Stored(self._made_up(cluster, profile), item.token)
+        return Stored(_inventory(cluster, found), found.item.token) if found else None
 
     def of(self, cluster: str) -> Iterator[Inventory]:
         """Yield all inventories of a cluster, as `get` would read them."""
@@ -147,17 +147,17 @@ class Inventories:
         return Inventory(cluster, profile, {key: Held("", "") for key in owned})
 
 
-class Findings:
+class Orphans:
     """Objects that are not as the records have them, by cluster and object."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._table = Table(store, Finding)
+        self._table = Table(store, Orphan)
 
     def of(
         self, cluster: str, prefix: str = "", *, after: str = ""
-    ) -> Iterator[tuple[Identity, Finding]]:
+    ) -> Iterator[tuple[Identity, Orphan]]:
         """Yield what was found in a cluster, by object, as `Owners.of` does."""
         for key, noted in self.noted(cluster, prefix, after=after):
             yield key, noted.finding
@@ -171,7 +171,7 @@ class Findings:
             lasts = item.expires_at is None or item.expires_at > soon
             yield Identity.parse(item.sort), Noted(self._table.read(item.value), lasts)
 
-    def put(self, cluster: str, key: Identity, finding: Finding) -> None:
+    def put(self, cluster: str, key: Identity, finding: Orphan) -> None:
         """Note what was found; it is forgotten when nobody finds it again for a week."""
         old = self._table.get(f"finding/{cluster}", str(key))
         if old and replace(old.value, since=finding.since) == finding:

@@ -8,7 +8,7 @@ from bellhop.errors import MissingError
 from bellhop.ports.store import ANY
 from bellhop.state.payloads import Payloads, Sealed
 from bellhop.state.record import Preview
-from bellhop.state.table import Kept, decode, encode
+from bellhop.state.table import Stored, decode, encode
 
 
 class Previews:
@@ -17,7 +17,7 @@ class Previews:
     def __init__(self, payloads: Payloads) -> None:
         self._payloads = payloads
 
-    def get(self, cluster: str, profile: str) -> Kept[Preview] | None:
+    def get(self, cluster: str, profile: str) -> Stored[Preview] | None:
         """Read what applying a profile to a cluster would do; one that is lost tells nothing."""
         item = self._payloads.store.get(_partition(cluster), profile)
         if item is None:
@@ -26,8 +26,8 @@ class Previews:
             found = self._payloads.open(item)
         except MissingError:
             head = {**self._payloads.head(item), "changes": []}
-            return Kept(decode(Preview, head, cluster=cluster, profile=profile), item.token)
-        return Kept(_preview(cluster, found), found.item.token) if found else None
+            return Stored(decode(Preview, head, cluster=cluster, profile=profile), item.token)
+        return Stored(_preview(cluster, found), found.item.token) if found else None
 
     def of(self, cluster: str) -> Iterator[Preview]:
         """Yield all previews of a cluster, by profile."""

@@ -10,7 +10,7 @@ from bellhop.state.reload_index import Mount
 from bellhop.state.table import Table
 
 
-class Mounts:
+class ReloadIndex:
     """Profiles by what they read."""
 
     def __init__(self, store: Store) -> None:

@@ -12,22 +12,22 @@ from contextlib import suppress
 from bellhop.errors import StaleError
 from bellhop.ports.store import Item, Store
 from bellhop.profiles.records.pending_removals import Place
-from bellhop.state.rollout import Rota
-from bellhop.state.table import Kept, Table
+from bellhop.state.rollout import RolloutState
+from bellhop.state.table import Stored, Table
 
 
-class Rotas:
+class RolloutStates:
     """Rotas by profile, and the clusters that wait for their turn."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._table = Table(store, Rota)
+        self._table = Table(store, RolloutState)
 
-    def get(self, place: Place) -> Kept[Rota] | None:
+    def get(self, place: Place) -> Stored[RolloutState] | None:
         """Read whose turn it is of a profile's clusters."""
         return self._table.get(*_key(place))
 
-    def put(self, place: Place, rota: Rota, *, expect: str | None) -> str:
+    def put(self, place: Place, rota: RolloutState, *, expect: str | None) -> str:
         """Write whose turn it is, and return the token.
 
         Raises:
@@ -43,16 +43,16 @@ class Rotas:
         """
         self._store.delete(*_key(place), expect=expect)
 
-    def waiting(self, place: Place) -> Iterator[Kept[str]]:
+    def waiting(self, place: Place) -> Iterator[Stored[str]]:
         """Yield the clusters that wait for their turn, by name."""
         for item in self._store.query(_waiting(place)):
-            yield Kept(item.sort, item.token)
+            yield Stored(item.sort, item.token)
 
     def wait(self, place: Place, cluster: str) -> None:
         """Note that a cluster waits for its turn; one that is noted is noted anew."""
         self._store.put(Item(_waiting(place), cluster, {}))
 
-    def end_wait(self, place: Place, kept: Kept[str]) -> None:
+    def end_wait(self, place: Place, kept: Stored[str]) -> None:
         """Strike a cluster out, unless it was noted anew since it was read."""
         with suppress(StaleError):
             self._store.delete(_waiting(place), kept.value, expect=kept.token)

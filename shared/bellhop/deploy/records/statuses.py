@@ -8,27 +8,27 @@ from msgspec.structs import replace
 
 from bellhop.ports.store import ANY, Store
 from bellhop.state.concurrency import until_written
-from bellhop.state.record import Outcome
-from bellhop.state.table import Kept, Table
+from bellhop.state.record import DeploymentStatus
+from bellhop.state.table import Stored, Table
 
 
-class Outcomes:
+class DeploymentStatuses:
     """Outcomes by destination cluster and profile."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._table = Table(store, Outcome, in_key=("cluster", "profile"))
+        self._table = Table(store, DeploymentStatus, in_key=("cluster", "profile"))
 
-    def get(self, cluster: str, profile: str) -> Kept[Outcome] | None:
+    def get(self, cluster: str, profile: str) -> Stored[DeploymentStatus] | None:
         """Read how applying a profile to a cluster ended."""
         return self._table.get(f"outcome/{cluster}", profile, cluster=cluster, profile=profile)
 
-    def of(self, cluster: str) -> Iterator[Outcome]:
+    def of(self, cluster: str) -> Iterator[DeploymentStatus]:
         """Yield the outcomes of a cluster, by profile."""
         for item in self._table.items(f"outcome/{cluster}"):
             yield self._table.read(item.value, cluster=cluster, profile=item.sort)
 
-    def put(self, outcome: Outcome, *, expect: str | None = ANY) -> str:
+    def put(self, outcome: DeploymentStatus, *, expect: str | None = ANY) -> str:
         """Write how applying a profile to a cluster ended, and return the token.
 
         Raises:

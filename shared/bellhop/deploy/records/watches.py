@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bellhop.ports.store import ANY, Store
 from bellhop.state.record import Watch
-from bellhop.state.table import Kept, Table
+from bellhop.state.table import Stored, Table
 
 
 class Watches:
@@ -16,15 +16,15 @@ class Watches:
         self._store = store
         self._table = Table(store, Watch, in_key=("cluster", "profile"))
 
-    def get(self, cluster: str, profile: str) -> Kept[Watch] | None:
+    def get(self, cluster: str, profile: str) -> Stored[Watch] | None:
         """Read which kinds are watched in a cluster for a profile."""
         return self._table.get(f"watch/{cluster}", profile, cluster=cluster, profile=profile)
 
-    def of(self, cluster: str) -> Iterator[Kept[Watch]]:
+    def of(self, cluster: str) -> Iterator[Stored[Watch]]:
         """Yield what is watched in a cluster, by profile."""
         for item in self._table.items(f"watch/{cluster}"):
             read = self._table.read(item.value, cluster=cluster, profile=item.sort)
-            yield Kept(read, item.token)
+            yield Stored(read, item.token)
 
     def put(self, watch: Watch, *, expect: str | None = ANY) -> str:
         """Write which kinds are watched, and return the token.

@@ -17,14 +17,12 @@ from bellhop.api.kinds import EventSource, EventTrigger
 from bellhop.api.source_names import asker
 from bellhop.core.generated_names import profile_name
 from bellhop.core.gvk import CLOUD_EVENT, ObjectKey
-from bellhop.diagnosis import access_gaps as permitted
-from bellhop.diagnosis import object_names as naming
-from bellhop.diagnosis import overview
+from bellhop.diagnosis import access_gaps, object_names, overview
 from bellhop.diagnosis.explain.chain import Chain, Explanation, Link, State
 from bellhop.diagnosis.explain.result import Results, Serves
 from bellhop.diagnosis.held_deletions import reported
 from bellhop.diagnosis.object_names import meant
-from bellhop.diagnosis.object_view import Sight, alike, see
+from bellhop.diagnosis.object_view import ObjectView, alike, see
 from bellhop.diagnosis.releases import deployed_by
 from bellhop.diagnosis.reports import AGGREGATION, selection
 from bellhop.diagnosis.selection_gaps import Holders, lacking, miss, no_holder, no_source
@@ -57,9 +55,9 @@ def explain_object(
         InvalidError: the kind is in several groups, or in no namespace.
         MissingError: there is no such cluster, or nobody names such a kind.
     """
-    key = naming.cluster_named(here, cluster)
-    gvk, *others = naming.kinds_named(here, key, kind)
-    namespaced = naming.scope_of(gvk)
+    key = object_names.cluster_named(here, cluster)
+    gvk, *others = object_names.kinds_named(here, key, kind)
+    namespaced = object_names.scope_of(gvk)
     if namespaced is False and namespace:
         raise InvalidError(f"{gvk.kind} objects are in no namespace; write only '{name}'")
     place = namespace or ("default" if namespaced else "")
@@ -118,7 +116,9 @@ class _Story:
             return self._chain.end(_DONE)
         return self._end_deployed(sight, profile, how, taken=taken)
 
-    def _end_deployed(self, sight: Sight, profile: str, how: str, *, taken: bool) -> Explanation:
+    def _end_deployed(
+        self, sight: ObjectView, profile: str, how: str, *, taken: bool
+    ) -> Explanation:
         """Close the chain of an object that Bellhop deployed, which need not be an event."""
         if not taken:
             self._chain.drop_cures("cluster")
@@ -143,7 +143,7 @@ class _Story:
             cure = f"`bellhop register cluster` for '{self._cluster}' again"
             self._chain.add("cluster", self._cluster, "failed", refused, cure)
 
-    def _tell_object(self, sight: Sight, *, watched: bool) -> None:
+    def _tell_object(self, sight: ObjectView, *, watched: bool) -> None:
         name, kept = overview.object_name(self._key), sight.kept
         if sight.lost:
             self._chain.add("object", name, "waits", sight.lost, self._sweep())
@@ -162,7 +162,7 @@ class _Story:
             same = _unseen(sight) or ", and so it is in the cluster now"
             self._chain.add("object", name, "yes", seen + same)
 
-    def _tell_unseen(self, sight: Sight, *, watched: bool) -> None:
+    def _tell_unseen(self, sight: ObjectView, *, watched: bool) -> None:
         name = overview.object_name(self._key)
         if sight.there is not None:
             if watched:
@@ -187,7 +187,7 @@ class _Story:
             return f"`bellhop resync {self._cluster}`: it finds objects without an event"
         return waiting
 
-    def _ago(self, sight: Sight) -> str:
+    def _ago(self, sight: ObjectView) -> str:
         assert sight.kept
         seconds = (self._here.records.clock.now() - sight.kept.seen_at).total_seconds()
         for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
@@ -197,7 +197,9 @@ class _Story:
 
     # Sources ------------------------------------------------------------------------------------
 
-    def _tell_sources(self, sight: Sight, naming_it: list[EventSource], in_force: set[str]) -> bool:
+    def _tell_sources(
+        self, sight: ObjectView, naming_it: list[EventSource], in_force: set[str]
+    ) -> bool:
         """Tell of each source that names the kind; return whether one takes the object."""
         by_source: dict[str, list[EventTrigger]] = {}
         for trigger in self._catalog.triggers.values():
@@ -246,7 +248,7 @@ class _Story:
         )
         return Link("source", source.name, "no", said, lack.cure)
 
-    def _source(self, source: EventSource, sight: Sight) -> Link:
+    def _source(self, source: EventSource, sight: ObjectView) -> Link:
         """Judge the object by a source again, and hold that against the match that is kept."""
         verdict = self._judge(source)
         match = self._match(source)
@@ -301,7 +303,7 @@ class _Story:
         cure = f"change {what}, or the aggregatedSelection of EventSource '{name}'{told}"
         return Link("source", name, "no", said, cure)
 
-    def _differing(self, source: EventSource, verdict: _Verdict, sight: Sight) -> str:
+    def _differing(self, source: EventSource, verdict: _Verdict, sight: ObjectView) -> str:
         if sight.manifest is None:
             return ""
         what = overview.object_name(self._key)
@@ -329,7 +331,7 @@ class _Story:
     def _denied(self, source: EventSource) -> str:
         """Say why the account of a source does not see the object; empty where it does."""
         key = self._matched_key(source)
-        return permitted.denied(self._here.records, self._cluster, source.account, key)
+        return access_gaps.denied(self._here.records, self._cluster, source.account, key)
 
     def _candidate_for(self, source: EventSource) -> Candidate | None:
         """Return the object in the version that a source names, where that is known, too."""
@@ -464,5 +466,5 @@ def _version(manifest: Mapping[str, Any]) -> str:
     return str((manifest.get("metadata") or {}).get("resourceVersion") or "unknown")
 
 
-def _unseen(sight: Sight) -> str:
+def _unseen(sight: ObjectView) -> str:
     return f"; nobody could look at it now: {sight.blind}" if sight.blind else ""

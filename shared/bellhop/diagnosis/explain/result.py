@@ -22,9 +22,9 @@ from bellhop.errors import (
     WaitingError,
 )
 from bellhop.installation.installation import Installation
-from bellhop.profiles import loops as looping
+from bellhop.profiles import loops
 from bellhop.state.delays import loop_timer
-from bellhop.state.record import Outcome, Profile
+from bellhop.state.record import DeploymentStatus, Profile
 
 _MOST_LETTERS = 1000
 
@@ -77,7 +77,7 @@ class Results:
         self.tell_made(trigger, profile, [each.value for each in known if each])
 
     def tell_made(
-        self, trigger: EventTrigger, profile: Profile, outcomes: Sequence[Outcome]
+        self, trigger: EventTrigger, profile: Profile, outcomes: Sequence[DeploymentStatus]
     ) -> None:
         """Tell of a profile that was made, where it went and where it did not."""
         self._chain.links.append(self._profile(trigger, profile))
@@ -116,9 +116,11 @@ class Results:
             f"{trigger.kind} '{trigger.name}' feeds itself: what is applied changes what it is made"
             f" from, so that it is made once a minute, next at {kept.value.at:%H:%M:%S}"
         )
-        return Link("profile", name, "waits", said, looping.CURE)
+        return Link("profile", name, "waits", said, loops.CURE)
 
-    def _destination(self, profile: Profile, cluster: str, outcome: Outcome | None) -> Link:
+    def _destination(
+        self, profile: Profile, cluster: str, outcome: DeploymentStatus | None
+    ) -> Link:
         which = profile.name
         if outcome and outcome.reason == UnmetError.code:
             said = f"{which}: {outcome.message}{overview.next_try(outcome)}"
@@ -169,11 +171,11 @@ def _mend(trigger: EventTrigger, error: str) -> str:
     return f"fix what {trigger.kind} '{trigger.name}' renders, and apply it again: {error}"
 
 
-def _deployed(cluster: str, outcome: Outcome) -> str:
+def _deployed(cluster: str, outcome: DeploymentStatus) -> str:
     then = "it is tried again by itself" if outcome.retry_at else "then apply it again"
     return f"fix this in cluster '{cluster}' or in what is applied; {then}: {outcome.message}"
 
 
-def _phases(outcomes: Iterable[Outcome]) -> str:
+def _phases(outcomes: Iterable[DeploymentStatus]) -> str:
     counted = Counter(each.phase for each in outcomes)
     return ", ".join(f"{number} {phase}" for phase, number in sorted(counted.items()))

@@ -12,8 +12,7 @@ from typing import NamedTuple
 from bellhop import luabox
 from bellhop.api.kinds import EventSource, EventTrigger
 from bellhop.core.gvk import CLOUD_EVENT
-from bellhop.diagnosis import object_names as naming
-from bellhop.diagnosis import overview
+from bellhop.diagnosis import object_names, overview
 from bellhop.diagnosis.explain.chain import MOST, Chain, Explanation, Link
 from bellhop.diagnosis.explain.object import failure, mending
 from bellhop.diagnosis.explain.result import Results, Serves
@@ -31,7 +30,7 @@ from bellhop.diagnosis.selection_gaps import (
 from bellhop.errors import MissingError, ScriptError, StaleError, TemporaryError
 from bellhop.events.rules_match import Candidate, judge, why_not
 from bellhop.installation.installation import Installation
-from bellhop.state.record import Match, Outcome
+from bellhop.state.record import DeploymentStatus, Match
 
 STEPS = ("trigger", "cluster", "source", "object", "profile", "destination")
 _JUDGED = 50
@@ -52,7 +51,7 @@ def explain_trigger(here: Installation, name: str, serves: Serves) -> Explanatio
     if trigger is None:
         listed = "`bellhop get eventtriggers` lists those that are there"
         raise MissingError(
-            f"there is no trigger '{name}'{naming.guess(name, catalog.triggers, listed)}"
+            f"there is no trigger '{name}'{object_names.guess(name, catalog.triggers, listed)}"
         )
     return _Story(here, trigger, serves).tell()
 
@@ -243,7 +242,7 @@ class _Story:
     # What was made ------------------------------------------------------------------------------
 
     def _tell_profiles(self) -> None:
-        outcomes: dict[str, list[Outcome]] = {}
+        outcomes: dict[str, list[DeploymentStatus]] = {}
         for (trigger, _, name), found in overview.outcomes(self._here).items():
             if trigger == self._trigger.name:
                 outcomes.setdefault(name, []).extend(found)

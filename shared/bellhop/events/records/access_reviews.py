@@ -6,28 +6,30 @@ from collections.abc import Iterator
 
 from bellhop.core.gvk import GVK
 from bellhop.ports.store import ANY, Store
-from bellhop.state.record import Permit
-from bellhop.state.table import Kept, Table
+from bellhop.state.record import AccessReview
+from bellhop.state.table import Stored, Table
 
 
-class Permits:
+class AccessReviews:
     """Permits by cluster, account, kind and namespace."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._table = Table(store, Permit, in_key=("cluster",))
+        self._table = Table(store, AccessReview, in_key=("cluster",))
 
-    def get(self, cluster: str, account: str, gvk: GVK, namespace: str) -> Kept[Permit] | None:
+    def get(
+        self, cluster: str, account: str, gvk: GVK, namespace: str
+    ) -> Stored[AccessReview] | None:
         """Read what is known of one kind in one namespace, or by an empty one in all together."""
         sort = _sort(account, gvk, namespace)
         return self._table.get(f"permit/{cluster}", sort, cluster=cluster)
 
-    def of(self, cluster: str, account: str = "") -> Iterator[Permit]:
+    def of(self, cluster: str, account: str = "") -> Iterator[AccessReview]:
         """Yield all that is known in a cluster, or of one account, by account, kind, namespace."""
         for item in self._table.items(f"permit/{cluster}", f"{account}/" if account else ""):
             yield self._table.read(item.value, cluster=cluster)
 
-    def put(self, permit: Permit, *, expect: str | None = ANY) -> str:
+    def put(self, permit: AccessReview, *, expect: str | None = ANY) -> str:
         """Write a permit and return its token.
 
         Raises:
@@ -36,7 +38,7 @@ class Permits:
         sort = _sort(permit.account, permit.gvk, permit.namespace)
         return self._table.put(f"permit/{permit.cluster}", sort, permit, expect=expect)
 
-    def delete(self, permit: Permit) -> None:
+    def delete(self, permit: AccessReview) -> None:
         """Forget a permit: nobody asks for it any more."""
         sort = _sort(permit.account, permit.gvk, permit.namespace)
         self._store.delete(f"permit/{permit.cluster}", sort)

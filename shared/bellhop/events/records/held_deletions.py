@@ -19,8 +19,8 @@ from bellhop.core.gvk import ObjectKey
 from bellhop.errors import MissingError
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.state.payloads import Payloads
-from bellhop.state.record import Hold, Match
-from bellhop.state.table import Kept, Table
+from bellhop.state.record import HeldDeletion, Match
+from bellhop.state.table import Stored, Table
 
 _HOLD = "hold"
 
@@ -33,13 +33,13 @@ class Staying(NamedTuple):
     token: str
 
 
-class Holds:
+class HeldDeletions:
     """Holds by cluster and source, and what is held by object."""
 
     def __init__(self, store: Store, payloads: Payloads) -> None:
         self._store = store
         self._payloads = payloads
-        self._table = Table(store, Hold, in_key=("cluster", "source"))
+        self._table = Table(store, HeldDeletion, in_key=("cluster", "source"))
 
     # What ended a moment ago --------------------------------------------------------------------
 
@@ -100,17 +100,17 @@ class Holds:
 
     # The hold of a report -----------------------------------------------------------------------
 
-    def get(self, cluster: str, source: str) -> Kept[Hold] | None:
+    def get(self, cluster: str, source: str) -> Stored[HeldDeletion] | None:
         """Read the hold of a report."""
         return self._table.get(_HOLD, f"{cluster}/{source}", cluster=cluster, source=source)
 
-    def all(self, cluster: str = "", *, most: int | None = None) -> Iterator[Hold]:
+    def all(self, cluster: str = "", *, most: int | None = None) -> Iterator[HeldDeletion]:
         """Yield the holds of a cluster, or of all, by cluster and source, as far as `most`."""
         for item in self._table.items(_HOLD, f"{cluster}/" if cluster else "", limit=most):
             where, _, source = item.sort.rpartition("/")
             yield self._table.read(item.value, cluster=where, source=source)
 
-    def put(self, hold: Hold, *, expect: str | None = ANY) -> str:
+    def put(self, hold: HeldDeletion, *, expect: str | None = ANY) -> str:
         """Write the hold of a report and return its token.
 
         Raises:

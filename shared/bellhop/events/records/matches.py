@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bellhop.core.gvk import ObjectKey
 from bellhop.ports.store import ANY, Item, Store
 from bellhop.state.record import Match
-from bellhop.state.table import Kept, Table
+from bellhop.state.table import Stored, Table
 
 
 class Matches:
@@ -17,10 +17,10 @@ class Matches:
         self._store = store
         self._table = Table(store, Match, in_key=("cluster", "source", "key"))
 
-    def get(self, cluster: str, source: str, key: ObjectKey) -> Kept[Match] | None:
+    def get(self, cluster: str, source: str, key: ObjectKey) -> Stored[Match] | None:
         """Read one match."""
         item = self._store.get(f"match/{cluster}", f"{source}/{key}")
-        return Kept(self._read(cluster, item), item.token) if item else None
+        return Stored(self._read(cluster, item), item.token) if item else None
 
     def of(self, cluster: str, source: str = "", *, after: str = "") -> Iterator[Match]:
         """Yield the matches of a cluster, or of one source in it, by object.

@@ -15,7 +15,7 @@ from msgspec import Struct
 from bellhop.ports.store import ANY, Item
 from bellhop.state.payloads import Payloads, Sealed
 from bellhop.state.record import Selected, Selection
-from bellhop.state.table import Kept, decode, encode
+from bellhop.state.table import Stored, decode, encode
 
 _KEPT = 8
 """Selections that are kept as they were read: each of what they select asks for all of it."""
@@ -35,7 +35,7 @@ class Selections:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, Selection] = OrderedDict()
 
-    def get(self, cluster: str, source: str) -> Kept[Selection] | None:
+    def get(self, cluster: str, source: str) -> Stored[Selection] | None:
         """Read what a source selects in a cluster.
 
         Raises:
@@ -47,14 +47,14 @@ class Selections:
         with self._lock:
             known = self._known.get(item.token)
         if known:
-            return Kept(known, item.token)
+            return Stored(known, item.token)
         found = self._payloads.open(item)
         return self._keep(cluster, found) if found else None
 
-    def head(self, cluster: str, source: str) -> Kept[Selection] | None:
+    def head(self, cluster: str, source: str) -> Stored[Selection] | None:
         """Read how a source's selection went, without what is selected."""
         item = self._payloads.store.get(f"selection/{cluster}", source)
-        return Kept(self._glance(cluster, item), item.token) if item else None
+        return Stored(self._glance(cluster, item), item.token) if item else None
 
     def heads(self, cluster: str) -> Iterator[Selection]:
         """Yield how the selections of a cluster went, by source, without what is selected."""
@@ -86,7 +86,7 @@ class Selections:
         """Delete all of a cluster."""
         self._payloads.forget(f"selection/{cluster}")
 
-    def _keep(self, cluster: str, found: Sealed) -> Kept[Selection]:
+    def _keep(self, cluster: str, found: Sealed) -> Stored[Selection]:
         held = decode(_Contents, found.payload or {})
         known = dict(zip(_IN_KEY, (cluster, found.item.sort), strict=True))
         read = decode(Selection, found.head, selected=held.selected, **known)
@@ -94,7 +94,7 @@ class Selections:
             self._known[found.item.token] = read
             if len(self._known) > _KEPT:
                 self._known.popitem(last=False)
-        return Kept(read, found.item.token)
+        return Stored(read, found.item.token)
 
     def _glance(self, cluster: str, item: Item) -> Selection:
         head = self._payloads.head(item)

@@ -8,21 +8,21 @@ from datetime import timedelta
 from bellhop.errors import StaleError
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, Store
-from bellhop.state.record import Pace
+from bellhop.state.record import SlowScript
 from bellhop.state.table import Table
 
 FORGOTTEN = timedelta(days=1)
 """After how long a source that took no time is none that takes long: it may be deleted."""
 
 
-class Paces:
+class SlowScripts:
     """Paces by source."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._clock = clock
-        self._table = Table(store, Pace, in_key=("source",))
+        self._table = Table(store, SlowScript, in_key=("source",))
 
-    def all(self) -> Iterator[Pace]:
+    def all(self) -> Iterator[SlowScript]:
         """Yield all paces."""
         for item in self._table.items("pace"):
             yield self._table.read(item.value, source=item.sort)
@@ -34,10 +34,10 @@ class Paces:
         """
         kept = self._table.get("pace", source, source=source)
         now = self._clock.now()
-        new = Pace(source, digest, times, now)
+        new = SlowScript(source, digest, times, now)
         old = kept.value if kept and kept.value.digest == digest else None
         if old:
-            new = Pace(source, digest, old.times + times, old.since)
+            new = SlowScript(source, digest, old.times + times, old.since)
         try:
             token = kept.token if kept else ABSENT
             self._table.put("pace", source, new, expect=token, expires_at=now + FORGOTTEN)

@@ -20,26 +20,26 @@ from bellhop.ingest.records.observations import TOMBSTONE
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, Store
 from bellhop.state.concurrency import until_written
-from bellhop.state.record import Trail
-from bellhop.state.table import Kept, Table
+from bellhop.state.record import SourceIndex
+from bellhop.state.table import Stored, Table
 
 MOST_NAMED = 1000
 """Sources that one trail names: with the longest names they fit into an item."""
 
 
-class Trails:
+class SourceIndexes:
     """Trails by cluster and object."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._clock = clock
-        self._table = Table(store, Trail, in_key=("cluster", "key"))
+        self._table = Table(store, SourceIndex, in_key=("cluster", "key"))
 
-    def get(self, cluster: str, key: ObjectKey) -> Kept[Trail]:
+    def get(self, cluster: str, key: ObjectKey) -> Stored[SourceIndex]:
         """Read the trail of an object; an empty one where it has matched nothing."""
         found = self._table.get(f"trail/{cluster}", str(key), cluster=cluster, key=key)
-        return found or Kept(Trail(cluster, key), ABSENT)
+        return found or Stored(SourceIndex(cluster, key), ABSENT)
 
-    def name(self, kept: Kept[Trail], sources: Iterable[str]) -> Trail:
+    def name(self, kept: Stored[SourceIndex], sources: Iterable[str]) -> SourceIndex:
         """Have a trail that was read name sources before their matches are written; return it.
 
         Raises:
@@ -66,10 +66,10 @@ class Trails:
             self._table.store.delete(item.partition, item.sort)
 
     @until_written("write the trail of '{key}'")
-    def _extend_stored(self, cluster: str, key: ObjectKey, names: Collection[str]) -> Trail:
+    def _extend_stored(self, cluster: str, key: ObjectKey, names: Collection[str]) -> SourceIndex:
         return self._extend(self.get(cluster, key), names)
 
-    def _extend(self, kept: Kept[Trail], names: Collection[str]) -> Trail:
+    def _extend(self, kept: Stored[SourceIndex], names: Collection[str]) -> SourceIndex:
         old = kept.value
         named = (*old.sources, *sorted({*names} - {*old.sources}))
         if len(named) > MOST_NAMED:
@@ -80,7 +80,7 @@ class Trails:
             self._put(new, kept.token)
         return new
 
-    def _put(self, trail: Trail, expect: str) -> None:
+    def _put(self, trail: SourceIndex, expect: str) -> None:
         expires = self._clock.now() + TOMBSTONE if trail.ended else None
         place = f"trail/{trail.cluster}", str(trail.key)
         self._table.put(*place, trail, expect=expect, expires_at=expires)

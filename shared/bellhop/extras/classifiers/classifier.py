@@ -23,16 +23,16 @@ from msgspec.structs import replace
 from bellhop.api.classifier import Classifier
 from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import Catalog
-from bellhop.declarations.cluster_selection import Choosing
-from bellhop.declarations.deletion_guard import Removals
-from bellhop.declarations.fan_out import Consequences
+from bellhop.declarations.cluster_selection import SetSelector
+from bellhop.declarations.deletion_guard import RemovalGuard
+from bellhop.declarations.fan_out import ChangeFanOut
 from bellhop.errors import MissingError, StaleError
 from bellhop.extras.classifiers.labels import give
-from bellhop.state.classification import Classified
+from bellhop.state.classification import Classification
 from bellhop.state.concurrency import until_settled
 from bellhop.state.delays import classify_timer
 from bellhop.state.held_removal import HeldRemoval
-from bellhop.state.messages import Classify
+from bellhop.state.messages import UpdateLabels
 from bellhop.state.record import Cluster
 from bellhop.state.records import Records
 
@@ -42,16 +42,16 @@ GRACE = timedelta(seconds=30)
 _ROUNDS = 16
 
 
-class Classifying:
+class LabelClassifier:
     """Keeps the labels right that classifiers give."""
 
     def __init__(
         self,
         records: Records,
         catalogs: Catalogs,
-        consequences: Consequences,
-        choosing: Choosing,
-        removals: Removals,
+        consequences: ChangeFanOut,
+        choosing: SetSelector,
+        removals: RemovalGuard,
     ) -> None:
         self._records = records
         self._catalogs = catalogs
@@ -85,7 +85,7 @@ class Classifying:
 
     # What is known ----------------------------------------------------------------------------
 
-    def _judge(self, catalog: Catalog, cluster: Cluster) -> tuple[Classified, set[str]]:
+    def _judge(self, catalog: Catalog, cluster: Cluster) -> tuple[Classification, set[str]]:
         """Ask each classifier; return also those that keep what they gave, and give no more."""
         judged = {
             name: self._holds(catalog, cluster, each) for name, each in catalog.classifiers.items()
@@ -93,7 +93,7 @@ class Classifying:
         unknown = {name for name, holds in judged.items() if holds is None}
         leaving = self._leaving(cluster, {name for name in judged if judged[name] is False})
         matching = sorted(name for name, holds in judged.items() if holds)
-        found = Classified(tuple(matching), tuple(sorted(unknown)), leaving)
+        found = Classification(tuple(matching), tuple(sorted(unknown)), leaving)
         return found, unknown | leaving.keys()
 
     def _holds(self, catalog: Catalog, cluster: Cluster, classifier: Classifier) -> bool | None:
@@ -131,10 +131,10 @@ class Classifying:
 
     # What is written --------------------------------------------------------------------------
 
-    def _note(self, cluster: str, found: Classified) -> None:
+    def _note(self, cluster: str, found: Classification) -> None:
         """Note what was found, and have what is leaving looked at when its grace is over."""
         if found.leaving:
-            over, body = min(found.leaving.values()) + GRACE, Classify(cluster).message().body
+            over, body = min(found.leaving.values()) + GRACE, UpdateLabels(cluster).message().body
             self._records.timers.set(classify_timer(cluster), over, body)
         kept = self._records.classified.get(cluster)
         if found != kept.value:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from bellhop.errors import MissingError
 from bellhop.ports.store import ABSENT, Item
-from bellhop.state.classification import Classified
+from bellhop.state.classification import Classification
 from bellhop.state.payloads import Payloads
-from bellhop.state.table import Kept, decode, encode
+from bellhop.state.table import Stored, decode, encode
 
 _PARTITION = "classified"
 
 
-class Classifieds:
+class Classifications:
     """What classifiers make of clusters, by cluster; of a cluster that none was asked of, nothing.
 
     Of very many classifiers it lies apart.
@@ -22,17 +22,17 @@ class Classifieds:
     def __init__(self, payloads: Payloads) -> None:
         self._payloads = payloads
 
-    def get(self, cluster: str) -> Kept[Classified]:
+    def get(self, cluster: str) -> Stored[Classification]:
         """Read what classifiers make of a cluster; what is lost is as if it was never made."""
         item = self._payloads.store.get(_PARTITION, cluster)
-        return self._read(item) if item else Kept(Classified(), ABSENT)
+        return self._read(item) if item else Stored(Classification(), ABSENT)
 
-    def all(self) -> Iterator[tuple[str, Classified]]:
+    def all(self) -> Iterator[tuple[str, Classification]]:
         """Yield clusters, by name, each with what classifiers make of it."""
         for item in self._payloads.store.query(_PARTITION):
             yield item.sort, self._read(item).value
 
-    def put(self, cluster: str, classified: Classified, *, expect: str) -> str:
+    def put(self, cluster: str, classified: Classification, *, expect: str) -> str:
         """Write what classifiers make of a cluster, and return the token.
 
         Raises:
@@ -45,9 +45,9 @@ class Classifieds:
         """Forget what classifiers make of a cluster; say whether it was known."""
         return self._payloads.delete(_PARTITION, cluster)
 
-    def _read(self, item: Item) -> Kept[Classified]:
+    def _read(self, item: Item) -> Stored[Classification]:
         try:
             found = self._payloads.open(item)
         except MissingError:
             found = None
-        return Kept(decode(Classified, found.head) if found else Classified(), item.token)
+        return Stored(decode(Classification, found.head) if found else Classification(), item.token)

@@ -30,7 +30,7 @@ from bellhop.api.source_names import health_source
 from bellhop.catalog.catalog import Catalog
 from bellhop.errors import BellhopError, MissingError, StaleError
 from bellhop.extras.health import state as liveness
-from bellhop.extras.health import texts as wording
+from bellhop.extras.health import texts
 from bellhop.gotemplate import Limits
 from bellhop.installation.installation import Installation
 from bellhop.logs import Log
@@ -40,9 +40,9 @@ from bellhop.state.condition import Condition, Notice
 from bellhop.state.consumer import Stage
 from bellhop.state.delays import notice_timer
 from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.messages import Envelope, Examine
+from bellhop.state.messages import CheckHealth, Envelope
 from bellhop.state.record import Cluster
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 _PEOPLE = frozenset({"Slack", "Webex", "Discord", "Teams", "Telegram", "SMTP"})
 """The types of notifications that are read by people."""
@@ -54,7 +54,7 @@ Send = Callable[[str, Mapping[str, str], str, str, Mapping[str, Any]], None]
 """Sends a notice of a type, by what its Secret says, with a subject, a text and the facts."""
 
 
-class Noticing:
+class HealthNotifier:
     """The sweep stage, and beside it the notices: they leave the house, which is no stage's."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Noticing:
 
     def handle(self, message: Envelope) -> None:
         """Do one message's work, as the sweep stage says."""
-        if isinstance(message, Examine):
+        if isinstance(message, CheckHealth):
             self._examine(message.cluster)
         else:
             self._sweep.handle(message)
@@ -97,7 +97,7 @@ class Noticing:
                 found = self._judge(cluster, check, states, kept.get(check.name))
                 waiting += self._tell(catalog, cluster, check, found) if found else []
         if waiting:
-            body = Examine(cluster).message().body
+            body = CheckHealth(cluster).message().body
             now = self._here.records.clock.now()
             self._here.records.timers.set_by(notice_timer(cluster), min(waiting), body, now=now)
 
@@ -106,8 +106,8 @@ class Noticing:
         cluster: str,
         check: ClusterHealthCheck,
         checks: Mapping[str, liveness.State | None],
-        kept: Kept[Condition] | None,
-    ) -> Kept[Condition] | None:
+        kept: Stored[Condition] | None,
+    ) -> Stored[Condition] | None:
         """Write the condition of a cluster if it is another one; None where it has none yet.
 
         While nobody knows how the cluster is, it is as it was.
@@ -125,7 +125,7 @@ class Noticing:
         new = liveness.condition(old, state, names, self._here.records.clock.now(), checks)
         if kept and new == kept.value:
             return kept
-        return Kept(new, self._put(cluster, check, Kept(new, kept.token if kept else ABSENT)))
+        return Stored(new, self._put(cluster, check, Stored(new, kept.token if kept else ABSENT)))
 
     def _states(
         self, catalog: Catalog, cluster: str, check: ClusterHealthCheck
@@ -151,7 +151,7 @@ class Noticing:
         return liveness.resources(asked.health_check, kept, patience, now)
 
     def _tell(
-        self, catalog: Catalog, cluster: str, check: ClusterHealthCheck, found: Kept[Condition]
+        self, catalog: Catalog, cluster: str, check: ClusterHealthCheck, found: Stored[Condition]
     ) -> list[datetime]:
         """Send what is owed and may be sent; return when the rest may be.
 
@@ -188,7 +188,7 @@ class Noticing:
         check: ClusterHealthCheck,
         found: Condition,
         name: str,
-    ) -> Iterator[tuple[str, Kept[Condition]]]:
+    ) -> Iterator[tuple[str, Stored[Condition]]]:
         """Claim the same notice about other clusters that are alike; yield these clusters."""
         records, selects = self._here.records, check.cluster_selector.matches
         others = (
@@ -198,7 +198,7 @@ class Noticing:
             kept = records.conditions.of(key).get(check.name)
             with suppress(StaleError):
                 now = self._judge(key, check, self._states(catalog, key, check), kept)
-                if now is None or not wording.alike(found, cluster, now.value, key):
+                if now is None or not texts.alike(found, cluster, now.value, key):
                     continue
                 for due_at, notice in liveness.owed(now.value, check.policies):
                     if notice.name == name and due_at <= records.clock.now():
@@ -215,13 +215,13 @@ class Noticing:
         others: Sequence[str] = (),
     ) -> Notice:
         """Send one notice, of other clusters too; return it as sent, or as failed."""
-        subject, text = wording.words(check, cluster, found, self._limits, others)
+        subject, text = texts.words(check, cluster, found, self._limits, others)
         try:
             if asked.type == "KubernetesEvent":
-                event = wording.event(check, cluster.key, found, text)
+                event = texts.event(check, cluster.key, found, text)
                 self._where(cluster).apply(event)
             else:
-                facts = wording.facts(check, cluster, found)
+                facts = texts.facts(check, cluster, found)
                 self._send(asked.type, self._credentials(asked), subject, text, facts)
         except BellhopError as error:
             self._log.warning(
@@ -261,11 +261,11 @@ class Noticing:
         return {key: value.decode("utf-8", "replace") for key, value in holder.decoded().items()}
 
     def _noted(
-        self, cluster: str, check: ClusterHealthCheck, found: Kept[Condition], notice: Notice
-    ) -> Kept[Condition]:
+        self, cluster: str, check: ClusterHealthCheck, found: Stored[Condition], notice: Notice
+    ) -> Stored[Condition]:
         new = liveness.with_notice(found.value, notice)
-        return Kept(new, self._put(cluster, check, Kept(new, found.token)))
+        return Stored(new, self._put(cluster, check, Stored(new, found.token)))
 
-    def _put(self, cluster: str, check: ClusterHealthCheck, new: Kept[Condition]) -> str:
+    def _put(self, cluster: str, check: ClusterHealthCheck, new: Stored[Condition]) -> str:
         conditions = self._here.records.conditions
         return conditions.put(cluster, check.name, new.value, expect=new.token)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bellhop.ports.store import ANY, Store
 from bellhop.state.condition import Condition
-from bellhop.state.table import Kept, Table
+from bellhop.state.table import Stored, Table
 
 
 class Conditions:
@@ -16,10 +16,10 @@ class Conditions:
         self._store = store
         self._table = Table(store, Condition)
 
-    def of(self, cluster: str) -> dict[str, Kept[Condition]]:
+    def of(self, cluster: str) -> dict[str, Stored[Condition]]:
         """Read the conditions of a cluster, by check."""
         items = self._table.items(f"condition/{cluster}")
-        return {item.sort: Kept(self._table.read(item.value), item.token) for item in items}
+        return {item.sort: Stored(self._table.read(item.value), item.token) for item in items}
 
     def put(self, cluster: str, check: str, condition: Condition, *, expect: str) -> str:
         """Write a condition and return its token.

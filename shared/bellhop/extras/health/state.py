@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bellhop.core.generated_names import profile_shown
 from bellhop.state.condition import Condition, Liveness, Notice
-from bellhop.state.record import Outcome, Selected, Selection
+from bellhop.state.record import DeploymentStatus, Selected, Selection
 
 if TYPE_CHECKING:
     from bellhop.api.health_check import NotificationPolicy
@@ -41,7 +41,7 @@ class State(NamedTuple):
     until: datetime | None = None
 
 
-def addons(outcomes: Iterable[Outcome]) -> State | None:
+def addons(outcomes: Iterable[DeploymentStatus]) -> State | None:
     """Judge a cluster by its profiles; None while some are on their way and none has failed."""
     found = [each for each in outcomes if each.phase not in {"Removed", "DryRun"}]
     failed = [each for each in found if each.phase in _FAILED]

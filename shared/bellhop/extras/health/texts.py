@@ -29,7 +29,7 @@ _LONGEST_NAME = 200
 _NAMED = 5
 
 
-class Words(NamedTuple):
+class NotificationText(NamedTuple):
     """What is told: in a line, and as a whole, which begins with it."""
 
     subject: str
@@ -42,18 +42,18 @@ def words(
     found: Condition,
     limits: Limits,
     others: Sequence[str] = (),
-) -> Words:
+) -> NotificationText:
     """Say how a cluster is by a check, and that it is alike in others, which are counted.
 
     A template that fails does not keep anybody from being told: it is told of, too.
     """
     subject, text = _of_one(check, cluster, found, limits)
     if not others:
-        return Words(subject, text)
+        return NotificationText(subject, text)
     named = ", ".join([cluster.key, *others][:_NAMED])
     more = f" and {len(others) + 1 - _NAMED} more" if len(others) >= _NAMED else ""
     counted = f"It is so in {len(others) + 1} clusters: {named}{more}."
-    return Words(f"{subject}, and {len(others)} more", f"{text}\n{counted}")
+    return NotificationText(f"{subject}, and {len(others)} more", f"{text}\n{counted}")
 
 
 def alike(one: Condition, of: str, other: Condition, another: str) -> bool:
@@ -63,7 +63,9 @@ def alike(one: Condition, of: str, other: Condition, another: str) -> bool:
     return one.message.replace(of, "") == other.message.replace(another, "")
 
 
-def _of_one(check: ClusterHealthCheck, cluster: Cluster, found: Condition, limits: Limits) -> Words:
+def _of_one(
+    check: ClusterHealthCheck, cluster: Cluster, found: Condition, limits: Limits
+) -> NotificationText:
     template = check.annotations.get(NOTICE, "")
     if not template.strip():
         return _ours(check, cluster, found)
@@ -71,11 +73,13 @@ def _of_one(check: ClusterHealthCheck, cluster: Cluster, found: Condition, limit
         text = _rendered(template, _variables(check, cluster, found), limits)
     except TemplateError as error:
         subject, text = _ours(check, cluster, found)
-        return Words(subject, f"{text}\nThe template of this notice fails: {error}")
+        return NotificationText(subject, f"{text}\nThe template of this notice fails: {error}")
     # The header of a mail takes nothing that moves a cursor.
     first = "".join(filter(str.isprintable, next(iter(text.splitlines()), "")))
     subject = first.strip()[:_LONGEST_SUBJECT]
-    return Words(subject, text[:_LONGEST_TEXT]) if subject else _ours(check, cluster, found)
+    return (
+        NotificationText(subject, text[:_LONGEST_TEXT]) if subject else _ours(check, cluster, found)
+    )
 
 
 def objections(check: ClusterHealthCheck) -> Iterator[tuple[Path, str]]:
@@ -145,11 +149,11 @@ def _since(found: Condition) -> str:
     return f"{found.since:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _ours(check: ClusterHealthCheck, cluster: Cluster, found: Condition) -> Words:
+def _ours(check: ClusterHealthCheck, cluster: Cluster, found: Condition) -> NotificationText:
     state = "healthy again" if found.healthy else "unhealthy"
     subject = f"Cluster {cluster.key} is {state} ({check.name})"
     since = f"{found.since:%Y-%m-%d %H:%M} UTC"
-    return Words(subject, f"{subject}\n{found.message}\nSince {since}.")
+    return NotificationText(subject, f"{subject}\n{found.message}\nSince {since}.")
 
 
 def _variables(check: ClusterHealthCheck, cluster: Cluster, found: Condition) -> dict[str, Any]:

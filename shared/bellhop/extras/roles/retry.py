@@ -15,24 +15,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.errors import DeniedError
 from bellhop.state.delays import granted_timer
-from bellhop.state.messages import Apply, Publisher, Sweep
+from bellhop.state.messages import Apply, Publisher, Resync
 from bellhop.state.records import Records
 
 _SEEN = timedelta(seconds=2)
 """After so long an API server goes by rights that it was given."""
 
 
-class Granting:
+class PermissionRetry:
     """Tells tenants of rights."""
 
     def __init__(self, records: Records, publisher: Publisher) -> None:
         self._records = records
         self._publisher = publisher
 
-    def tell(self, work: Work) -> None:
+    def tell(self, work: ReconcileContext) -> None:
         """Ask for what was denied to the account that a profile has just given rights to, if any.
 
         Before its outcome is noted: who dies here comes again.
@@ -50,7 +50,7 @@ class Granting:
         permits = self._records.permits.of(cluster, account)
         if not all(each.allowed for each in permits):
             at = self._records.clock.now() + _SEEN
-            self._records.timers.set(granted_timer(cluster), at, Sweep(cluster).message().body)
+            self._records.timers.set(granted_timer(cluster), at, Resync(cluster).message().body)
 
     def _denied(self, cluster: str, account: str) -> Iterator[Apply]:
         for each in self._records.outcomes.of(cluster):

@@ -21,7 +21,7 @@ from bellhop.errors import InvalidError
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.nats.connection import in_words
 from bellhop.forwarder.nats.events import covers, event
-from bellhop.forwarder.nats.receiver import Intake
+from bellhop.forwarder.nats.receiver import Receiver
 from bellhop.forwarder.nats.secret import Stream
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Consumer:
         self,
         client: Client,
         stream: Stream,
-        intake: Intake,
+        intake: Receiver,
         say: Callable[..., None],
     ) -> None:
         self._client = client

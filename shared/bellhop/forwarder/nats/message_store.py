@@ -35,7 +35,7 @@ _SCHEMA = Schema(
 )
 
 
-class Kept(NamedTuple):
+class StoredMessage(NamedTuple):
     """One event: its number grows, `came` is a time in ISO 8601, `body` is JSON."""
 
     number: int
@@ -44,7 +44,7 @@ class Kept(NamedTuple):
     body: bytes
 
 
-class Shelf:
+class MessageStore:
     """The rows, the oldest first; shared between threads.
 
     Raises:
@@ -78,14 +78,14 @@ class Shelf:
             self._bytes += len(body)
             self.newest = number
 
-    def after(self, number: int, most: int) -> list[Kept]:
+    def after(self, number: int, most: int) -> list[StoredMessage]:
         """Return events that came after the one of a number."""
         rows = self._database.rows(
             "SELECT number, subject, came, body FROM event WHERE number > ? ORDER BY number"
             " LIMIT ?",
             (number, most),
         )
-        return [Kept(*row) for row in rows]
+        return [StoredMessage(*row) for row in rows]
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Drop events, each given by its number."""

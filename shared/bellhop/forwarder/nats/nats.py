@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from bellhop.errors import BellhopError, DeniedError
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.ingest_client import Uplink
+from bellhop.forwarder.ingest_client import IngestClient
 from bellhop.forwarder.nats import secret
-from bellhop.forwarder.nats.message_store import FILE, Shelf
-from bellhop.forwarder.nats.receiver import Intake
+from bellhop.forwarder.nats.message_store import FILE, MessageStore
+from bellhop.forwarder.nats.receiver import Receiver
 from bellhop.forwarder.nats.secret import Server
-from bellhop.forwarder.nats.sender import Courier
+from bellhop.forwarder.nats.sender import MessageSender
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube
 
@@ -28,7 +28,7 @@ class Messaging:
     """A cluster's NATS, as the Secret has it when somebody looks; one thread looks."""
 
     def __init__(
-        self, kube: Kube, folder: Path, uplink: Callable[[], Uplink], counts: Counts, log: Log
+        self, kube: Kube, folder: Path, uplink: Callable[[], IngestClient], counts: Counts, log: Log
     ) -> None:
         self._kube = kube
         self._folder = folder
@@ -36,7 +36,7 @@ class Messaging:
         self._counts = counts
         self._log = log
         self._servers: tuple[Server, ...] = ()
-        self._intake: Intake | None = None
+        self._intake: Receiver | None = None
         self._subscribed: Subscribed | None = None
         self._said = ""
         # Why the Secret cannot be followed.
@@ -109,12 +109,12 @@ class Messaging:
             self._intake.courier.close(seconds)
             self._intake.shelf.close()
 
-    def _open(self) -> Intake:
+    def _open(self) -> Receiver:
         """Return what subscribers share, and begin to send."""
         if self._intake is None:
-            shelf = Shelf(self._folder)
-            courier = Courier(self._uplink(), shelf, self._counts, self._log)
-            self._intake = Intake(courier, shelf, self._counts, self._log)
+            shelf = MessageStore(self._folder)
+            courier = MessageSender(self._uplink(), shelf, self._counts, self._log)
+            self._intake = Receiver(courier, shelf, self._counts, self._log)
             courier.start()
         return self._intake
 

@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from bellhop.errors import BellhopError, InvalidError
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.nats.events import event
-from bellhop.forwarder.nats.message_store import Shelf
-from bellhop.forwarder.nats.sender import Courier
+from bellhop.forwarder.nats.message_store import MessageStore
+from bellhop.forwarder.nats.sender import MessageSender
 from bellhop.logs import Log
 
 _SAY_SECONDS = 60.0
@@ -33,11 +33,11 @@ class Seldom:
         return True
 
 
-class Intake(Struct, frozen=True):
+class Receiver(Struct, frozen=True):
     """What all subscribers of a forwarder share."""
 
-    courier: Courier
-    shelf: Shelf
+    courier: MessageSender
+    shelf: MessageStore
     counts: Counts
     log: Log
     _seldom: Seldom = field(default_factory=Seldom)

@@ -15,8 +15,8 @@ from bellhop.core.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.errors import BellhopError
 from bellhop.forwarder.batch_sender import BatchSender
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.ingest_client import Answer, Uplink
-from bellhop.forwarder.nats.message_store import Shelf
+from bellhop.forwarder.ingest_client import Answer, IngestClient
+from bellhop.forwarder.nats.message_store import MessageStore
 from bellhop.forwarder.outbox import Item, Outbox
 from bellhop.logs import Log
 
@@ -27,10 +27,10 @@ Settled = Callable[[bool], None]
 """What is called once an event is done: taken by ingest, or not and never to be."""
 
 
-class Courier:
+class MessageSender:
     """One thread that sends."""
 
-    def __init__(self, uplink: Uplink, shelf: Shelf, counts: Counts, log: Log) -> None:
+    def __init__(self, uplink: IngestClient, shelf: MessageStore, counts: Counts, log: Log) -> None:
         self._shelf = shelf
         self._counts = counts
         self._log = log

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.nats.connection import connect, in_words
 from bellhop.forwarder.nats.consumer import Consumer
-from bellhop.forwarder.nats.receiver import Intake, Seldom
+from bellhop.forwarder.nats.receiver import Receiver, Seldom
 from bellhop.forwarder.nats.secret import Server
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _JOIN_SECONDS = 5.0
 class Subscriber:
     """One server; `run` is its life, within the loop of its thread."""
 
-    def __init__(self, server: Server, intake: Intake) -> None:
+    def __init__(self, server: Server, intake: Receiver) -> None:
         self._server = server
         self._intake = intake
         self._seldom = Seldom()
@@ -141,7 +141,7 @@ class Subscriber:
 class Subscribed:
     """A thread with its loop, and in it all servers of one Secret."""
 
-    def __init__(self, servers: Sequence[Server], intake: Intake) -> None:
+    def __init__(self, servers: Sequence[Server], intake: Receiver) -> None:
         self._grace = 0.0
         self._ends = 0.0
         self._subscribers: list[Subscriber] = []
@@ -173,7 +173,7 @@ class Subscribed:
         """Wait until what was stopped has ended, or would not."""
         self._thread.join(max(0.0, self._ends - time.monotonic()))
 
-    async def _run(self, servers: Sequence[Server], intake: Intake) -> None:
+    async def _run(self, servers: Sequence[Server], intake: Receiver) -> None:
         self._loop = asyncio.get_running_loop()
         self._subscribers = [Subscriber(each, intake) for each in servers]
         self._ready.set()

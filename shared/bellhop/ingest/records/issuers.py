@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bellhop.ports.store import ANY, Store
 from bellhop.state.record import Issuer
-from bellhop.state.table import Kept, Table
+from bellhop.state.table import Stored, Table
 
 
 class Issuers:
@@ -14,7 +14,7 @@ class Issuers:
         self._store = store
         self._table = Table(store, Issuer)
 
-    def get(self, cluster: str) -> Kept[Issuer] | None:
+    def get(self, cluster: str) -> Stored[Issuer] | None:
         """Read who makes a cluster's tokens; None where nobody has asked."""
         return self._table.get("issuer", cluster)
 

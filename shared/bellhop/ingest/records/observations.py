@@ -14,7 +14,7 @@ from bellhop.ports.store import ABSENT, Item
 from bellhop.state.concurrency import until_written
 from bellhop.state.payloads import Payloads, Sealed
 from bellhop.state.record import Observation
-from bellhop.state.table import Kept
+from bellhop.state.table import Stored
 
 TOMBSTONE = timedelta(days=7)
 """How long a deletion is remembered: longer than any queue of ours keeps a message."""
@@ -42,7 +42,7 @@ class Observations:
         self._payloads = payloads
         self._clock = clock
 
-    def get(self, cluster: str, key: ObjectKey) -> Kept[Observation] | None:
+    def get(self, cluster: str, key: ObjectKey) -> Stored[Observation] | None:
         """Read the newest we know of an object.
 
         Raises:
@@ -51,7 +51,7 @@ class Observations:
         """
         item = self._payloads.store.get(f"observation/{cluster}", str(key))
         found = self._open(item) if item else None
-        return Kept(_observation(cluster, found), found.item.token) if found else None
+        return Stored(_observation(cluster, found), found.item.token) if found else None
 
     def last(self, cluster: str, key: ObjectKey) -> Mapping[str, Any] | None:
         """Read what an object was like before it was gone, as long as that is kept.

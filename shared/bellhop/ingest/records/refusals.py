@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from bellhop.ports.store import ANY, Store
 from bellhop.state.record import Refusals
-from bellhop.state.table import Kept, Table
+from bellhop.state.table import Stored, Table
 
 FORGOTTEN = timedelta(minutes=10)
 """How long it is told that senders were refused; one that goes on is told anew each minute."""
@@ -20,7 +20,7 @@ class RefusalCounts:
         self._store = store
         self._table = Table(store, Refusals)
 
-    def get(self, cluster: str) -> Kept[Refusals] | None:
+    def get(self, cluster: str) -> Stored[Refusals] | None:
         """Read how many requests were refused lately; None if none was."""
         return self._table.get("refusals", cluster)
 

@@ -15,7 +15,7 @@ LOOK_PAUSE = timedelta(minutes=1)
 """How often a cluster may ask to be looked at."""
 
 
-class Looks:
+class RequestLimits:
     """Which clusters have asked lately, whichever process they asked; of one sort of look."""
 
     def __init__(self, store: Store, partition: str) -> None:

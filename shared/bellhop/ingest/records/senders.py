@@ -15,7 +15,7 @@ from bellhop.errors import StaleError
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.state.payloads import Payloads
 from bellhop.state.record import Sender
-from bellhop.state.table import Kept, decode, encode
+from bellhop.state.table import Stored, decode, encode
 
 _IN_KEY = ("cluster", "name")
 _SEALED = ("proof", "former")
@@ -27,12 +27,12 @@ class Senders:
     def __init__(self, payloads: Payloads) -> None:
         self._payloads = payloads
 
-    def get(self, cluster: str, name: str) -> Kept[Sender] | None:
+    def get(self, cluster: str, name: str) -> Stored[Sender] | None:
         """Read a sender with what it proves itself by."""
         found = self._payloads.get(f"sender/{cluster}", name)
         if found is None:
             return None
-        return Kept(_read(cluster, name, {**found.head, **found.payload}), found.item.token)
+        return Stored(_read(cluster, name, {**found.head, **found.payload}), found.item.token)
 
     def of(self, cluster: str) -> Iterator[Sender]:
         """Yield a cluster's senders by name, without what they prove themselves by."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 import hashlib
 
 from bellhop.ports.store import ANY, Store
-from bellhop.state.record import Title
-from bellhop.state.table import Kept, Table
+from bellhop.state.record import NameReservation
+from bellhop.state.table import Stored, Table
 
 
-class Titles:
+class NameReservationRecords:
     """Which profile has a name, by kind and name; they are spread, for each event may write one."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._table = Table(store, Title)
+        self._table = Table(store, NameReservation)
 
-    def get(self, kind: str, name: str) -> Kept[Title] | None:
+    def get(self, kind: str, name: str) -> Stored[NameReservation] | None:
         """Read who has a name."""
         return self._table.get(_partition(name), f"{kind}/{name}")
 
-    def put(self, kind: str, name: str, title: Title, *, expect: str | None = ANY) -> str:
+    def put(self, kind: str, name: str, title: NameReservation, *, expect: str | None = ANY) -> str:
         """Write who has a name, and return the token.
 
         Raises:

@@ -26,7 +26,7 @@ class Place(NamedTuple):
     name: str
 
 
-class Departures:
+class PendingRemovals:
     """Clusters by the profile that is to leave them; each profile has a partition."""
 
     def __init__(self, store: Store) -> None:

@@ -14,11 +14,11 @@ from msgspec.structs import asdict, replace
 
 from bellhop.errors import MissingError
 from bellhop.ports.store import ANY, Item
-from bellhop.profiles.records.pending_removals import Departures, Place
+from bellhop.profiles.records.pending_removals import PendingRemovals, Place
 from bellhop.state.check import Check
 from bellhop.state.payloads import SHARDS, Payloads, Sealed
 from bellhop.state.record import Content, Profile, Reading
-from bellhop.state.table import Kept, decode, encode
+from bellhop.state.table import Stored, decode, encode
 
 _KEPT = 8
 """Profiles that are kept as they were read, about as many as are worked on at once."""
@@ -53,13 +53,13 @@ class Profiles:
     last is kept by the token of its head, which says that it is still so.
     """
 
-    def __init__(self, payloads: Payloads, departures: Departures) -> None:
+    def __init__(self, payloads: Payloads, departures: PendingRemovals) -> None:
         self._payloads = payloads
         self._departures = departures
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, _Known] = OrderedDict()
 
-    def get(self, trigger: str, cluster: str, name: str) -> Kept[Profile] | None:
+    def get(self, trigger: str, cluster: str, name: str) -> Stored[Profile] | None:
         """Read a profile.
 
         Raises:
@@ -70,11 +70,11 @@ class Profiles:
             return None
         known = self._known(item)
         if known:
-            return Kept(known.whole, item.token)
+            return Stored(known.whole, item.token)
         found = self._payloads.open(item)
-        return self._keep(Kept(_profile(found), found.item.token)) if found else None
+        return self._keep(Stored(_profile(found), found.item.token)) if found else None
 
-    def head(self, trigger: str, cluster: str, name: str) -> Kept[Profile] | None:
+    def head(self, trigger: str, cluster: str, name: str) -> Stored[Profile] | None:
         """Read a profile without its contents, for who only asks where it goes.
 
         Raises:
@@ -83,11 +83,11 @@ class Profiles:
         item = self._payloads.store.get(_partition(trigger, cluster), f"{cluster}/{name}")
         known = self._known(item) if item else None
         if item and known:
-            return Kept(known.head, item.token)
+            return Stored(known.head, item.token)
         if item is None or not self._payloads.wide(item):
-            return Kept(self._glance(item), item.token) if item else None
+            return Stored(self._glance(item), item.token) if item else None
         found = self._payloads.open(item)
-        return Kept(decode(Profile, found.head, contents=()), found.item.token) if found else None
+        return Stored(decode(Profile, found.head, contents=()), found.item.token) if found else None
 
     def of(self, trigger: str, cluster: str = "") -> Iterator[Profile]:
         """Yield the profiles a trigger generated, in all or one source cluster, for people.
@@ -155,7 +155,7 @@ class Profiles:
                 self._kept.move_to_end(item.token)
             return known
 
-    def _keep(self, read: Kept[Profile]) -> Kept[Profile]:
+    def _keep(self, read: Stored[Profile]) -> Stored[Profile]:
         with self._lock:
             self._kept[read.token] = _Known(read.value, replace(read.value, **_WITHOUT))
             if len(self._kept) > _KEPT:

@@ -20,7 +20,7 @@ from bellhop.state.table import decode, encode
 _APART = ("recipe", "contents", "generated", "reads")
 
 
-class Renderings:
+class RevisionRecords:
     """Renderings by profile and digest; each profile has a partition."""
 
     def __init__(self, payloads: Payloads) -> None:

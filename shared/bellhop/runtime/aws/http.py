@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from bellhop.ingest.handler import Ingest
 from bellhop.runtime.aws.bridge import Bridge
 from bellhop.runtime.aws.resources import Resources, from_environment
-from bellhop.runtime.cloud.http import Call, Desk
+from bellhop.runtime.cloud.http import Call, IngestHandler
 from bellhop.runtime.cloud.ready import Ready
 
 Event = Mapping[str, Any]
@@ -29,7 +29,7 @@ class Front:
         opening: Callable[[], Resources] = from_environment,
     ) -> None:
         ready = Ready(make, opening)
-        self._desk = Desk(ready)
+        self._desk = IngestHandler(ready)
         self._bridge = Bridge(ready)
 
     def __call__(self, event: Event, _context: object) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from bellhop.adapters.aws.queue import SqsQueue
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.aws.store import DynamoStore
 from bellhop.adapters.local.clock import SystemClock
-from bellhop.core.address_policy import ABROAD, Reach
+from bellhop.core.address_policy import PUBLIC, AddressPolicy
 from bellhop.logs import Log, configure
 from bellhop.runtime.aws.metrics import PENDING, Metrics
 from bellhop.runtime.cloud import resources as cloud
@@ -88,7 +88,7 @@ def open_resources(
     services: Services,
     log: Log,
     *,
-    reach: Reach = ABROAD,
+    reach: AddressPolicy = PUBLIC,
     tells: bool = True,
 ) -> Resources:
     """Put an installation together; the key is read, and nothing else is asked for.

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from bellhop import __version__
 from bellhop.core.first_error import Failures
 from bellhop.runtime.cloud.resources import Resources
-from bellhop.state.record import Pulse
+from bellhop.state.record import WorkerHeartbeat
 from bellhop.state.schedule import SPELL, Schedule, Ticked
 from bellhop.state.timers import SKEW
-from bellhop.state.worker_pool import Hands
+from bellhop.state.worker_pool import WorkerPool
 
 _ON_TIME = timedelta(minutes=2)
 
@@ -28,10 +28,10 @@ class Due:
     people may declare, is loaded by the tick that does.
     """
 
-    def __init__(self, here: Resources, hands: Hands | None = None) -> None:
+    def __init__(self, here: Resources, hands: WorkerPool | None = None) -> None:
         self._here = here
         self._records = here.records
-        hands = hands or Hands(HELPERS, at_one=HELPERS)
+        hands = hands or WorkerPool(HELPERS, at_one=HELPERS)
         self._schedule = Schedule(here.records, here.publisher, here.settings, here.log, hands)
 
     def tick(self) -> int:
@@ -67,10 +67,12 @@ class Due:
     def conclude(self) -> None:
         """Do what else a cloud has for each tick."""
 
-    def _beat(self, before: Pulse | None, at: datetime, pending: datetime | None) -> None:
+    def _beat(self, before: WorkerHeartbeat | None, at: datetime, pending: datetime | None) -> None:
         self._records.pulses.tick(before, at, __version__, pending)
 
-    def _report(self, before: Pulse | None, earliest: datetime | None, now: datetime) -> None:
+    def _report(
+        self, before: WorkerHeartbeat | None, earliest: datetime | None, now: datetime
+    ) -> None:
         """Report since when the oldest work waits: the heartbeat had what was known before."""
         pending = self._pending(earliest, now)
         if pending != (before.pending if before else None):
@@ -90,7 +92,7 @@ class Due:
 
     def _finish(self) -> None:
         from bellhop.catalog.cache import Catalogs  # noqa: PLC0415 - dear, as above
-        from bellhop.declarations.apply import Declare  # noqa: PLC0415
+        from bellhop.declarations.apply import ManifestWriter  # noqa: PLC0415
 
         catalogs = Catalogs(self._records)
-        Declare(self._records, catalogs, self._here.publisher, self._here.settings).resume()
+        ManifestWriter(self._records, catalogs, self._here.publisher, self._here.settings).resume()

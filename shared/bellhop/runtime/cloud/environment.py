@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from bellhop.core.address_policy import ABROAD, HERE, Reach
+from bellhop.core.address_policy import LOCAL, PUBLIC, AddressPolicy
 from bellhop.errors import InvalidError
 from bellhop.state.messages import CHARTS, INBOXES
 from bellhop.state.sealer import Sealer
@@ -93,7 +93,7 @@ def decoded(text: bytes | str) -> bytes:
         return b""
 
 
-def reach_where(endpoint: str) -> Reach:
+def reach_where(endpoint: str) -> AddressPolicy:
     """Say how far calls may go: where the cloud itself is on loopback, so are clusters."""
     host = urlsplit(endpoint).hostname or ""
-    return HERE if host and ABROAD.refusal(host) and not HERE.refusal(host) else ABROAD
+    return LOCAL if host and PUBLIC.refusal(host) and not LOCAL.refusal(host) else PUBLIC

@@ -12,7 +12,7 @@ from typing import Any
 
 from bellhop.logs import Log
 from bellhop.ports.store import Store
-from bellhop.state.event_log import Bounds, Ledger
+from bellhop.state.event_log import Bounds, EventLog
 from bellhop.state.record import Entry
 
 SENTENCES = {
@@ -52,7 +52,7 @@ _OURS = ("what", "cluster", "object", "trace", "ms", "detail")
 _BEFORE = ("severity", "message", "time")
 
 
-class ToldLedger(Ledger):
+class LoggedEventLog(EventLog):
     """A ledger whose lines are logged when they are noted, whatever becomes of the store."""
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.ports.clock import Clock
 from bellhop.ports.files import Downloaded, Files
 from bellhop.ports.kube import Kube
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class LateDownloads:
     """The port `Files`, which a function that starts cold does not wait for."""
 
-    def __init__(self, reach: Reach, clock: Clock) -> None:
+    def __init__(self, reach: AddressPolicy, clock: Clock) -> None:
         self._reach = reach
         self._clock = clock
         self._lock = threading.Lock()

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from bellhop.errors import DeniedError, InvalidError, TemporaryError
 from bellhop.ingest.handler import Ingest
-from bellhop.ingest.http import Caller, Reply, Request, caller, too_large
+from bellhop.ingest.http import Caller, Request, Response, caller, too_large
 from bellhop.logs import Log
 from bellhop.rendering.cloud_events import attributes
 from bellhop.runtime.cloud.ready import Ready
@@ -44,10 +44,10 @@ class Answer(NamedTuple):
     headers: Mapping[str, str]
 
 
-_Respond = Callable[[Ingest, Call, Caller], Reply]
+_Respond = Callable[[Ingest, Call, Caller], Response]
 
 
-class Desk:
+class IngestHandler:
     """Answers one request after the other, or many at once, whatever happens."""
 
     def __init__(self, ready: Ready[Resources, Ingest]) -> None:
@@ -66,9 +66,9 @@ class Desk:
         """
         return _answer(self._reply(call, _hear, ours=True))
 
-    def _reply(self, call: Call, respond: _Respond, *, ours: bool = False) -> Reply:
+    def _reply(self, call: Call, respond: _Respond, *, ours: bool = False) -> Response:
         found = caller(call.method, call.path, call.headers)
-        if isinstance(found, Reply):
+        if isinstance(found, Response):
             return found
         try:
             here, stage = self._ready.get()
@@ -77,7 +77,7 @@ class Desk:
         if not ours and not _may_send(here, call.address):
             here.log.warning("Refused an address", cluster=found.cluster, address=call.address)
             told = {"code": DeniedError.code, "message": "no events are taken from this address"}
-            return _end(here, Reply(403, {"error": told}))
+            return _end(here, Response(403, {"error": told}))
         reply = respond(stage, call, found)
         if reply.status >= _REFUSED:
             here.log.warning(
@@ -89,7 +89,7 @@ class Desk:
         return _end(here, reply)
 
 
-def _end(here: Resources, reply: Reply) -> Reply:
+def _end(here: Resources, reply: Response) -> Response:
     """Count a refused request, and write the metrics that are due."""
     if reply.status >= _REFUSED:
         here.count_refusal(reply.status)
@@ -97,21 +97,21 @@ def _end(here: Resources, reply: Reply) -> Reply:
     return reply
 
 
-def _respond(stage: Ingest, call: Call, who: Caller) -> Reply:
+def _respond(stage: Ingest, call: Call, who: Caller) -> Response:
     """Let a sender in before anything of what it brings is read."""
     gate = stage.admit(who)
-    if isinstance(gate, Reply):
+    if isinstance(gate, Response):
         return gate
     brought = _brought(stage, call, who)
-    return brought if isinstance(brought, Reply) else stage.respond(brought, gate)
+    return brought if isinstance(brought, Response) else stage.respond(brought, gate)
 
 
-def _hear(stage: Ingest, call: Call, who: Caller) -> Reply:
+def _hear(stage: Ingest, call: Call, who: Caller) -> Response:
     brought = _brought(stage, call, who)
-    return brought if isinstance(brought, Reply) else stage.hear(brought)
+    return brought if isinstance(brought, Response) else stage.hear(brought)
 
 
-def _brought(stage: Ingest, call: Call, who: Caller) -> Request | Reply:
+def _brought(stage: Ingest, call: Call, who: Caller) -> Request | Response:
     """Read what a request brings, or say why that cannot be."""
     if call.length > stage.body_limit:
         return too_large(call.length, stage.body_limit)
@@ -120,11 +120,11 @@ def _brought(stage: Ingest, call: Call, who: Caller) -> Request | Reply:
         body = call.body()
     except ValueError:
         text = "cannot read the request's body as the cloud hands it over; send it again"
-        return Reply(_REFUSED, {"error": {"code": InvalidError.code, "message": text}})
+        return Response(_REFUSED, {"error": {"code": InvalidError.code, "message": text}})
     return who.brings(body, media, sent, attributes(call.headers))
 
 
-def _answer(reply: Reply) -> Answer:
+def _answer(reply: Response) -> Answer:
     headers = {**reply.headers, "content-type": "application/json"}
     return Answer(reply.status, json.dumps(reply.body), headers)
 
@@ -140,11 +140,11 @@ def _may_send(here: Resources, address: str) -> bool:
     return any(found in each for each in here.ingest_allow)
 
 
-def _unready(error: Exception) -> Reply:
+def _unready(error: Exception) -> Response:
     """Send a sender away where the installation cannot be opened; it tells all of it again."""
     if isinstance(error, TemporaryError):
         Log().warning("Cannot open the installation yet", error=str(error))
     else:
         Log().error("Cannot open the installation", error)
     told = {"code": "Temporary", "message": "Bellhop is not ready; send it again"}
-    return Reply(503, {"error": told}, {"Retry-After": "1"})
+    return Response(503, {"error": told}, {"Retry-After": "1"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bellhop.catalog.cache import Catalogs
-from bellhop.declarations.apply import Declare
+from bellhop.declarations.apply import ManifestWriter
 from bellhop.installation.installation import Inbound, Installation, Worker
 from bellhop.installation.process import Ticking
 from bellhop.ports.access import Access
@@ -24,7 +24,7 @@ def whole(here: Resources, secrets: Secrets, access: Access) -> Installation:
         settings=here.settings,
         records=here.records,
         catalogs=catalogs,
-        declare=Declare(here.records, catalogs, here.publisher, here.settings),
+        declare=ManifestWriter(here.records, catalogs, here.publisher, here.settings),
         secrets=secrets,
         access=access,
         reach=here.reach,

@@ -9,13 +9,13 @@ from typing import Protocol
 from msgspec import Struct
 
 from bellhop.adapters.local.clock import SystemClock
-from bellhop.core.address_policy import ABROAD, Reach
+from bellhop.core.address_policy import PUBLIC, AddressPolicy
 from bellhop.logs import Log
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.queue import DeadLetters, Queue, Watched
 from bellhop.ports.store import Store
 from bellhop.runtime.cloud.environment import Range
-from bellhop.runtime.cloud.event_log import ToldLedger
+from bellhop.runtime.cloud.event_log import LoggedEventLog
 from bellhop.settings import Settings
 from bellhop.state.event_log import Bounds
 from bellhop.state.messages import Publisher
@@ -45,11 +45,11 @@ class Resources(Struct, frozen=True, kw_only=True):
     secrets: str
     ingest_url: str
     log: Log
-    reach: Reach = ABROAD
+    reach: AddressPolicy = PUBLIC
     ingest_allow: tuple[Range, ...] = ()
 
     @property
-    def contents(self) -> Reach:
+    def contents(self) -> AddressPolicy:
         """Return the reach of what profiles name: charts, files, registries, metrics."""
         return self.reach.within(self.settings.egress_allow)
 
@@ -86,7 +86,7 @@ def tell(
     records: Records, settings: Settings, log: Log, count: Callable[[Entry], None] | None = None
 ) -> None:
     """Have the ledger's lines logged, too, and written when the work at hand is done."""
-    records.ledger = ToldLedger(records.store, _bounds(settings), log, count)
+    records.ledger = LoggedEventLog(records.store, _bounds(settings), log, count)
     records.ledger.gather()
 
 

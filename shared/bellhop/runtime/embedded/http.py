@@ -12,7 +12,7 @@ from typing import Any
 
 from bellhop.adapters.local.http_app import Admission, Answer, Environ
 from bellhop.ingest.handler import Ingest
-from bellhop.ingest.http import Caller, Reply, caller, too_large
+from bellhop.ingest.http import Caller, Response, caller, too_large
 from bellhop.ingest.senders import Visitor
 from bellhop.rendering.cloud_events import attributes
 from bellhop.runtime.embedded.observer import Observer
@@ -52,10 +52,10 @@ class Front:
             return Admission(limit=0)
         headers = _headers(environ)
         found = _caller(environ, headers)
-        if isinstance(found, Reply):
+        if isinstance(found, Response):
             return _answer(found)
         gate = self._stage.admit(found)
-        if isinstance(gate, Reply):
+        if isinstance(gate, Response):
             return _answer(gate)
         if _length(environ) > limit:
             return _answer(too_large(_length(environ), limit))
@@ -91,12 +91,12 @@ def _length(environ: Environ) -> int:
     return int(given) if given.isdecimal() else 0
 
 
-def _caller(environ: Environ, headers: Mapping[str, str]) -> Caller | Reply:
+def _caller(environ: Environ, headers: Mapping[str, str]) -> Caller | Response:
     method, path = str(environ.get("REQUEST_METHOD", "")), str(environ.get("PATH_INFO", ""))
     return caller(method, path, headers)
 
 
-def _answer(reply: Reply) -> Answer:
+def _answer(reply: Response) -> Answer:
     body = json.dumps(reply.body).encode()
     return _whole(HTTPStatus(reply.status), body, "application/json", *reply.headers.items())
 

@@ -10,13 +10,13 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from bellhop.catalog.cache import Catalogs
-    from bellhop.declarations.apply import Declare
+    from bellhop.declarations.apply import ManifestWriter
     from bellhop.logs import Log
     from bellhop.ports.access import Access
     from bellhop.ports.charts import Helm
@@ -91,11 +91,11 @@ def publisher(queues: Mapping[str, Queue]) -> Publisher:
 
 def declare(
     records: Records, catalogs: Catalogs, publisher: Publisher, settings: Settings
-) -> Declare:
+) -> ManifestWriter:
     """Make what changes what users declared."""
-    from bellhop.declarations.apply import Declare
+    from bellhop.declarations.apply import ManifestWriter
 
-    return Declare(records, catalogs, publisher, settings)
+    return ManifestWriter(records, catalogs, publisher, settings)
 
 
 def tools(state: Path | None, settings: Settings, clock: Clock) -> Tools:
@@ -104,7 +104,7 @@ def tools(state: Path | None, settings: Settings, clock: Clock) -> Tools:
     from bellhop.adapters.sources.files.downloads import FileDownloads
     from bellhop.ports.tools import Tools
 
-    files = FileDownloads(HERE.within(settings.egress_allow), clock)
+    files = FileDownloads(LOCAL.within(settings.egress_allow), clock)
     return Tools(helm(state, settings, clock), KubectlKustomizations(), files)
 
 
@@ -113,14 +113,14 @@ def helm(state: Path | None, settings: Settings, clock: Clock) -> Helm:
     from bellhop.adapters.programs.program import cache
     from bellhop.runtime import helm as charts
 
-    return charts.helm((state or cache()) / "charts", HERE, settings, clock)
+    return charts.helm((state or cache()) / "charts", LOCAL, settings, clock)
 
 
 def access(vault: Secrets) -> Access:
     """Make what opens clusters."""
     from bellhop.adapters.kube.access import KubeAccess
 
-    return KubeAccess(vault, reach=HERE)
+    return KubeAccess(vault, reach=LOCAL)
 
 
 def exporter(embedded: Embedded, scraping: Scraping, log: Log) -> Exporter:

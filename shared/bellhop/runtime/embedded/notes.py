@@ -8,7 +8,7 @@ import time
 from bellhop.errors import BellhopError
 from bellhop.logs import Log
 from bellhop.ports.clock import Clock
-from bellhop.state.event_log import Ledger
+from bellhop.state.event_log import EventLog
 
 _PAUSE = 0.5
 """For so long lines gather; who follows them sees them a moment later."""
@@ -19,7 +19,7 @@ _BETWEEN_TRIMS = 60.0
 class Notes:
     """A thread that sleeps while nothing is noted."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, log: Log) -> None:
+    def __init__(self, ledger: EventLog, clock: Clock, log: Log) -> None:
         self._ledger = ledger
         self._clock = clock
         self._log = log

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from bellhop.registration.forwarder_manifests import is_audited, is_direct
 from bellhop.state.delays import sweep_timer
-from bellhop.state.messages import Sweep
+from bellhop.state.messages import Resync
 from bellhop.state.records import Records
 
 STEP = timedelta(milliseconds=50)
@@ -27,7 +27,7 @@ def resync_unbuffered(records: Records) -> int:
     clusters = [each.key for each in records.clusters.all() if _is_unbuffered(each.forwarder)]
     now, step = records.clock.now(), min(STEP, LONGEST / max(1, len(clusters)))
     for number, cluster in enumerate(clusters):
-        message = Sweep(cluster).message().body
+        message = Resync(cluster).message().body
         records.timers.set_by(sweep_timer(cluster), now + number * step, message, now=now)
     return len(clusters)
 

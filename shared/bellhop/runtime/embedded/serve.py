@@ -23,7 +23,7 @@ from bellhop.errors import MissingError
 from bellhop.ingest.handler import Ingest
 from bellhop.installation.installation import Inbound, Installation
 from bellhop.logs import Log, configure
-from bellhop.runtime.embedded import lazy as late
+from bellhop.runtime.embedded import lazy
 from bellhop.runtime.embedded.http import Front
 from bellhop.runtime.embedded.identity import ListenerIdentity
 from bellhop.runtime.embedded.notes import Notes
@@ -111,7 +111,7 @@ def running(
         embedded.installation.records.moves.refuse()
         observer = Observer()
         if metrics:
-            exporter = late.exporter(embedded, metrics, log)
+            exporter = lazy.exporter(embedded, metrics, log)
             stack.callback(exporter.stop)
             observer = exporter.metrics
         # Nobody else works on this folder: what a killed process had in flight is free.

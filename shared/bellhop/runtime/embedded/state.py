@@ -35,13 +35,13 @@ from bellhop.adapters.local.files import translated, write_whole
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.queue_schema import SCHEMA
 from bellhop.adapters.local.store import SqliteStore
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.redaction import Redacted
 from bellhop.errors import BellhopError, BusyError, InvalidError, MissingError
 from bellhop.installation.installation import Inbound, Installation
-from bellhop.installation.process import Room, Vitals
+from bellhop.installation.process import ProcessStatus, Room
 from bellhop.ports.clock import Clock
-from bellhop.runtime.embedded import lazy as late
+from bellhop.runtime.embedded import lazy
 from bellhop.settings import Settings
 from bellhop.state.event_log import Bounds
 from bellhop.state.messages import CHARTS, INBOXES
@@ -93,7 +93,7 @@ def open_state(
     """
     clock = clock or SystemClock()
     make_folder(state)
-    make = late.at_once if whole else late.late
+    make = lazy.at_once if whole else lazy.late
     return _opened_state(_Folder(state, _key(state)), settings, clock, make)
 
 
@@ -123,14 +123,14 @@ def look_into(state: Path, settings: Settings, *, clock: Clock | None = None) ->
     """
     require_state(state)
     folder = _Folder(state, _key(state), still=True)
-    embedded = _opened_state(folder, settings, clock or SystemClock(), late.late)
+    embedded = _opened_state(folder, settings, clock or SystemClock(), lazy.late)
     here = replace(embedded.installation, vitals=vitals(state))
     return replace(embedded, installation=here)
 
 
-def vitals(state: Path) -> Vitals:
+def vitals(state: Path) -> ProcessStatus:
     """Say whether a process serves from a folder, and what room there is; change nothing."""
-    return Vitals(state, _is_held(state), room(state))
+    return ProcessStatus(state, _is_held(state), room(state))
 
 
 def room(state: Path) -> Room:
@@ -171,7 +171,7 @@ class _Folder(Redacted, frozen=True):
         return Still(path) if self.still else path
 
 
-def _opened_state(folder: _Folder, settings: Settings, clock: Clock, make: late.Make) -> Embedded:
+def _opened_state(folder: _Folder, settings: Settings, clock: Clock, make: lazy.Make) -> Embedded:
     with ExitStack() as opened:
         store = SqliteStore(folder.file("store.db"), clock=clock)
         opened.callback(store.close)
@@ -188,29 +188,29 @@ def _put_together(
     clock: Clock,
     store: SqliteStore,
     inboxes: Database,
-    make: late.Make,
+    make: lazy.Make,
 ) -> Embedded:
     state = folder.path
     queues = {name: _queue(inboxes, name, settings, clock) for name in (*INBOXES, CHARTS)}
-    vault = make(partial(late.vault, state, folder.key, still=folder.still))
+    vault = make(partial(lazy.vault, state, folder.key, still=folder.still))
     bounds = Bounds(timedelta(days=settings.ledger_days), settings.ledger_megabytes * 1024 * 1024)
     blobs = FileBlobs(state / "blobs", still=folder.still)
     records = Records(store, blobs, Sealer(folder.key), clock, bounds)
-    catalogs = make(partial(late.catalogs, records))
-    publisher = make(partial(late.publisher, queues))
+    catalogs = make(partial(lazy.catalogs, records))
+    publisher = make(partial(lazy.publisher, queues))
     installation = Installation(
         settings=settings,
         records=records,
         catalogs=catalogs,
-        declare=make(partial(late.declare, records, catalogs, publisher, settings)),
+        declare=make(partial(lazy.declare, records, catalogs, publisher, settings)),
         secrets=vault,
-        access=make(partial(late.access, vault)),
-        reach=HERE,
+        access=make(partial(lazy.access, vault)),
+        reach=LOCAL,
         publisher=publisher,
         dead=dict(queues),
         inbound=_inbound(state),
         queues=dict(queues),
-        tools=make(partial(late.tools, None if folder.still else state, settings, clock)),
+        tools=make(partial(lazy.tools, None if folder.still else state, settings, clock)),
     )
     return Embedded(state, installation, queues, inboxes, store)
 

@@ -20,7 +20,7 @@ from bellhop import __version__
 from bellhop.errors import BellhopError
 from bellhop.logs import Log
 from bellhop.runtime.embedded.state import Embedded
-from bellhop.state.record import Pulse
+from bellhop.state.record import WorkerHeartbeat
 from bellhop.state.schedule import Schedule
 from bellhop.state.timers import SKEW
 
@@ -42,7 +42,7 @@ class Timekeeper:
         self._log = log
         self._mark: object = None
         self._look_at = self._clock.now()
-        self._pulse = Pulse(self._look_at, self._look_at - PULSE, __version__)
+        self._pulse = WorkerHeartbeat(self._look_at, self._look_at - PULSE, __version__)
         self._ticked: tuple[datetime, timedelta] | None = None
 
     def tick(self) -> bool:

@@ -8,21 +8,21 @@ from collections.abc import Callable, Mapping
 from bellhop.adapters.metrics import Prometheus
 from bellhop.deploy.handler import Deploy
 from bellhop.deploy.lease import Peers
-from bellhop.deploy.reconciler import Execute
-from bellhop.events.evaluator import Evaluate
-from bellhop.extras.health.notifier import Noticing
+from bellhop.deploy.reconciler import ProfileReconciler
+from bellhop.events.evaluator import Evaluator
+from bellhop.extras.health.notifier import HealthNotifier
 from bellhop.installation.installation import Installation
 from bellhop.logs import Log
 from bellhop.ports.tools import NONE
 from bellhop.registration.due_renewals import Renewals
-from bellhop.resync.resync import Sweep
+from bellhop.resync.resync import Resyncer
 from bellhop.runtime.embedded.consumer import Consumer, Source
 from bellhop.runtime.embedded.observer import Observer
 from bellhop.runtime.embedded.state import Embedded
 from bellhop.runtime.embedded.timekeeper import Timekeeper
 from bellhop.state.consumer import Inbox, Stage
 from bellhop.state.messages import CHARTS, INBOXES
-from bellhop.state.worker_pool import HELPERS, Hands
+from bellhop.state.worker_pool import HELPERS, WorkerPool
 
 _TICK = 0.5
 
@@ -110,8 +110,8 @@ class Workers:
 
 def make_stages(here: Installation, peers: Peers, log: Log) -> Mapping[str, Stage]:
     """Make all stages that take messages."""
-    sweep = Sweep(here.records, here.catalogs, here.access, here.publisher, here.settings, log)
-    execute = Execute(
+    sweep = Resyncer(here.records, here.catalogs, here.access, here.publisher, here.settings, log)
+    execute = ProfileReconciler(
         here.catalogs,
         here.access,
         here.publisher,
@@ -119,11 +119,11 @@ def make_stages(here: Installation, peers: Peers, log: Log) -> Mapping[str, Stag
         log,
         metrics=Prometheus(here.reach.within(here.settings.egress_allow)),
         peers=peers,
-        hands=Hands(HELPERS),
+        hands=WorkerPool(HELPERS),
         tools=here.tools or NONE,
     )
     return {
-        "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings, log),
+        "evaluate": Evaluator(here.records, here.catalogs, here.publisher, here.settings, log),
         "deploy": Deploy(here.records, here.catalogs, here.publisher, execute, here.settings),
-        "sweep": Noticing(here, Renewals(here, sweep, log), log),
+        "sweep": HealthNotifier(here, Renewals(here, sweep, log), log),
     }

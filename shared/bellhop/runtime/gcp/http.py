@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bellhop.ingest.handler import Ingest
-from bellhop.runtime.cloud.http import Answer, Call, Desk
+from bellhop.runtime.cloud.http import Answer, Call, IngestHandler
 from bellhop.runtime.cloud.ready import Ready
 from bellhop.runtime.gcp.resources import Resources, from_environment
 
@@ -25,7 +25,7 @@ class Front:
         opening: Callable[[], Resources] = from_environment,
     ) -> None:
         ready = Ready(make, opening)
-        self._desk = Desk(ready)
+        self._desk = IngestHandler(ready)
 
     def __call__(self, request: Request) -> Reply:
         """Answer one request."""

@@ -22,12 +22,12 @@ import sys
 from collections.abc import Mapping
 
 from bellhop.adapters.gcp.blobs import CloudBlobs
-from bellhop.adapters.gcp.fair_shares import Room
+from bellhop.adapters.gcp.fair_shares import FairShares
 from bellhop.adapters.gcp.queue import PubsubQueue
 from bellhop.adapters.gcp.services import Services
 from bellhop.adapters.gcp.store import FirestoreStore
 from bellhop.adapters.local.clock import SystemClock
-from bellhop.core.address_policy import ABROAD, Reach
+from bellhop.core.address_policy import PUBLIC, AddressPolicy
 from bellhop.errors import InvalidError
 from bellhop.logs import Log, configure
 from bellhop.runtime.cloud import resources as cloud
@@ -85,7 +85,7 @@ def open_resources(
     services: Services,
     log: Log,
     *,
-    reach: Reach = ABROAD,
+    reach: AddressPolicy = PUBLIC,
     tells: bool = True,
 ) -> Resources:
     """Put an installation together; the key is read, and nothing else is asked for.
@@ -108,7 +108,7 @@ def open_resources(
     records = cloud.records_over(store, blobs, opens, settings)
     if tells:
         cloud.tell(records, settings, log)
-    room = Room(int(environment.get("THREADS") or _THREADS * (os.cpu_count() or 1)))
+    room = FairShares(int(environment.get("THREADS") or _THREADS * (os.cpu_count() or 1)))
     queues = {
         name: PubsubQueue(
             services,

@@ -17,13 +17,13 @@ from bellhop.runtime.cloud.ready import Ready
 from bellhop.runtime.cloud.tick import Ticker
 from bellhop.runtime.gcp.destroy_guard import Guard
 from bellhop.runtime.gcp.resources import Resources, from_environment
-from bellhop.state.worker_pool import Hands
+from bellhop.state.worker_pool import WorkerPool
 
 
 class Woken(Due):
     """What is due, in the queues as well, and the guard that follows from it."""
 
-    def __init__(self, here: Resources, hands: Hands | None = None) -> None:
+    def __init__(self, here: Resources, hands: WorkerPool | None = None) -> None:
         super().__init__(here, hands)
         self._queues = here.queues
         self._guard = Guard(here)

@@ -6,7 +6,7 @@ import pytest
 
 from bellhop.adapters.egress.source_client import Limits, basic, json_object
 from bellhop.adapters.sources.charts.client import ChartClient
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -64,14 +64,14 @@ def test_each_status_has_its_sentence(
     with Site({"/index.yaml": Response(status)}) as site:
         url = f"http://eve:hunter3@{site.address.partition('//')[2]}/index.yaml?token=hunter4"
         with pytest.raises(BellhopError) as caught:
-            ChartClient(TASK, login, HERE).content(url, LIMITS, {})
+            ChartClient(TASK, login, LOCAL).content(url, LIMITS, {})
     assert type(caught.value) is kind
     assert str(caught.value) == f"{TASK}: {why.format(repr(f'{site.address}/index.yaml'))}"
 
 
 def test_gets_what_is_there() -> None:
     with Site({"/a": b"content"}, ("ada", "hunter2")) as site:
-        assert ChartClient(TASK, ADA, HERE).content(f"{site.address}/a", LIMITS, basic(ADA)) == (
+        assert ChartClient(TASK, ADA, LOCAL).content(f"{site.address}/a", LIMITS, basic(ADA)) == (
             b"content"
         )
     assert basic(ANONYMOUS) == {}
@@ -82,7 +82,7 @@ def test_a_server_that_drips_is_left() -> None:
         dripping() as address,
         pytest.raises(UnreachableError, match=r"took longer than 0\.3 s"),
     ):
-        ChartClient(TASK, ANONYMOUS, HERE).content(f"{address}/index.yaml", Limits(1000, 0.3), {})
+        ChartClient(TASK, ANONYMOUS, LOCAL).content(f"{address}/index.yaml", Limits(1000, 0.3), {})
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"1", b"{", b"[" * 100_000, b"\xff"])

@@ -16,7 +16,7 @@ from bellhop.adapters.sources.charts import registry
 from bellhop.adapters.sources.charts.client import ChartClient
 from bellhop.adapters.sources.charts.descriptor import Descriptor
 from bellhop.adapters.sources.charts.registry import Registry
-from bellhop.core.address_policy import ABROAD, HERE
+from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -66,7 +66,7 @@ def site(more: Mapping[str, Answer] | None = None, account: tuple[str, str] | No
 
 
 def chart(there: Site, login: Login = PLAIN) -> Registry:
-    return Registry(f"oci://{there.address.partition('//')[2]}/charts/demo", login, HERE)
+    return Registry(f"oci://{there.address.partition('//')[2]}/charts/demo", login, LOCAL)
 
 
 def task(there: Site) -> str:
@@ -318,7 +318,7 @@ def test_credentials_go_to_no_token_server_without_tls(realm: str) -> None:
 
 def test_a_registry_with_tls_has_a_token_server_with_tls() -> None:
     """On the same host, too, unless it is called without TLS itself."""
-    client = ChartClient("cannot find it", Login(*ADA), HERE)
+    client = ChartClient("cannot find it", Login(*ADA), LOCAL)
     with pytest.raises(InvalidError) as caught:
         authorization(client, "https://a.example/v2/", 'Bearer realm="http://a.example/token?x=y"')
     assert str(caught.value) == (
@@ -328,7 +328,7 @@ def test_a_registry_with_tls_has_a_token_server_with_tls() -> None:
 
 
 def test_a_token_server_is_guarded() -> None:
-    client = ChartClient("cannot find it", Login(*ADA), ABROAD)
+    client = ChartClient("cannot find it", Login(*ADA), PUBLIC)
     for realm in ("https://169.254.169.254/token", "https://127.0.0.1/token"):
         with pytest.raises(InvalidError, match="nothing is called there"):
             authorization(client, "https://a.example/v2/", f'Bearer realm="{realm}"')
@@ -353,7 +353,7 @@ def test_what_is_no_token_is_refused(told: Any) -> None:
     ],
 )
 def test_only_what_is_asked_for_is_sent(challenge: str, header: dict[str, str]) -> None:
-    client = ChartClient("cannot find it", Login(*ADA), HERE)
+    client = ChartClient("cannot find it", Login(*ADA), LOCAL)
     assert authorization(client, "https://a.example/v2/", challenge) == header
 
 
@@ -374,19 +374,19 @@ def test_only_what_is_asked_for_is_sent(challenge: str, header: dict[str, str]) 
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(InvalidError):
-        Registry(address, PLAIN, HERE)
+        Registry(address, PLAIN, LOCAL)
 
 
 def test_no_error_shows_secrets_of_an_address() -> None:
     with Site() as there:
         address = f"oci://eve:hunter3@{there.address.partition('//')[2]}/charts/demo?token=hunter4"
         with pytest.raises(MissingError) as caught:
-            Registry(address, PLAIN, HERE).find("1.0.0")
+            Registry(address, PLAIN, LOCAL).find("1.0.0")
         assert str(caught.value).startswith(task(there))
 
 
 def test_docker_hub_has_a_server_of_another_name() -> None:
-    one = Registry("oci://docker.io/bitnamicharts/vault", Login(), HERE)
+    one = Registry("oci://docker.io/bitnamicharts/vault", Login(), LOCAL)
     assert one._base == "https://registry-1.docker.io/v2/bitnamicharts/vault"
 
 

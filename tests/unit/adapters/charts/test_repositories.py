@@ -13,7 +13,7 @@ import pytest
 
 from bellhop.adapters.sources.charts.archive import check
 from bellhop.adapters.sources.charts.repositories import ChartRepositories
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import InvalidError, MissingError, UnauthorizedError, UnreachableError
 from bellhop.ports.charts import Archive, Repositories
 from bellhop.state.chart import ANONYMOUS, Login, Place
@@ -34,7 +34,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def charts(tmp_path: Path, clock: FakeClock) -> ChartRepositories:
-    return ChartRepositories(HERE, tmp_path / "charts", clock)
+    return ChartRepositories(LOCAL, tmp_path / "charts", clock)
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_another_process_finds_what_this_one_fetched(
     with Site(repository(archive)) as site:
         place = Place(site.address, "demo")
         found = charts.find(place)
-        assert ChartRepositories(HERE, tmp_path / "charts", FakeClock()).find(place) == found
+        assert ChartRepositories(LOCAL, tmp_path / "charts", FakeClock()).find(place) == found
     assert site.targets.count("/demo.tgz") == 1
 
 

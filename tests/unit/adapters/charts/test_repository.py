@@ -11,7 +11,7 @@ import pytest
 
 from bellhop.adapters.sources.charts.descriptor import Descriptor
 from bellhop.adapters.sources.charts.repository import INDEX, Repository
-from bellhop.core.address_policy import ABROAD, HERE, Reach
+from bellhop.core.address_policy import LOCAL, PUBLIC, AddressPolicy
 from bellhop.errors import (
     BellhopError,
     InvalidError,
@@ -40,7 +40,7 @@ def repository(
     address: str,
     chart: str = "demo",
     login: Login = ANONYMOUS,
-    reach: Reach = HERE,
+    reach: AddressPolicy = LOCAL,
 ) -> Repository:
     def read(index: Callable[[], bytes]) -> bytes:
         return index()
@@ -196,7 +196,7 @@ def test_a_cloud_calls_nobody_on_its_own_machine() -> None:
         Site({"/index.yaml": index("demo.tgz")}) as site,
         pytest.raises(InvalidError, match="nothing is called there"),
     ):
-        repository(site.address, reach=ABROAD).find("")
+        repository(site.address, reach=PUBLIC).find("")
     assert site.asked == []
 
 

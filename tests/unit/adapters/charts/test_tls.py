@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bellhop.adapters.sources.charts.repositories import ChartRepositories
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.state.chart import ANONYMOUS, Login, Place
 from infra.lab.certificates import write_certificates
@@ -35,7 +35,7 @@ def tls(authority: str, tmp_path: Path) -> ssl.SSLContext:
 
 @pytest.fixture
 def charts(tmp_path: Path) -> ChartRepositories:
-    return ChartRepositories(HERE, tmp_path / "charts", FakeClock())
+    return ChartRepositories(LOCAL, tmp_path / "charts", FakeClock())
 
 
 @pytest.fixture

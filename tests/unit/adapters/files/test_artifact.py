@@ -12,7 +12,7 @@ import pytest
 
 from bellhop.adapters.egress.source_client import Limits
 from bellhop.adapters.sources.files.downloads import ARTIFACT_SECONDS, MOST_BYTES, FileDownloads
-from bellhop.core.address_policy import ABROAD, HERE
+from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -49,7 +49,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def files(clock: FakeClock) -> FileDownloads:
-    return FileDownloads(ABROAD, clock)
+    return FileDownloads(PUBLIC, clock)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_service_may_have_tls(files: FileDownloads) -> None:
 
 def test_another_host_is_called_without_credentials(clock: FakeClock, kube: FakeKube) -> None:
     with Site({f"/{PATH}": TARBALL}) as site:
-        assert FileDownloads(HERE, clock).artifact(kube, f"{site.address}/{PATH}", DIGEST) == FILES
+        assert FileDownloads(LOCAL, clock).artifact(kube, f"{site.address}/{PATH}", DIGEST) == FILES
     assert "Authorization" not in site.asked[0].headers
     assert kube.calls == []
 
@@ -188,7 +188,7 @@ def test_another_digest_is_refused(files: FileDownloads, kube: FakeKube, digest:
 
 def test_an_artifact_that_was_replaced_is_tried_again(clock: FakeClock, kube: FakeKube) -> None:
     """The status that says where the next one is may come any moment; nothing is cached."""
-    files = FileDownloads(HERE, clock)
+    files = FileDownloads(LOCAL, clock)
     kube.files.clear()
     with Site() as site:
         for url in (URL, f"{site.address}/{PATH}"):
@@ -217,7 +217,7 @@ def test_each_status_has_its_sentence(
     with Site({f"/{PATH}": Response(status, b"hunter2")}) as site:
         url = f"{site.address}/{PATH}"
         with pytest.raises(BellhopError) as caught:
-            FileDownloads(HERE, clock).artifact(kube, url, DIGEST)
+            FileDownloads(LOCAL, clock).artifact(kube, url, DIGEST)
     assert type(caught.value) is kind
     assert str(caught.value).startswith(f"cannot download '{url}': {why}")
 
@@ -255,7 +255,7 @@ def test_hostile_artifacts_are_refused(
 
 def test_an_artifact_is_so_large_at_most(clock: FakeClock, kube: FakeKube) -> None:
     with Site({f"/{PATH}": TARBALL}) as site, pytest.raises(TooLargeError, match="more than 10"):
-        FileDownloads(HERE, clock, Limits(10, 10)).artifact(kube, f"{site.address}/{PATH}", DIGEST)
+        FileDownloads(LOCAL, clock, Limits(10, 10)).artifact(kube, f"{site.address}/{PATH}", DIGEST)
 
 
 def test_an_artifact_is_downloaded_once(

@@ -12,7 +12,7 @@ import pytest
 
 from bellhop.adapters.egress.source_client import Limits
 from bellhop.adapters.sources.files.downloads import FileDownloads
-from bellhop.core.address_policy import ABROAD, HERE
+from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -68,7 +68,7 @@ def place(site: Site, more: str = "", **fields: Any) -> Remote:
 
 @pytest.fixture
 def files() -> FileDownloads:
-    return FileDownloads(HERE, FakeClock())
+    return FileDownloads(LOCAL, FakeClock())
 
 
 BOTH = tarball({"a/web.yaml": "kind: A\n", "b.txt": "b"})
@@ -231,7 +231,7 @@ def test_another_manifest_than_the_one_of_the_digest_is_refused(files: FileDownl
 
 
 def test_all_layers_together_are_so_large_at_most() -> None:
-    files = FileDownloads(HERE, FakeClock(), Limits(1000, 10))
+    files = FileDownloads(LOCAL, FakeClock(), Limits(1000, 10))
     halves = [(YAML, letter * 500, f"{letter.decode()}.yaml") for letter in (b"a", b"b", b"c")]
     with Site(pushed(*halves[:2])) as site:
         assert set(files.remote(place(site)).files) == {"a.yaml", "b.yaml"}
@@ -282,5 +282,5 @@ def test_a_registry_is_called_by_tls_unless_a_user_says_otherwise(files: FileDow
         with pytest.raises(UnreachableError):
             files.remote(Remote(place(site).url))
         with pytest.raises(InvalidError, match="nothing is called there"):
-            FileDownloads(ABROAD, FakeClock()).remote(place(site))
+            FileDownloads(PUBLIC, FakeClock()).remote(place(site))
     assert site.asked == []

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from bellhop.adapters.egress.source_client import Limits
 from bellhop.adapters.sources.files.downloads import FileDownloads
-from bellhop.core.address_policy import ABROAD, HERE
+from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -51,7 +51,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def files(clock: FakeClock) -> FileDownloads:
-    return FileDownloads(HERE, clock)
+    return FileDownloads(LOCAL, clock)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_nothing_is_no_file(files: FileDownloads, body: bytes) -> None:
 
 
 def test_a_file_is_so_large_at_most(clock: FakeClock) -> None:
-    files = FileDownloads(HERE, clock, Limits(1000, 10))
+    files = FileDownloads(LOCAL, clock, Limits(1000, 10))
     with Site({"/a": b"x" * 1000, "/b": b"x" * 1001}) as site:
         assert files.remote(Remote(f"{site.address}/a")).files
         with pytest.raises(TooLargeError, match="the answer has more than 1000 bytes"):
@@ -210,7 +210,7 @@ def test_hostile_tarballs_are_refused(
 
 
 def test_a_server_that_drips_is_left(clock: FakeClock) -> None:
-    files = FileDownloads(HERE, clock, Limits(1000, 0.3))
+    files = FileDownloads(LOCAL, clock, Limits(1000, 0.3))
     with (
         dripping() as address,
         pytest.raises(UnreachableError, match=r"took longer than 0\.3 s"),
@@ -245,7 +245,7 @@ def test_only_http_and_registries_are_called(files: FileDownloads, url: str) -> 
 
 
 def test_a_cloud_calls_nothing_on_its_own_machine(clock: FakeClock) -> None:
-    files = FileDownloads(ABROAD, clock)
+    files = FileDownloads(PUBLIC, clock)
     with Site({"/a": YAML}) as site, pytest.raises(InvalidError, match="nothing is called there"):
         files.remote(Remote(f"{site.address}/a"))
     assert site.asked == []
@@ -253,7 +253,7 @@ def test_a_cloud_calls_nothing_on_its_own_machine(clock: FakeClock) -> None:
 
 def test_nothing_is_called_that_the_operator_does_not_allow(clock: FakeClock) -> None:
     """The sentence names the setting; who is redirected from an allowed server is refused, too."""
-    files = FileDownloads(HERE.within("localhost, 10.0.0.0/8"), clock)
+    files = FileDownloads(LOCAL.within("localhost, 10.0.0.0/8"), clock)
     with Site({"/a": YAML}) as site:
         allowed = site.address.replace("127.0.0.1", "localhost")
         site.files["/led"] = Response(302, b"", {"Location": f"{site.address}/a"})

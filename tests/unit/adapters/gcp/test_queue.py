@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.adapters.gcp.fair_shares import Room
+from bellhop.adapters.gcp.fair_shares import FairShares
 from bellhop.adapters.gcp.pubsub_messages import of_push
 from bellhop.adapters.gcp.queue import DEAD, PubsubQueue, wake
 from bellhop.adapters.gcp.services import Services
@@ -289,7 +289,7 @@ def test_a_long_pause_is_rested_in_the_store(
 
 def test_nobody_waits_in_a_process_that_is_nearly_full(inbox: Make, clock: FakeClock) -> None:
     """Its places are for those who have work."""
-    room = Room(4)
+    room = FairShares(4)
     for number in range(3):
         room.enter((NAME, f"other {number}"))
     queue = inbox(patience=timedelta(minutes=1), room=room)
@@ -469,7 +469,7 @@ def flood(queue: PubsubQueue, services: Counted, *, patience: float) -> list[str
 
 def test_one_sender_s_flood_holds_up_no_other(inbox: Make, services: Counted) -> None:
     """While all of a flood that is in hand hangs, who comes behind it is served; then the rest."""
-    ended = flood(inbox(room=Room(8)), services, patience=PATIENCE)
+    ended = flood(inbox(room=FairShares(8)), services, patience=PATIENCE)
 
     assert ended.index("other") <= 6
     assert ended.count("flood") >= 40
@@ -487,7 +487,7 @@ def test_a_line_whose_callers_died_is_called_by_the_tick(
     inbox: Make, services: Counted, clock: FakeClock
 ) -> None:
     """Who stands at the head of a line for a minute is called, with the duty to call on."""
-    room = Room(4)
+    room = FairShares(4)
     for _ in range(3):
         room.enter((NAME, "flood"))
     queue = inbox(room=room)
@@ -500,7 +500,7 @@ def test_a_line_whose_callers_died_is_called_by_the_tick(
     assert told(called) == [(0, 1), (1, 1), (2, 1), (3, 1)]
 
     # In another process, which knows of no line, each calls the next.
-    other = inbox(room=Room(4))
+    other = inbox(room=FairShares(4))
     for each in called:
         other.pushed(each, lambda _: Done())
     assert told(fetch(services)) == [(4, 1), (5, 1)]
@@ -509,7 +509,7 @@ def test_a_line_whose_callers_died_is_called_by_the_tick(
 
 def test_each_line_is_called_by_itself(inbox: Make, services: Counted, clock: FakeClock) -> None:
     """A tick calls the first ones of every line that stands, of none that was just begun."""
-    room = Room(4)
+    room = FairShares(4)
     queue = inbox(room=room)
     for number, share in enumerate(("flood", "tide", "late")):
         for _ in range(3):
@@ -526,7 +526,7 @@ def test_who_ends_calls_two_where_there_are_places_and_one_where_there_are_not(
     inbox: Make, services: Counted
 ) -> None:
     """A line grows shorter as fast as processes have places."""
-    full, empty = Room(4), Room(4)
+    full, empty = FairShares(4), FairShares(4)
     for _ in range(3):
         full.enter((NAME, "flood"))
     for number in range(8):
@@ -543,13 +543,13 @@ def test_one_that_was_called_and_not_published_is_called_again(
     inbox: Make, services: Counted, clock: FakeClock
 ) -> None:
     """Who dies while he calls the next keeps others from it for a minute, and no longer."""
-    room = Room(4)
+    room = FairShares(4)
     for _ in range(3):
         room.enter((NAME, "flood"))
     inbox(room=room).pushed(push({"n": 1}, share="flood"), never)
     services.failing = {1}
     for _ in range(2):
-        inbox(room=Room(4)).pushed(push(share="flood", calls="1"), lambda _: Done())
+        inbox(room=FairShares(4)).pushed(push(share="flood", calls="1"), lambda _: Done())
     assert services.published == [1]
     assert fetch(services) == []
     clock.advance(timedelta(seconds=59))
@@ -562,7 +562,7 @@ def test_one_that_was_called_and_not_published_is_called_again(
 
 def test_many_who_call_at_once_call_each_one_once(inbox: Make, services: Counted) -> None:
     """A line that several processes call is called without repeats."""
-    room = Room(4)
+    room = FairShares(4)
     for _ in range(3):
         room.enter((NAME, "flood"))
     for number in range(24):
@@ -570,7 +570,7 @@ def test_many_who_call_at_once_call_each_one_once(inbox: Make, services: Counted
 
     def call(number: int) -> None:
         body = push({"n": -1}, number=f"x{number}", share="flood", calls="1")
-        inbox(room=Room(4)).pushed(body, lambda _: Done())
+        inbox(room=FairShares(4)).pushed(body, lambda _: Done())
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(call, range(40)))
@@ -583,7 +583,7 @@ def test_whoever_gives_up_or_comes_again_calls_the_next_as_well(
 ) -> None:
     """A line goes on whatever came of one of it."""
     for result in (BUSY, GivenUp("no luck")):
-        room = Room(4)
+        room = FairShares(4)
         queue = inbox(room=room)
         others = [(NAME, "flood")] * 2
         for key in others:
@@ -601,7 +601,7 @@ def test_who_lines_up_after_all_have_gone_is_called_at_once(
     inbox: Make, services: Counted, store: SqliteStore
 ) -> None:
     """The last caller may end while somebody lines up behind it."""
-    room = Room(4)
+    room = FairShares(4)
     for _ in range(3):
         room.enter((NAME, "flood"))
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bellhop.adapters.gcp.fair_shares import Room
+from bellhop.adapters.gcp.fair_shares import FairShares
 
 FLOOD, OTHER = ("inbox", "flood"), ("inbox", "other")
 
 
 def test_a_share_takes_all_places_while_nobody_else_may_want_them() -> None:
     """A process that is not nearly full refuses nobody."""
-    room = Room(8)
+    room = FairShares(8)
 
     assert [room.enter(FLOOD) for _ in range(6)] == [True] * 6
     assert room.full
@@ -17,7 +17,7 @@ def test_a_share_takes_all_places_while_nobody_else_may_want_them() -> None:
 
 def test_who_has_half_of_a_full_process_gives_way() -> None:
     """What is left of its places is there for other shares, and theirs to fill."""
-    room = Room(8)
+    room = FairShares(8)
     for _ in range(6):
         room.enter(FLOOD)
 
@@ -29,7 +29,7 @@ def test_who_has_half_of_a_full_process_gives_way() -> None:
 
 def test_a_place_that_was_left_is_free() -> None:
     """Who leaves makes room for the next of its share."""
-    room = Room(8)
+    room = FairShares(8)
     for _ in range(6):
         room.enter(FLOOD)
     assert not room.free(FLOOD)
@@ -41,14 +41,14 @@ def test_a_place_that_was_left_is_free() -> None:
 
 def test_the_smallest_process_serves() -> None:
     """One thread has room for one message at least."""
-    room = Room(1)
+    room = FairShares(1)
 
     assert room.enter(FLOOD)
 
 
 def test_a_line_is_forgotten_unless_somebody_came_meanwhile() -> None:
     """Who saw an empty line takes back no more than what it knew of."""
-    room = Room(8)
+    room = FairShares(8)
     room.queue_up(FLOOD)
     seen = room.line(FLOOD)
     room.queue_up(FLOOD)

@@ -11,7 +11,7 @@ import pytest
 from bellhop.adapters.kube import access
 from bellhop.adapters.kube.access import FRESH_SECONDS, KubeAccess
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import ABROAD, HERE
+from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.core.gvk import GVK
 from bellhop.errors import DeniedError, InvalidError, MissingError
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
@@ -36,7 +36,7 @@ class CountedSecrets(dict[str, bytes]):
             "users": [{"name": "u", "user": {"token": token}}],
         }
         self[f"kubeconfig/{cluster}"] = json.dumps(document).encode()
-        return sanitise(document, reach=HERE).version
+        return sanitise(document, reach=LOCAL).version
 
     def read(self, name: str) -> bytes:
         """Read one."""
@@ -83,7 +83,7 @@ def hand() -> Hand:
 @pytest.fixture
 def opener(secrets: CountedSecrets, hand: Hand) -> KubeAccess:
     """Open what is in `secrets`, by the time of `hand`."""
-    return KubeAccess(secrets, reach=HERE, seconds=hand)
+    return KubeAccess(secrets, reach=LOCAL, seconds=hand)
 
 
 def test_opens_with_the_stored_kubeconfig(
@@ -215,7 +215,7 @@ def test_who_makes_tokens_is_told_which_one_was_refused(
         told.append((cluster, token))
         secrets.register(cluster, api.url, token="second")
 
-    opener = KubeAccess(secrets, reach=HERE, refused=refused, seconds=hand)
+    opener = KubeAccess(secrets, reach=LOCAL, refused=refused, seconds=hand)
     api.script = [Answer(401), OBJECT, Answer(401)]
     client = opener.open("a/b")
     client.get(CONFIG_MAP, "web", "a")
@@ -337,7 +337,7 @@ def test_what_was_stored_is_held_to_where_calls_may_go(secrets: CountedSecrets) 
     secrets.register("a/b", "http://127.0.0.1:9001/2018-06-01/runtime")
 
     with pytest.raises(InvalidError, match=r"cluster 'a/b'.*is the machine that calls itself"):
-        KubeAccess(secrets, reach=ABROAD).open("a/b")
+        KubeAccess(secrets, reach=PUBLIC).open("a/b")
 
 
 def test_threads_share_one_client(opener: KubeAccess, secrets: CountedSecrets) -> None:

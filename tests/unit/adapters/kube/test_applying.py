@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import InvalidError, MissingError, StaleError, UnreachableError
 from bellhop.ports.kube import Manifest
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
@@ -23,7 +23,7 @@ LOOKS = ["PATCH", "GET"]
 @pytest.fixture
 def kube(api: ScriptedApi) -> KubeClient:
     """Talk to the scripted API server."""
-    return KubeClient("prod/eu-1", api.kubeconfig, reach=HERE)
+    return KubeClient("prod/eu-1", api.kubeconfig, reach=LOCAL)
 
 
 def methods(api: ScriptedApi) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from bellhop.adapters.egress import client as egress
 from bellhop.adapters.kube import client as kube_client
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.errors import (
     DeniedError,
@@ -34,7 +34,7 @@ GONE = Answer.status(410, "Expired", "too old resource version")
 @pytest.fixture
 def kube(api: ScriptedApi) -> KubeClient:
     """Talk to the scripted API server."""
-    return KubeClient("prod/eu-1", api.kubeconfig, reach=HERE)
+    return KubeClient("prod/eu-1", api.kubeconfig, reach=LOCAL)
 
 
 def _page(*names: str, token: str = "", version: str = "1") -> Answer:

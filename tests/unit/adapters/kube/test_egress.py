@@ -22,7 +22,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.clusters.kubeconfig import Kubeconfig
-from bellhop.core.address_policy import ABROAD, HERE, Reach
+from bellhop.core.address_policy import LOCAL, PUBLIC, AddressPolicy
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 
@@ -66,7 +66,7 @@ def sending(pieces: Iterable[bytes], pause: float = 0.0) -> Callable[[socket.soc
 
 def ask(url: str) -> Any:
     """Ask once."""
-    return Transport("prod/eu-1", Kubeconfig(url, token="t"), reach=HERE).ask(GET, CALL)
+    return Transport("prod/eu-1", Kubeconfig(url, token="t"), reach=LOCAL).ask(GET, CALL)
 
 
 def bomb(megabytes: int) -> bytes:
@@ -229,7 +229,7 @@ def test_a_server_that_reads_slowly_ends_in_time() -> None:
     begun = time.monotonic()
     request = Request("POST", "/x", body={"text": "x" * (64 * MIB)})
     with serving(play) as url, pytest.raises(UnreachableError):
-        Transport("prod/eu-1", Kubeconfig(url, token="t"), reach=HERE).ask(request, CALL)
+        Transport("prod/eu-1", Kubeconfig(url, token="t"), reach=LOCAL).ask(request, CALL)
 
     assert time.monotonic() - begun < 15
 
@@ -238,7 +238,7 @@ def test_a_connection_is_kept_after_a_packed_answer(api: ScriptedApi) -> None:
     """What was read whole leaves nothing behind."""
     body = gzip.compress(b'{"a": 1}')
     api.script = [Answer(body=body, headers={"Content-Encoding": "gzip"})] * 3
-    sender = Transport("a/b", api.kubeconfig, reach=HERE)
+    sender = Transport("a/b", api.kubeconfig, reach=LOCAL)
 
     assert [sender.send(GET, CALL) for _ in range(3)] == [{"a": 1}] * 3
     assert api.open == 1
@@ -248,7 +248,7 @@ def test_a_path_of_the_server_stays_in_front(api: ScriptedApi) -> None:
     """Some API servers are reached through a gateway that has them below a path."""
     api.script = [Answer()]
 
-    Transport("a/b", Kubeconfig(f"{api.url}/k8s/clusters/c-1", token="t"), reach=HERE).send(
+    Transport("a/b", Kubeconfig(f"{api.url}/k8s/clusters/c-1", token="t"), reach=LOCAL).send(
         Request("GET", "/api/v1/pods", {"limit": "1"}), CALL
     )
 
@@ -279,30 +279,30 @@ def names() -> Names:
 
 def named(url: str, resolve: Callable[[str], list[str]]) -> Transport:
     """Call an address whose name is looked up by a test."""
-    return Transport("a/b", Kubeconfig(url, token="t"), reach=HERE, lookups=Lookups(resolve))
+    return Transport("a/b", Kubeconfig(url, token="t"), reach=LOCAL, lookups=Lookups(resolve))
 
 
 @pytest.mark.parametrize(
     ("url", "reach"),
     [
-        pytest.param("http://127.0.0.1:1", ABROAD, id="loopback abroad"),
-        pytest.param("http://[::1]:1", ABROAD, id="loopback of IPv6"),
-        pytest.param("http://0177.0.0.1:1", ABROAD, id="octal"),
-        pytest.param("http://0x7f.1:1", ABROAD, id="hexadecimal"),
-        pytest.param("http://2130706433:1", ABROAD, id="one number"),
-        pytest.param("http://[::ffff:127.0.0.1]:1", ABROAD, id="mapped"),
-        pytest.param("http://localhost:1", ABROAD, id="name"),
-        pytest.param("http://127.0.0.1.:1", ABROAD, id="trailing dot"),
-        pytest.param("http://169.254.169.254", HERE, id="link-local"),
-        pytest.param("http://2852039166", HERE, id="link-local as one number"),
-        pytest.param("http://[fe80::1]", HERE, id="link-local of IPv6"),
-        pytest.param("http://[fd00:ec2::254]", HERE, id="metadata of IPv6"),
-        pytest.param("http://100.100.100.200", HERE, id="metadata elsewhere"),
-        pytest.param("http://0.0.0.0:1", HERE, id="unspecified"),
-        pytest.param("http://[::]:1", HERE, id="unspecified of IPv6"),
+        pytest.param("http://127.0.0.1:1", PUBLIC, id="loopback abroad"),
+        pytest.param("http://[::1]:1", PUBLIC, id="loopback of IPv6"),
+        pytest.param("http://0177.0.0.1:1", PUBLIC, id="octal"),
+        pytest.param("http://0x7f.1:1", PUBLIC, id="hexadecimal"),
+        pytest.param("http://2130706433:1", PUBLIC, id="one number"),
+        pytest.param("http://[::ffff:127.0.0.1]:1", PUBLIC, id="mapped"),
+        pytest.param("http://localhost:1", PUBLIC, id="name"),
+        pytest.param("http://127.0.0.1.:1", PUBLIC, id="trailing dot"),
+        pytest.param("http://169.254.169.254", LOCAL, id="link-local"),
+        pytest.param("http://2852039166", LOCAL, id="link-local as one number"),
+        pytest.param("http://[fe80::1]", LOCAL, id="link-local of IPv6"),
+        pytest.param("http://[fd00:ec2::254]", LOCAL, id="metadata of IPv6"),
+        pytest.param("http://100.100.100.200", LOCAL, id="metadata elsewhere"),
+        pytest.param("http://0.0.0.0:1", LOCAL, id="unspecified"),
+        pytest.param("http://[::]:1", LOCAL, id="unspecified of IPv6"),
     ],
 )
-def test_forbidden_addresses_are_not_called(url: str, reach: Reach) -> None:
+def test_forbidden_addresses_are_not_called(url: str, reach: AddressPolicy) -> None:
     """No packet goes there, in whatever spelling, though no check was made before."""
     sender = Transport("prod/eu-1", Kubeconfig(url, token="t"), reach=reach)
 
@@ -421,7 +421,7 @@ def test_every_request_of_a_connection_has_its_own_time(api: ScriptedApi) -> Non
 
 def test_a_host_that_is_no_name_is_invalid() -> None:
     """A label longer than DNS has them is not looked up."""
-    sender = Transport("a/b", Kubeconfig(f"https://{'a' * 64}.invalid", token="t"), reach=HERE)
+    sender = Transport("a/b", Kubeconfig(f"https://{'a' * 64}.invalid", token="t"), reach=LOCAL)
 
     with pytest.raises(InvalidError, match="its address is not one that can be called"):
         sender.ask(GET, CALL)

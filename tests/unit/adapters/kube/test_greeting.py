@@ -13,7 +13,7 @@ from bellhop.adapters.kube.reachability import QUIET_SECONDS, Greeting
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import UnreachableError
 from tests.fakes.silent import Silent
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
@@ -95,7 +95,7 @@ def test_many_threads_wait_for_one_greeting(
     """Sixteen threads that call a server which hangs know so together, after one short time."""
     monkeypatch.setattr(transport, "GREETING_SECONDS", 0.5)
     monkeypatch.setattr(transport, "CONNECT_SECONDS", 0.5)
-    sender = Transport("a/b", sanitise(silent.kubeconfig(), reach=HERE), reach=HERE)
+    sender = Transport("a/b", sanitise(silent.kubeconfig(), reach=LOCAL), reach=LOCAL)
     failed: list[str] = []
 
     def ask() -> None:
@@ -128,5 +128,5 @@ def test_a_server_that_answers_may_take_its_time(
 
     api.script = [slow]
 
-    assert Transport("a/b", api.kubeconfig, reach=HERE).send(GET, CALL) == {"kind": "ConfigMap"}
+    assert Transport("a/b", api.kubeconfig, reach=LOCAL).send(GET, CALL) == {"kind": "ConfigMap"}
     assert api.greetings == 1

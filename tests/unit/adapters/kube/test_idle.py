@@ -9,7 +9,7 @@ import pytest
 from bellhop.adapters.egress.client import HttpClient
 from bellhop.adapters.egress.dialer import Dialer
 from bellhop.adapters.egress.idle import Idle
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 
 
@@ -79,7 +79,7 @@ def test_clients_share_the_bound(api: ScriptedApi, most: int, connections: int) 
     """Three clients in turn, twice: each keeps its connection, or each finds it closed."""
     idle = Idle(most)
     api.script = [Answer() for _ in range(6)]
-    clients = [HttpClient(api.url, dialer=Dialer(HERE), threads=4, idle=idle) for _ in range(3)]
+    clients = [HttpClient(api.url, dialer=Dialer(LOCAL), threads=4, idle=idle) for _ in range(3)]
 
     for client in [*clients, *clients]:
         assert client.request("GET", "/x", headers={}, timeout=5).status == 200

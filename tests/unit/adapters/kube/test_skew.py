@@ -12,7 +12,7 @@ import pytest
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import Kubeconfig
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import BellhopError
 
 MARGIN = timedelta(minutes=1)
@@ -49,7 +49,7 @@ def kube(handler: type[_Handler]) -> Iterator[KubeClient]:
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     client = KubeClient(
-        "prod/eu-1", Kubeconfig(f"http://127.0.0.1:{server.server_port}"), reach=HERE
+        "prod/eu-1", Kubeconfig(f"http://127.0.0.1:{server.server_port}"), reach=LOCAL
     )
     yield client
     client.close()

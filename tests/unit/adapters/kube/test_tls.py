@@ -27,7 +27,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.errors import UntrustedError
 from bellhop.adapters.kube.tls import Contexts
 from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import InvalidError, UnreachableError
 
 NAME = "api.example.com"
@@ -154,7 +154,7 @@ def _kubeconfig(server: str, authority: Party, user: Party, password: bytes = b"
             client_key_data=user.key_data(password),
             tls_server_name=NAME,
         ).to_dict(),
-        reach=HERE,
+        reach=LOCAL,
     )
 
 
@@ -167,7 +167,7 @@ def test_logs_in_with_a_client_certificate(
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
 
     client = KubeClient(
-        "a/b", _kubeconfig(server, authority, _party("alice", authority)), reach=HERE
+        "a/b", _kubeconfig(server, authority, _party("alice", authority)), reach=LOCAL
     )
 
     assert client.version() == "hello-alice"
@@ -186,7 +186,7 @@ def test_checks_the_server_name(server: str, authority: Party) -> None:
     )
 
     with pytest.raises(UnreachableError, match="or is for another host"):
-        KubeClient("a/b", kubeconfig, reach=HERE).version()
+        KubeClient("a/b", kubeconfig, reach=LOCAL).version()
 
 
 def test_no_spelling_of_the_scheme_loses_authority_and_key(server: str, authority: Party) -> None:
@@ -195,10 +195,10 @@ def test_no_spelling_of_the_scheme_loses_authority_and_key(server: str, authorit
     right = _kubeconfig(server, authority, _party("alice", authority))
     wrong = _kubeconfig(server, _party("authority"), _party("alice", authority))
 
-    with closing(KubeClient("a/b", replace(right, server=written), reach=HERE)) as client:
+    with closing(KubeClient("a/b", replace(right, server=written), reach=LOCAL)) as client:
         assert client.version() == "hello-alice"
     with pytest.raises(UnreachableError, match="certificate authority of the stored kubeconfig"):
-        KubeClient("a/b", replace(wrong, server=written), reach=HERE).version()
+        KubeClient("a/b", replace(wrong, server=written), reach=LOCAL).version()
 
 
 def test_a_client_certificate_tells_when_it_ends(authority: Party) -> None:
@@ -211,7 +211,7 @@ def test_a_client_certificate_tells_when_it_ends(authority: Party) -> None:
 
     assert kubeconfig.ends_at == ends
     assert replace(kubeconfig, token=token).ends_at == ends - timedelta(hours=1)
-    assert KubeClient("a/b", kubeconfig, reach=HERE).ends_at == ends
+    assert KubeClient("a/b", kubeconfig, reach=LOCAL).ends_at == ends
 
 
 def test_checks_the_authority(server: str, authority: Party) -> None:
@@ -219,7 +219,7 @@ def test_checks_the_authority(server: str, authority: Party) -> None:
     kubeconfig = _kubeconfig(server, _party("authority"), _party("alice", authority))
 
     with pytest.raises(UntrustedError) as caught:
-        KubeClient("a/b", kubeconfig, reach=HERE).version()
+        KubeClient("a/b", kubeconfig, reach=LOCAL).version()
     assert str(caught.value).endswith(
         "its certificate is not signed by the certificate authority of the stored kubeconfig, or is"
         " for another host; if that changed, `bellhop register cluster a/b --kubeconfig FILE` with"
@@ -232,7 +232,7 @@ def test_a_client_certificate_that_is_refused_is_unreachable(server: str, author
     kubeconfig = _kubeconfig(server, authority, _party("mallory"))
 
     with pytest.raises(UnreachableError):
-        KubeClient("a/b", kubeconfig, reach=HERE).version()
+        KubeClient("a/b", kubeconfig, reach=LOCAL).version()
 
 
 @pytest.mark.parametrize("password", [b"secret", b""], ids=["encrypted key", "key of another"])
@@ -247,7 +247,7 @@ def test_a_key_that_does_not_fit_is_invalid(authority: Party, password: bytes) -
             _kubeconfig(
                 "https://127.0.0.1", authority, Party(key.key, alice.certificate), password
             ),
-            reach=HERE,
+            reach=LOCAL,
         )
 
 

@@ -19,7 +19,7 @@ from bellhop.adapters.kube import transport
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Acting, Request, Transport
 from bellhop.clusters.kubeconfig import Kubeconfig
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import (
     DeniedError,
     InvalidError,
@@ -37,7 +37,7 @@ def test_sends_the_token_and_asks_for_json(api: ScriptedApi) -> None:
     """Each request carries who it is, and as whom it acts if that is set."""
     api.script = [Answer()]
 
-    Acting(Transport("prod/eu-1", api.kubeconfig, reach=HERE), "team/alice").send(GET, CALL)
+    Acting(Transport("prod/eu-1", api.kubeconfig, reach=LOCAL), "team/alice").send(GET, CALL)
 
     headers = api.seen[0].headers
     assert headers["Authorization"] == "Bearer first"
@@ -52,7 +52,7 @@ def test_sends_a_body_as_json(api: ScriptedApi) -> None:
         "PATCH", "/x", {"force": "true"}, {"n": 2**63 - 1}, "application/apply-patch+yaml"
     )
 
-    answer = Transport("a/b", api.kubeconfig, reach=HERE).send(request, CALL)
+    answer = Transport("a/b", api.kubeconfig, reach=LOCAL).send(request, CALL)
 
     assert answer == {"n": 2**63 - 1}
     assert api.seen[0].path == "/x?force=true"
@@ -62,7 +62,7 @@ def test_sends_a_body_as_json(api: ScriptedApi) -> None:
 def test_keeps_one_connection(api: ScriptedApi) -> None:
     """A handshake for each call would cost more than the call."""
     api.script = [Answer(), Answer.status(404), Answer()]
-    sender = Transport("a/b", api.kubeconfig, reach=HERE)
+    sender = Transport("a/b", api.kubeconfig, reach=LOCAL)
 
     for _ in range(3):
         sender.ask(GET, CALL)
@@ -81,7 +81,7 @@ def test_keeps_a_connection_for_each_of_sixteen_threads(
         return Answer()
 
     api.script = [meet] * 48
-    sender = Transport("a/b", api.kubeconfig, reach=HERE)
+    sender = Transport("a/b", api.kubeconfig, reach=LOCAL)
 
     with caplog.at_level(logging.DEBUG), ThreadPoolExecutor(16) as threads:
         for _ in range(3):
@@ -94,7 +94,7 @@ def test_keeps_a_connection_for_each_of_sixteen_threads(
 def test_logs_no_body(api: ScriptedApi, caplog: pytest.LogCaptureFixture) -> None:
     """Not even at debug level: it may be a Secret."""
     api.script = [Answer(body={"data": "hunter2"}), Answer.status(422, message="hunter2")]
-    sender = Transport("a/b", api.kubeconfig, reach=HERE)
+    sender = Transport("a/b", api.kubeconfig, reach=LOCAL)
 
     with caplog.at_level(logging.DEBUG):
         sender.ask(GET, CALL)
@@ -109,7 +109,7 @@ def test_unpacks_gzip(api: ScriptedApi) -> None:
     body = gzip.compress(json.dumps({"a": 1}).encode())
     api.script = [Answer(body=body, headers={"Content-Encoding": "gzip"})]
 
-    assert Transport("a/b", api.kubeconfig, reach=HERE).send(GET, CALL) == {"a": 1}
+    assert Transport("a/b", api.kubeconfig, reach=LOCAL).send(GET, CALL) == {"a": 1}
 
 
 def test_follows_no_redirect(api: ScriptedApi) -> None:
@@ -117,7 +117,7 @@ def test_follows_no_redirect(api: ScriptedApi) -> None:
     api.script = [Answer(302, headers={"Location": "/elsewhere"})]
 
     with pytest.raises(UnreachableError, match="it answers 302"):
-        Transport("a/b", api.kubeconfig, reach=HERE).send(GET, CALL)
+        Transport("a/b", api.kubeconfig, reach=LOCAL).send(GET, CALL)
 
 
 def test_ignores_the_proxies_and_bundles_of_the_environment(
@@ -131,7 +131,7 @@ def test_ignores_the_proxies_and_bundles_of_the_environment(
     monkeypatch.delenv("no_proxy", raising=False)
     api.script = [Answer(body={"ok": 1})]
 
-    assert Transport("a/b", api.kubeconfig, reach=HERE).send(GET, CALL) == {"ok": 1}
+    assert Transport("a/b", api.kubeconfig, reach=LOCAL).send(GET, CALL) == {"ok": 1}
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"\xff", b"[" * 100_000])
@@ -140,7 +140,7 @@ def test_what_is_not_json_is_no_api_server(api: ScriptedApi, body: bytes) -> Non
     api.script = [Answer(body=body)]
 
     with pytest.raises(UnreachableError, match="is not JSON") as caught:
-        Transport("a/b", api.kubeconfig, reach=HERE).send(GET, CALL)
+        Transport("a/b", api.kubeconfig, reach=LOCAL).send(GET, CALL)
 
     assert caught.value.__context__ is None
 
@@ -150,7 +150,7 @@ def test_asks_again_when_an_idle_connection_was_closed(api: ScriptedApi, method:
     """Reading and applying may be repeated."""
     api.script = [Answer(drop=True), Answer(body={"ok": 1})]
 
-    assert Transport("a/b", api.kubeconfig, reach=HERE).send(Request(method, "/x"), CALL) == {
+    assert Transport("a/b", api.kubeconfig, reach=LOCAL).send(Request(method, "/x"), CALL) == {
         "ok": 1
     }
 
@@ -161,7 +161,7 @@ def test_repeats_nothing_that_counts_twice(api: ScriptedApi, method: str) -> Non
     api.script = [Answer(drop=True)]
 
     with pytest.raises(UnreachableError, match="broke off"):
-        Transport("a/b", api.kubeconfig, reach=HERE).send(Request(method, "/x"), CALL)
+        Transport("a/b", api.kubeconfig, reach=LOCAL).send(Request(method, "/x"), CALL)
 
 
 def test_asks_again_only_once(api: ScriptedApi) -> None:
@@ -169,7 +169,7 @@ def test_asks_again_only_once(api: ScriptedApi) -> None:
     api.script = [Answer(drop=True), Answer(drop=True)]
 
     with pytest.raises(UnreachableError, match="broke off"):
-        Transport("a/b", api.kubeconfig, reach=HERE).send(GET, CALL)
+        Transport("a/b", api.kubeconfig, reach=LOCAL).send(GET, CALL)
 
 
 def test_does_not_repeat_after_a_long_wait(
@@ -180,7 +180,7 @@ def test_does_not_repeat_after_a_long_wait(
     api.script = [Answer(drop=True)]
 
     with pytest.raises(UnreachableError, match="broke off"):
-        Transport("a/b", api.kubeconfig, reach=HERE).send(GET, CALL)
+        Transport("a/b", api.kubeconfig, reach=LOCAL).send(GET, CALL)
 
 
 def test_gives_up_on_a_server_that_says_nothing(
@@ -192,7 +192,7 @@ def test_gives_up_on_a_server_that_says_nothing(
     api.script = [lambda _: Answer(drop=wake.wait(60))]
 
     with pytest.raises(UnreachableError, match="does not answer in time"):
-        Transport("a/b", api.kubeconfig, reach=HERE).send(GET, CALL)
+        Transport("a/b", api.kubeconfig, reach=LOCAL).send(GET, CALL)
     wake.set()
 
     assert len(api.seen) == 1
@@ -209,7 +209,7 @@ def test_gives_up_on_a_server_that_takes_no_connection(monkeypatch: pytest.Monke
             filler.settimeout(0)
             filler.connect_ex(address)
             sender = Transport(
-                "a/b", Kubeconfig(f"http://127.0.0.1:{address[1]}", token="t"), reach=HERE
+                "a/b", Kubeconfig(f"http://127.0.0.1:{address[1]}", token="t"), reach=LOCAL
             )
 
             with pytest.raises(UnreachableError, match="takes no connection in time"):
@@ -218,7 +218,7 @@ def test_gives_up_on_a_server_that_takes_no_connection(monkeypatch: pytest.Monke
 
 def test_says_nothing_of_a_token_that_no_header_takes(api: ScriptedApi) -> None:
     """The library's error quotes the header."""
-    sender = Transport("a/b", replace(api.kubeconfig, token="se\ncret"), reach=HERE)
+    sender = Transport("a/b", replace(api.kubeconfig, token="se\ncret"), reach=LOCAL)
 
     with pytest.raises(InvalidError, match="cannot be made") as caught:
         sender.send(GET, CALL)
@@ -228,7 +228,7 @@ def test_says_nothing_of_a_token_that_no_header_takes(api: ScriptedApi) -> None:
 
 def test_an_unknown_host_is_unreachable() -> None:
     """DNS may come back."""
-    sender = Transport("a/b", Kubeconfig("https://nowhere.invalid", token="t"), reach=HERE)
+    sender = Transport("a/b", Kubeconfig("https://nowhere.invalid", token="t"), reach=LOCAL)
 
     with pytest.raises(UnreachableError, match="its host name is not known"):
         sender.send(GET, CALL)
@@ -241,7 +241,7 @@ def test_a_refused_connection_is_unreachable() -> None:
         port = free.getsockname()[1]
 
     with pytest.raises(UnreachableError, match="refused or has no route"):
-        Transport("a/b", Kubeconfig(f"http://127.0.0.1:{port}", token="t"), reach=HERE).send(
+        Transport("a/b", Kubeconfig(f"http://127.0.0.1:{port}", token="t"), reach=LOCAL).send(
             GET, CALL
         )
 
@@ -251,7 +251,7 @@ def test_https_to_a_plain_server_is_unreachable(api: ScriptedApi) -> None:
     kubeconfig = Kubeconfig(api.url.replace("http:", "https:"), token="t")
 
     with pytest.raises(UnreachableError, match="TLS failed"):
-        Transport("a/b", kubeconfig, reach=HERE).send(GET, CALL)
+        Transport("a/b", kubeconfig, reach=LOCAL).send(GET, CALL)
 
 
 def _pem(label: str) -> str:
@@ -277,14 +277,14 @@ def _pem(label: str) -> str:
 def test_damaged_certificates_are_invalid(fields: dict[str, str], part: str) -> None:
     """What has the shape of a certificate and is none shows when it is used."""
     with pytest.raises(InvalidError, match=f"of cluster 'a/b': {part} is damaged"):
-        Transport("a/b", Kubeconfig("https://127.0.0.1", **fields), reach=HERE)
+        Transport("a/b", Kubeconfig("https://127.0.0.1", **fields), reach=LOCAL)
 
 
 def test_reads_the_credentials_anew_when_they_are_refused(api: ScriptedApi) -> None:
     """A rotated token costs one more request, and no failure."""
     api.script = [Answer(401), Answer(body={"ok": 1}), Answer(body={"ok": 2})]
     sender = Transport(
-        "a/b", api.kubeconfig, renew=lambda _: Kubeconfig(api.url, token="second"), reach=HERE
+        "a/b", api.kubeconfig, renew=lambda _: Kubeconfig(api.url, token="second"), reach=LOCAL
     )
 
     assert [sender.send(GET, CALL), sender.send(GET, CALL)] == [{"ok": 1}, {"ok": 2}]
@@ -302,7 +302,7 @@ def test_is_denied_when_there_are_no_other_credentials(api: ScriptedApi, token: 
     renewed = Kubeconfig(api.url, token=token) if token else None
 
     with pytest.raises(UnauthorizedError, match="credentials are not accepted"):
-        Transport("a/b", api.kubeconfig, renew=lambda _: renewed, reach=HERE).send(GET, CALL)
+        Transport("a/b", api.kubeconfig, renew=lambda _: renewed, reach=LOCAL).send(GET, CALL)
 
 
 def test_is_denied_when_the_new_credentials_are_refused_too(api: ScriptedApi) -> None:
@@ -311,7 +311,7 @@ def test_is_denied_when_the_new_credentials_are_refused_too(api: ScriptedApi) ->
 
     with pytest.raises(UnauthorizedError):
         Transport(
-            "a/b", api.kubeconfig, renew=lambda _: Kubeconfig(api.url, token="x"), reach=HERE
+            "a/b", api.kubeconfig, renew=lambda _: Kubeconfig(api.url, token="x"), reach=LOCAL
         ).send(GET, CALL)
 
 
@@ -322,7 +322,7 @@ def test_what_a_webhook_refuses_is_not_the_credentials(api: ScriptedApi) -> None
     api.script = [Answer.status(401, "Unauthorized", message)]
 
     with pytest.raises(DeniedError, match="denied the request") as caught:
-        Transport("a/b", api.kubeconfig, reach=HERE).send(GET, CALL)
+        Transport("a/b", api.kubeconfig, reach=LOCAL).send(GET, CALL)
 
     assert not isinstance(caught.value, UnauthorizedError)
 
@@ -343,7 +343,7 @@ def test_threads_that_are_refused_together_renew_once(api: ScriptedApi) -> None:
         return Kubeconfig(api.url, token="second")
 
     api.script = [answer] * 16
-    sender = Transport("a/b", api.kubeconfig, renew=renew, reach=HERE)
+    sender = Transport("a/b", api.kubeconfig, renew=renew, reach=LOCAL)
 
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda _: sender.send(GET, CALL), range(8)))
@@ -361,4 +361,4 @@ def test_a_failure_to_renew_is_what_is_said(api: ScriptedApi) -> None:
     api.script = [Answer(401)]
 
     with pytest.raises(MissingError, match="register it"):
-        Transport("a/b", api.kubeconfig, renew=gone, reach=HERE).send(GET, CALL)
+        Transport("a/b", api.kubeconfig, renew=gone, reach=LOCAL).send(GET, CALL)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bellhop.adapters.metrics import Prometheus
-from bellhop.core.address_policy import ABROAD, HERE
+from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import BellhopError, DeniedError, InvalidError, UnreachableError
 from bellhop.ports.metrics import ANONYMOUS, Credentials
 from infra.lab.certificates import write_certificates
@@ -24,7 +24,7 @@ BASIC = Credentials(username="ann", password="hunter2")
 
 
 def ask(server: FakePrometheus, query: str, given: Credentials = ANONYMOUS) -> float | None:
-    found = Prometheus(HERE).query(f"{server.address}{PATH}", {"it": query}, given, 10)
+    found = Prometheus(LOCAL).query(f"{server.address}{PATH}", {"it": query}, given, 10)
     return found.get("it")
 
 
@@ -52,7 +52,7 @@ def test_asks_each_query_as_it_is_written() -> None:
     with FakePrometheus() as server:
         server.values[query] = one("1")
         url = f"{server.address}{PATH}?tenant=a"
-        found = Prometheus(HERE).query(url, {"one": query, "two": "up"}, ANONYMOUS, 10)
+        found = Prometheus(LOCAL).query(url, {"one": query, "two": "up"}, ANONYMOUS, 10)
         assert found == {"one": 1.0}
         assert server.asked == [query, "up"]
 
@@ -152,13 +152,13 @@ def test_says_that_nobody_answers() -> None:
         UnreachableError,
         match=f"cannot download '{url}': the connection is refused or has no route",
     ):
-        Prometheus(HERE).query(url, {"it": "up"}, ANONYMOUS, 10)
+        Prometheus(LOCAL).query(url, {"it": "up"}, ANONYMOUS, 10)
 
 
 def test_all_queries_together_have_one_deadline() -> None:
     """Without any time left nothing is asked."""
     with FakePrometheus() as server, pytest.raises(UnreachableError, match="there is no time left"):
-        Prometheus(HERE).query(f"{server.address}{PATH}", {"it": "up"}, ANONYMOUS, 0)
+        Prometheus(LOCAL).query(f"{server.address}{PATH}", {"it": "up"}, ANONYMOUS, 0)
     assert server.asked == []
 
 
@@ -166,13 +166,13 @@ def test_calls_nobody_of_the_machine_abroad() -> None:
     """A function's own runtime, and what hands out a cloud's credentials, are no metrics."""
     for host in ("127.0.0.1", "169.254.169.254", "metadata.google.internal"):
         with pytest.raises(InvalidError, match="nothing is called there"):
-            Prometheus(ABROAD).query(f"http://{host}{PATH}", {"it": "up"}, ANONYMOUS, 10)
+            Prometheus(PUBLIC).query(f"http://{host}{PATH}", {"it": "up"}, ANONYMOUS, 10)
 
 
 def test_sends_credentials_by_tls_alone() -> None:
     """Abroad somebody may listen."""
     with pytest.raises(InvalidError, match="credentials are only sent to an https:// address"):
-        Prometheus(ABROAD).query(f"http://prom.example{PATH}", {"it": "up"}, BEARER, 10)
+        Prometheus(PUBLIC).query(f"http://prom.example{PATH}", {"it": "up"}, BEARER, 10)
 
 
 @pytest.mark.parametrize("given", [ANONYMOUS, BEARER])
@@ -180,7 +180,7 @@ def test_sends_credentials_by_tls_alone() -> None:
 def test_says_that_an_address_is_none(url: str, given: Credentials) -> None:
     """A label of a cluster may be part of it, and is whatever somebody wrote."""
     with pytest.raises(InvalidError, match="cannot query metric 'it' at an invalid address"):
-        Prometheus(ABROAD).query(url, {"it": "up"}, given, 10)
+        Prometheus(PUBLIC).query(url, {"it": "up"}, given, 10)
 
 
 def test_trusts_the_authority_that_it_is_given(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.notices import Sender
-from bellhop.core.address_policy import HERE
+from bellhop.core.address_policy import LOCAL
 from bellhop.errors import DeniedError, InvalidError
 from tests.fakes.incidents import GENIE_KEY, ROUTING_KEY, Incidents, incident_managers
 
@@ -50,7 +50,7 @@ def send(
 ) -> None:
     endpoints = {"PagerDuty": f"{here.url}/v2/enqueue", "Opsgenie": here.url}
     facts = {**FACTS, "healthy": healthy}
-    Sender(HERE, endpoints).send(kind, secret(here, kind) | more, subject, text, facts)
+    Sender(LOCAL, endpoints).send(kind, secret(here, kind) | more, subject, text, facts)
 
 
 @pytest.mark.parametrize("kind", ["PagerDuty", "Opsgenie", "Alertmanager"])
@@ -95,7 +95,7 @@ def test_a_regional_address_replaces_the_common_one(here: Incidents) -> None:
     urls = {"PAGERDUTY_URL": f"{here.url}/v2/enqueue", "OPSGENIE_URL": f"{here.url}/"}
     for kind in ("PagerDuty", "Opsgenie"):
         sent = secret(here, kind) | urls
-        Sender(HERE, {}).send(kind, sent, SUBJECT, TEXT, FACTS)
+        Sender(LOCAL, {}).send(kind, sent, SUBJECT, TEXT, FACTS)
 
     assert here.statuses == [202, 202]
 

@@ -14,7 +14,7 @@ from bellhop.adapters.notices import Sender
 from bellhop.adapters.notices.mail import Mail, secure
 from bellhop.adapters.notices.mail_connection import Deadline, dial
 from bellhop.adapters.notices.sender import ENDPOINTS
-from bellhop.core.address_policy import ABROAD, HERE
+from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -41,7 +41,7 @@ def post() -> Iterator[Post]:
 
 
 def sender(here: Chat) -> Sender:
-    return Sender(HERE, {kind: f"{here.url}/{kind}" for kind in ENDPOINTS})
+    return Sender(LOCAL, {kind: f"{here.url}/{kind}" for kind in ENDPOINTS})
 
 
 def refused(here: Chat, kind: str, secret: Mapping[str, str]) -> BellhopError:
@@ -180,7 +180,7 @@ def test_calls_nobody_that_runs_it(here: Chat, url: str) -> None:
     """In a cloud neither its metadata nor the machine itself, whoever writes the Secret."""
     secret = {"TEAMS_WEBHOOK_URL": url.replace("PORT", str(here.port))}
     with pytest.raises(InvalidError) as raised:
-        Sender(ABROAD).send("Teams", secret, SUBJECT, TEXT)
+        Sender(PUBLIC).send("Teams", secret, SUBJECT, TEXT)
 
     assert "hidden" not in str(raised.value)
     assert here.taken == []
@@ -206,7 +206,7 @@ def mail(post: Post, **more: str) -> dict[str, str]:
 
 def test_sends_mail(post: Post) -> None:
     """To all, of whom hidden ones are not named in it."""
-    Sender(HERE).send("SMTP", mail(post), SUBJECT, TEXT)
+    Sender(LOCAL).send("SMTP", mail(post), SUBJECT, TEXT)
 
     [(recipients, text)] = post.mails
     assert recipients == ["ann@example.com", "bob@example.com", "eve@example.com"]
@@ -219,11 +219,11 @@ def test_sends_mail_with_a_password(post: Post) -> None:
     """A wrong one is told by the server's code, without its words."""
     post.password = "pass-hidden"
     secret = mail(post, SMTP_IDENTITY="bell", SMTP_PASSWORD="pass-hidden")
-    Sender(HERE).send("SMTP", secret, SUBJECT, TEXT)
+    Sender(LOCAL).send("SMTP", secret, SUBJECT, TEXT)
     assert len(post.mails) == 1
 
     with pytest.raises(DeniedError) as raised:
-        Sender(HERE).send("SMTP", {**secret, "SMTP_PASSWORD": "old"}, SUBJECT, TEXT)
+        Sender(LOCAL).send("SMTP", {**secret, "SMTP_PASSWORD": "old"}, SUBJECT, TEXT)
     assert str(raised.value) == (
         "cannot send mail by '127.0.0.1': it refuses the credentials (535)"
     )
@@ -234,7 +234,7 @@ def test_says_what_a_mail_server_refuses(post: Post, code: int, kind: type[Bellh
     """By its code it may pass or not."""
     post.refuses = code
     with pytest.raises(kind, match=str(code)):
-        Sender(HERE).send("SMTP", mail(post), SUBJECT, TEXT)
+        Sender(LOCAL).send("SMTP", mail(post), SUBJECT, TEXT)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_says_what_a_mail_server_refuses(post: Post, code: int, kind: type[Bellh
 def test_refuses_what_no_mail_has(post: Post, key: str, value: str, told: str) -> None:
     """Nothing is sent."""
     with pytest.raises(InvalidError, match=told):
-        Sender(HERE).send("SMTP", mail(post) | {key: value}, SUBJECT, TEXT)
+        Sender(LOCAL).send("SMTP", mail(post) | {key: value}, SUBJECT, TEXT)
     assert post.mails == []
 
 
@@ -279,7 +279,7 @@ def test_no_password_goes_out_in_the_clear(post: Post) -> None:
 def test_calls_no_name_that_leads_home(address: str) -> None:
     """One address of several is enough: cannot find out which one would be called."""
     with Deadline(5) as deadline, pytest.raises(InvalidError, match="its address is"):
-        dial("chat.example", 443, ABROAD, deadline, lambda *_: ["203.0.113.7", address])
+        dial("chat.example", 443, PUBLIC, deadline, lambda *_: ["203.0.113.7", address])
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_a_receiver_that_drips_holds_nobody(kind: str, head: bytes, drop: bytes)
         url = f"http://127.0.0.1:{port}/hidden"
         secret = {**SLACK, "TEAMS_WEBHOOK_URL": url, "WEBHOOK_URL": url}
         with pytest.raises(UnreachableError, match=r"it took longer than 0\.3 s") as raised:
-            Sender(HERE, {"Slack": url}, seconds=0.3).send(kind, secret, SUBJECT, TEXT)
+            Sender(LOCAL, {"Slack": url}, seconds=0.3).send(kind, secret, SUBJECT, TEXT)
 
     assert "hidden" not in str(raised.value)
 
@@ -308,7 +308,7 @@ def test_a_mail_server_that_drips_holds_nobody(post: Post, head: bytes) -> None:
     with dripping(head, b"a") as port:
         secret = mail(post, SMTP_PORT=str(port))
         with pytest.raises(UnreachableError, match=r"it took longer than 0\.3 s"):
-            Sender(HERE, seconds=0.3).send("SMTP", secret, SUBJECT, TEXT)
+            Sender(LOCAL, seconds=0.3).send("SMTP", secret, SUBJECT, TEXT)
 
 
 def test_a_handshake_that_drips_holds_nobody() -> None:
@@ -317,7 +317,7 @@ def test_a_handshake_that_drips_holds_nobody() -> None:
     with dripping(record, b"a") as port:
         secret = {"TEAMS_WEBHOOK_URL": f"https://127.0.0.1:{port}/hidden"}
         with pytest.raises(UnreachableError, match=r"it took longer than 0\.3 s"):
-            Sender(HERE, seconds=0.3).send("Teams", secret, SUBJECT, TEXT)
+            Sender(LOCAL, seconds=0.3).send("Teams", secret, SUBJECT, TEXT)
 
 
 def test_a_name_that_is_never_found_holds_nobody() -> None:
@@ -325,5 +325,5 @@ def test_a_name_that_is_never_found_holds_nobody() -> None:
     never = threading.Event()
     lookups = Lookups(lambda _: [str(never.wait(5))])
     with Deadline(0.1) as deadline, pytest.raises(UnreachableError, match="its name up takes too"):
-        dial("chat.example", 443, ABROAD, deadline, lookups.addresses)
+        dial("chat.example", 443, PUBLIC, deadline, lookups.addresses)
     never.set()

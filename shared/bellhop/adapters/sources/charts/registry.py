@@ -18,7 +18,7 @@ from bellhop.adapters.egress.source_client import Limits
 from bellhop.adapters.sources.charts.client import ChartClient
 from bellhop.adapters.sources.charts.descriptor import Descriptor
 from bellhop.adapters.sources.charts.versions import choose, is_exact, newest_first
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.core.structs import decode_struct
 from bellhop.errors import InvalidError, TooLargeError, UnreachableError
 from bellhop.state.chart import Login
@@ -38,7 +38,7 @@ _NEXT = re.compile(r'<([^<>]+)>\s*;\s*rel="?next"?', re.IGNORECASE)
 class Registry:
     """A chart at an address of its own in a registry."""
 
-    def __init__(self, address: str, login: Login, reach: Reach) -> None:
+    def __init__(self, address: str, login: Login, reach: AddressPolicy) -> None:
         host, name = split(address, "chart")
         self._chart = name.rpartition("/")[2]
         self._of = f"chart {self._chart!r} in {shown(address)}"

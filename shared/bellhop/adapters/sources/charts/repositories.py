@@ -23,7 +23,7 @@ from bellhop.adapters.sources.charts.archive_cache import MOST_BYTES, ArchiveCac
 from bellhop.adapters.sources.charts.descriptor import Descriptor, digest_of
 from bellhop.adapters.sources.charts.registry import Registry
 from bellhop.adapters.sources.charts.repository import INDEX, Repository
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.documents.tarball import Folder
 from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.ports.charts import Archive
@@ -52,7 +52,9 @@ class ChartRepositories:
     The `folder` holds nothing else; several processes may share it.
     """
 
-    def __init__(self, reach: Reach, folder: Path, clock: Clock, most: int = MOST_BYTES) -> None:
+    def __init__(
+        self, reach: AddressPolicy, folder: Path, clock: Clock, most: int = MOST_BYTES
+    ) -> None:
         self._reach = reach
         self._archives = ArchiveCache(folder, most)
         self._indexes: TtlCache[tuple[str, Login], bytes] = TtlCache(

@@ -11,7 +11,7 @@ from bellhop.adapters.sources.charts.client import ChartClient
 from bellhop.adapters.sources.charts.descriptor import Descriptor, digest_of
 from bellhop.adapters.sources.charts.index import Entry, entries_of
 from bellhop.adapters.sources.charts.versions import choose, newest_first
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.errors import InvalidError, MissingError
 from bellhop.state.chart import Place
 
@@ -23,7 +23,7 @@ class Repository:
     """A chart in a repository; `index` returns the cached index, or calls its argument."""
 
     def __init__(
-        self, place: Place, reach: Reach, index: Callable[[Callable[[], bytes]], bytes]
+        self, place: Place, reach: AddressPolicy, index: Callable[[Callable[[], bytes]], bytes]
     ) -> None:
         # Sveltos writes the repository's name before it.
         self._chart = place.chart.rpartition("/")[2]

@@ -16,7 +16,7 @@ from bellhop.adapters.egress.source_client import Limits
 from bellhop.adapters.sources.files.artifact import Digest, digest_of, service_of, task_of
 from bellhop.adapters.sources.files.client import ArtifactClient, RemoteClient
 from bellhop.adapters.sources.files.oci import GZIP, pull
-from bellhop.core.address_policy import Reach
+from bellhop.core.address_policy import AddressPolicy
 from bellhop.documents.tarball import Folder, unpack
 from bellhop.errors import InvalidError, MissingError, UnreachableError
 from bellhop.ports.clock import Clock
@@ -42,7 +42,7 @@ _USUAL_NAME = "manifests.yaml"
 class FileDownloads:
     """Downloads files by HTTP, from OCI registries and from Flux; shared between threads."""
 
-    def __init__(self, reach: Reach, clock: Clock, limits: Limits = LIMITS) -> None:
+    def __init__(self, reach: AddressPolicy, clock: Clock, limits: Limits = LIMITS) -> None:
         self._reach = reach
         self._limits = limits
         self._cache: TtlCache[Remote | Digest, Downloaded] = TtlCache(

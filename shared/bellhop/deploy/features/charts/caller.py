@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.features.charts.cluster_releases import helm_in
 from bellhop.errors import MissingError
 from bellhop.ports.access import Access
@@ -16,7 +16,7 @@ class Caller:
         self._access = access
         self._helm = helm
 
-    def helm(self, work: Work) -> Helm:
+    def helm(self, work: ReconcileContext) -> Helm:
         """Return Helm for the cluster of a profile.
 
         Raises:
@@ -29,7 +29,7 @@ class Caller:
             )
         return helm_in(work.cluster, self._helm, self._access)
 
-    def kubeconfig(self, work: Work) -> bytes:
+    def kubeconfig(self, work: ReconcileContext) -> bytes:
         """Return how Helm gets into the cluster, with the rights of whose profile it is."""
         cluster = work.cluster
         return self._access.kubeconfig(

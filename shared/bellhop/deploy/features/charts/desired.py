@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from bellhop.catalog.catalog import cluster_object
 from bellhop.core.digest import digest
 from bellhop.core.gvk import Identity
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.references import TEMPLATES, Resources
 from bellhop.errors import InvalidError
 from bellhop.gotemplate import Limits
@@ -15,14 +15,14 @@ from bellhop.rendering.allow_limits import refuse_placed
 from bellhop.rendering.charts.releases import Desired, desired
 
 
-class Wants:
+class DesiredState:
     """What profiles want of charts."""
 
     def __init__(self, resources: Resources, limits: Limits) -> None:
         self._resources = resources
         self._limits = limits
 
-    def of(self, work: Work) -> tuple[Desired, ...]:
+    def of(self, work: ReconcileContext) -> tuple[Desired, ...]:
         """Return the releases for a cluster, in the order of their charts.
 
         Raises:

@@ -14,18 +14,18 @@ from msgspec.structs import replace
 
 from bellhop.catalog.cache import Catalogs
 from bellhop.core.gvk import Identity
-from bellhop.deploy.context import Upshot, Work, ends, is_passed_over
+from bellhop.deploy.context import ObjectResult, ReconcileContext, ends, is_passed_over
 from bellhop.deploy.drift import Drift
 from bellhop.deploy.features.charts.archives import Archives
 from bellhop.deploy.features.charts.caller import Caller
 from bellhop.deploy.features.charts.definitions import settling
-from bellhop.deploy.features.charts.desired import Wants
+from bellhop.deploy.features.charts.desired import DesiredState
 from bellhop.deploy.features.charts.drift_exclusions import excluded_of
-from bellhop.deploy.features.charts.handover import Heirs
+from bellhop.deploy.features.charts.handover import ReleaseHandover
 from bellhop.deploy.features.charts.hooks import DELETE
 from bellhop.deploy.features.charts.inputs import ReleaseInputs, open_cluster
 from bellhop.deploy.features.charts.lane import Lane
-from bellhop.deploy.features.charts.ownership import Parts
+from bellhop.deploy.features.charts.ownership import ReleaseOwnership
 from bellhop.deploy.features.charts.planning import (
     Await,
     Claim,
@@ -49,7 +49,7 @@ from bellhop.deploy.features.charts.removals import Removals, is_known
 from bellhop.deploy.files import FilesReader
 from bellhop.deploy.handover import Transfer
 from bellhop.deploy.object_diff import uncompared
-from bellhop.deploy.ownership import Claims, Taken
+from bellhop.deploy.ownership import Ownership, Taken
 from bellhop.deploy.references import Resources
 from bellhop.errors import (
     BellhopError,
@@ -64,14 +64,14 @@ from bellhop.gotemplate import Limits
 from bellhop.ports.access import Access
 from bellhop.ports.charts import Archive, Release, Wanted
 from bellhop.ports.tools import Tools
-from bellhop.profiles.names import Titles
+from bellhop.profiles.names import NameReservations
 from bellhop.rendering.charts.releases import Desired
 from bellhop.rendering.secrecy import unquoted
 from bellhop.settings import Settings
 from bellhop.state.chart import HeldRelease
 from bellhop.state.messages import CHARTS, Publisher
 from bellhop.state.record import Change, Held, Profile
-from bellhop.state.worker_pool import Hands
+from bellhop.state.worker_pool import WorkerPool
 
 _NOW = timedelta(0)
 
@@ -89,21 +89,21 @@ class Releases:
         publisher: Publisher,
         settings: Settings,
         tools: Tools,
-        hands: Hands,
+        hands: WorkerPool,
     ) -> None:
         self._records = records = catalogs.records
         self._access = access
         self._settings = settings
         self._caller = caller = Caller(access, tools.helm)
-        self._claims = Claims(records, publisher)
+        self._claims = Ownership(records, publisher)
         transfer = Transfer(records, publisher, hands)
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
-        titles = Titles(records, publisher)
+        titles = NameReservations(records, publisher)
         files = FilesReader(records, access, titles, tools.files, limits)
         self._inputs = ReleaseInputs(access, settings, Archives(files))
         resources = Resources(records, access, titles, limits, files)
-        self._wants = Wants(resources, limits)
-        self._parts = Parts(records.clock, access, self._claims)
+        self._wants = DesiredState(resources, limits)
+        self._parts = ReleaseOwnership(records.clock, access, self._claims)
         self._lane = Lane(records.clock, publisher)
         self._removals = Removals(
             records.clock,
@@ -113,7 +113,7 @@ class Releases:
             transfer=transfer,
             inputs=self._inputs,
             parts=self._parts,
-            heirs=Heirs(catalogs, limits),
+            heirs=ReleaseHandover(catalogs, limits),
             lane=self._lane,
         )
         self._readiness = Readiness(records.clock, access, settings)
@@ -127,7 +127,7 @@ class Releases:
         charts = any(each.chart for each in profile.contents)
         return charts or any(each.of_chart for each in held.values())
 
-    def plan(self, work: Work) -> Plan:
+    def plan(self, work: ReconcileContext) -> Plan:
         """Decide what to do about the releases of a profile in a cluster."""
         if not self.concerns(work.profile, work.held):
             return Plan()
@@ -140,12 +140,12 @@ class Releases:
         leaves = work.profile.leaves_unchanged or work.profile.leaves_policies
         return plan((), work.held, work.profile.tier, releases_all=leaves)
 
-    def reads_otherwise(self, work: Work) -> bool:
+    def reads_otherwise(self, work: ReconcileContext) -> bool:
         """Say that nothing has changed: what templates read is what the first feature read."""
         del work
         return False
 
-    def carry_out(self, work: Work, plan: Plan) -> None:
+    def carry_out(self, work: ReconcileContext, plan: Plan) -> None:
         """Carry a plan out, for as long as a turn lasts."""
         for step in plan.forth:
             if not self._goes_on(work):
@@ -169,7 +169,7 @@ class Releases:
                 return
             work.note(self._removals.leave(work, unwanted))
 
-    def preview(self, work: Work, plan: Plan) -> Sequence[Change]:
+    def preview(self, work: ReconcileContext, plan: Plan) -> Sequence[Change]:
         """Tell what a plan would change, by Helm's own dry run.
 
         Releases that stay as they are compared with the cluster if the work is `live`.
@@ -198,14 +198,14 @@ class Releases:
             changes += self._preview.stay(helm, kube, work, kubeconfig, key)
         return changes
 
-    def _goes_on(self, work: Work) -> bool:
+    def _goes_on(self, work: ReconcileContext) -> bool:
         """Say whether another release is begun before others have their turn; the first one is."""
         used = self._records.clock.now() - work.begun_at
         work.unfinished = work.under_way and used > self._settings.turn
         work.under_way = True
         return not work.unfinished
 
-    def _take(self, work: Work, step: Deploy | Await | Claim | Remove) -> Upshot:
+    def _take(self, work: ReconcileContext, step: Deploy | Await | Claim | Remove) -> ObjectResult:
         """Take one step; where the profile goes on, a release that fails for now is passed over."""
         try:
             if isinstance(step, Claim):
@@ -220,9 +220,9 @@ class Releases:
         except TemporaryError as error:
             if self._is_late(work) or not is_passed_over(work.profile, error):
                 raise
-            return Upshot(step.key, work.held.get(step.key), refused=error)
+            return ObjectResult(step.key, work.held.get(step.key), refused=error)
 
-    def _claim(self, work: Work, step: Claim) -> Upshot:
+    def _claim(self, work: ReconcileContext, step: Claim) -> ObjectResult:
         """Claim a release, and what it consists of, for the tier of its profile."""
         key, release = step.key, step.held.release
         assert release
@@ -230,20 +230,20 @@ class Releases:
             self._claims.take(work.cluster.key, key, work.profile)
         except ConflictError as error:
             self._parts.drop(work, key)
-            return Upshot(key, None, refused=error)
+            return ObjectResult(key, None, refused=error)
         self._parts.claim(work, key)
         known = replace(release, tier=work.profile.tier, kept_until=None)
-        return Upshot(key, replace(step.held, release=known))
+        return ObjectResult(key, replace(step.held, release=known))
 
-    def _await(self, work: Work, step: Await) -> Upshot:
+    def _await(self, work: ReconcileContext, step: Await) -> ObjectResult:
         """Read whether a release is ready, and claim it for the tier of its profile."""
         assert step.held.release
-        upshot = Upshot(step.key, step.held)
+        upshot = ObjectResult(step.key, step.held)
         if step.held.release.tier != work.profile.tier or step.held.release.kept_until:
             upshot = self._claim(work, Claim(step.key, step.held))
         return upshot if upshot.refused else self._readiness.read(work, step.wanted, upshot)
 
-    def _deploy(self, work: Work, step: Deploy) -> Upshot:
+    def _deploy(self, work: ReconcileContext, step: Deploy) -> ObjectResult:
         """Claim a release, and have Helm install or upgrade it."""
         cluster, key, profile = work.cluster.key, step.key, work.profile
         taken: Taken | None = None
@@ -269,15 +269,15 @@ class Releases:
         held = self._held(step.wanted, archive, release, hooks, profile.tier)
         self._parts.note(work, release.manifest, step.wanted)
         if not reads:
-            return Upshot(key, held, changed=True)
+            return ObjectResult(key, held, changed=True)
         held = self._readiness.begin(held, step.wanted)
         # A cluster that does not answer now must not have Helm called again.
-        work.note(Upshot(key, held, changed=True))
-        return self._readiness.read(work, step.wanted, Upshot(key, held))
+        work.note(ObjectResult(key, held, changed=True))
+        return self._readiness.read(work, step.wanted, ObjectResult(key, held))
 
     def _ask(
         self,
-        work: Work,
+        work: ReconcileContext,
         step: Deploy,
         kubeconfig: bytes,
         wanted: Wanted,
@@ -292,7 +292,7 @@ class Releases:
         with settling(changed=changed), quiet():
             return helm.charts.deploy(kubeconfig, wanted, partial(leaves, self._records, work))
 
-    def _refuse_late(self, work: Work) -> None:
+    def _refuse_late(self, work: ReconcileContext) -> None:
         """Begin nothing where another worker may be at it by now, however long finding out took.
 
         Raises:
@@ -301,25 +301,31 @@ class Releases:
         if self._is_late(work):
             raise TemporaryError("it took too long to find a chart; it is tried again", delay=_NOW)
 
-    def _is_late(self, work: Work) -> bool:
+    def _is_late(self, work: ReconcileContext) -> bool:
         """Say whether the lease is over."""
         return self._records.clock.now() - work.begun_at > self._settings.visibility
 
     def _refused(
-        self, work: Work, step: Deploy, taken: Taken | None, error: BellhopError, *, begun: bool
-    ) -> Upshot:
+        self,
+        work: ReconcileContext,
+        step: Deploy,
+        taken: Taken | None,
+        error: BellhopError,
+        *,
+        begun: bool,
+    ) -> ObjectResult:
         """Say how a release is held that was refused; of what Helm had begun something is there."""
         if isinstance(error, ConflictError) and not begun:
             # Another profile has it, or somebody has put one of his own in its place.
             self._parts.drop(work, step.key)
             if taken:
                 self._claims.give_back(work.cluster.key, step.key, work.profile, taken.before)
-            return Upshot(step.key, None, refused=error)
+            return ObjectResult(step.key, None, refused=error)
         if begun or (taken and not taken.new):
-            return Upshot(step.key, work.held[step.key], refused=error)
+            return ObjectResult(step.key, work.held[step.key], refused=error)
         if taken:
             self._claims.give_back(work.cluster.key, step.key, work.profile, taken.before)
-        return Upshot(step.key, step.held, refused=error)
+        return ObjectResult(step.key, step.held, refused=error)
 
     def _held(
         self, wanted: Desired, archive: Archive, release: Release, hooks: frozenset[str], tier: int

@@ -18,7 +18,7 @@ from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import cluster_object
 from bellhop.core.generated_names import profile_kind
 from bellhop.core.gvk import Identity
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.errors import MissingError, WaitingError
 from bellhop.gotemplate import Limits
 from bellhop.profiles.records.pending_removals import Place
@@ -30,14 +30,16 @@ _LONGEST = timedelta(minutes=1)
 """The next profile may not come so far as to claim the release, for good."""
 
 
-class Heirs:
+class ReleaseHandover:
     """Finds the profiles that are to have a release next."""
 
     def __init__(self, catalogs: Catalogs, limits: Limits) -> None:
         self._catalogs = catalogs
         self._limits = limits
 
-    def refuse_early(self, work: Work, key: Identity, owner: Owner, until: datetime | None) -> None:
+    def refuse_early(
+        self, work: ReconcileContext, key: Identity, owner: Owner, until: datetime | None
+    ) -> None:
         """Keep a release from being removed before another profile had its chance to claim it.
 
         One that is kept already is kept `until` then, or for a minute by a clock that went back.
@@ -61,7 +63,7 @@ class Heirs:
                 until=until,
             )
 
-    def _own(self, work: Work, key: Identity) -> Iterator[Place]:
+    def _own(self, work: ReconcileContext, key: Identity) -> Iterator[Place]:
         """Yield the profiles of users' own that want a release."""
         catalog, root = self._catalogs.current(), cluster_object(work.cluster)
         for name, each in catalog.profiles.items():
@@ -71,7 +73,7 @@ class Heirs:
             if wants and catalog.selects(each, work.cluster.key):
                 yield Place("", "", name)
 
-    def _generated(self, work: Work, key: Identity) -> Iterator[Place]:
+    def _generated(self, work: ReconcileContext, key: Identity) -> Iterator[Place]:
         """Yield the profiles of triggers that want a release.
 
         A trigger may not have been processed since the cluster moved, so it counts where it may

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from bellhop.core.cache import Remembered
+from bellhop.core.cache import Cached
 from bellhop.core.digest import digest
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.features.charts.allow_limits import limited
 from bellhop.deploy.features.charts.archives import Archives
 from bellhop.deploy.features.charts.drift_exclusions import keeping
@@ -37,11 +37,11 @@ class ReleaseInputs:
     def __init__(self, access: Access, settings: Settings, archives: Archives) -> None:
         self._access = access
         self._archives = archives
-        self._rendered: Remembered[frozenset[str]] = Remembered(_RENDERED_SECONDS)
+        self._rendered: Cached[frozenset[str]] = Cached(_RENDERED_SECONDS)
         self._patience = int(settings.visibility.total_seconds() * _PART)
 
     def find(
-        self, work: Work, helm: Helm, each: Desired, *, there: bool, again: bool = False
+        self, work: ReconcileContext, helm: Helm, each: Desired, *, there: bool, again: bool = False
     ) -> tuple[Archive, Wanted]:
         """Find a chart, and return it with what Helm is to make of it.
 
@@ -68,7 +68,7 @@ class ReleaseInputs:
             wanted = limited(wanted, work.profile, open_cluster(self._access, work), helm)
         return archive, self._keep(work, each, wanted)
 
-    def _keep(self, work: Work, each: Desired, wanted: Wanted) -> Wanted:
+    def _keep(self, work: ReconcileContext, each: Desired, wanted: Wanted) -> Wanted:
         """Keep what others have decided of a release's objects."""
         excluded = each.how.excluded
         if not excluded or not wanted.there:
@@ -98,7 +98,7 @@ class ReleaseInputs:
         return self._rendered.get(rendered, lambda: _render(helm, wanted))
 
 
-def open_cluster(access: Access, work: Work) -> Kube:
+def open_cluster(access: Access, work: ReconcileContext) -> Kube:
     """Return the API of a profile's cluster, with the rights of whose profile it is."""
     cluster = work.cluster
     return access.open(cluster.key, version=cluster.credentials, account=work.profile.account)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.errors import BellhopError, QueuedError
 from bellhop.ports.clock import Clock
 from bellhop.state.messages import Apply, Publisher
@@ -33,7 +33,7 @@ class Lane:
         self._waiting: dict[str, Apply] = {}
 
     @contextmanager
-    def enter(self, work: Work, *, holds: bool) -> Iterator[None]:
+    def enter(self, work: ReconcileContext, *, holds: bool) -> Iterator[None]:
         """Have a place for a call that `holds` its worker; any other needs none.
 
         Raises:
@@ -63,7 +63,7 @@ class Lane:
                 return [self._waiting.pop(group)]
         return []
 
-    def _refuse(self, work: Work) -> None:
+    def _refuse(self, work: ReconcileContext) -> None:
         cluster, message = work.cluster.key, work.message
         if cluster in self._clusters:
             where = "in this cluster"

@@ -9,13 +9,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from bellhop.core.gvk import Identity, ObjectKey
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.drift import counted
 from bellhop.deploy.features.charts.drift_exclusions import excluded_of
 from bellhop.deploy.features.charts.field_owners import is_overwritten
 from bellhop.deploy.features.charts.planning import place_of
 from bellhop.deploy.features.charts.release_objects import held_objects, is_kept, is_of, objects_in
-from bellhop.deploy.ownership import Claims
+from bellhop.deploy.ownership import Ownership
 from bellhop.errors import BellhopError, ConflictError, MissingError
 from bellhop.ports.access import Access
 from bellhop.ports.clock import Clock
@@ -28,15 +28,15 @@ from bellhop.state.record import Held
 _OVERWRITTEN = "overwritten"
 
 
-class Parts:
+class ReleaseOwnership:
     """The objects of releases, as profiles own them."""
 
-    def __init__(self, clock: Clock, access: Access, claims: Claims) -> None:
+    def __init__(self, clock: Clock, access: Access, claims: Ownership) -> None:
         self._clock = clock
         self._access = access
         self._claims = claims
 
-    def note(self, work: Work, manifest: str, wanted: Desired) -> None:
+    def note(self, work: ReconcileContext, manifest: str, wanted: Desired) -> None:
         """Note what a release consists of, in place of what it consisted of."""
         cluster = work.cluster
         kube = self._access.open(cluster.key, version=cluster.credentials)
@@ -50,7 +50,12 @@ class Parts:
             self._own(work, key, noted)
 
     def _watched(
-        self, work: Work, kube: Kube, key: Identity, held: Held, rendered: Mapping[str, Any]
+        self,
+        work: ReconcileContext,
+        kube: Kube,
+        key: Identity,
+        held: Held,
+        rendered: Mapping[str, Any],
     ) -> Held:
         """Note which fields of an object are ours, so that drift is known from all else.
 
@@ -62,7 +67,7 @@ class Parts:
         fields = _OVERWRITTEN if lost else own_fields_but(there, manager_of(held), excluded)
         return counted(work, key, work.before.get(key), replace(held, fields=fields), there)
 
-    def _own(self, work: Work, key: Identity, held: Held) -> None:
+    def _own(self, work: ReconcileContext, key: Identity, held: Held) -> None:
         """Own an object of a release; one that another profile has is that one's to look after."""
         old = work.held.get(key)
         if old is None or not old.digest:
@@ -74,7 +79,7 @@ class Parts:
                 return
         work.held[key] = held
 
-    def drop(self, work: Work, key: Identity, but: Collection[Identity] = ()) -> None:
+    def drop(self, work: ReconcileContext, key: Identity, but: Collection[Identity] = ()) -> None:
         """Own the objects of a release no longer."""
         place = place_of(key)
         for name, each in list(work.held.items()):
@@ -82,7 +87,7 @@ class Parts:
                 self._claims.give_up(work.cluster.key, name, work.profile.name)
                 del work.held[name]
 
-    def claim(self, work: Work, key: Identity) -> None:
+    def claim(self, work: ReconcileContext, key: Identity) -> None:
         """Claim the objects of a release for the tier that its profile has by now."""
         for name, each in work.held.items():
             if each.part_of == place_of(key):
@@ -90,7 +95,7 @@ class Parts:
                     self._claims.take(work.cluster.key, name, work.profile)
 
     @contextmanager
-    def dropped(self, work: Work, key: Identity) -> Iterator[tuple[ObjectKey, ...]]:
+    def dropped(self, work: ReconcileContext, key: Identity) -> Iterator[tuple[ObjectKey, ...]]:
         """Own the objects of a release no longer; yield them in the order in which Helm wrote them.
 
         If what follows fails they are held as unsure, so that the next try knows them.
@@ -104,7 +109,7 @@ class Parts:
             work.held |= {name: replace(each, digest="") for name, each in parts.items()}
             raise
 
-    def remove(self, work: Work, key: Identity, objects: Sequence[ObjectKey]) -> bool:
+    def remove(self, work: ReconcileContext, key: Identity, objects: Sequence[ObjectKey]) -> bool:
         """Delete objects of a release of which Helm has no record; say whether any was there."""
         cluster = work.cluster
         kube = self._access.open(

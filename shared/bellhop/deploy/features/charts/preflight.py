@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from bellhop.core.gvk import GVK
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.features.charts.definitions import define
 from bellhop.deploy.features.charts.inputs import open_cluster
 from bellhop.deploy.features.charts.ownership import remove_part
@@ -53,7 +53,9 @@ class Preflight:
             f" options.installOptions.takeOwnership in {wanted.ref}"
         )
 
-    def check(self, work: Work, helm: Helm, kubeconfig: bytes, wanted: Desired) -> Release | None:
+    def check(
+        self, work: ReconcileContext, helm: Helm, kubeconfig: bytes, wanted: Desired
+    ) -> Release | None:
         """Do as `find`, which calls Helm, where the release is not simply ours and deployed.
 
         One that is has no chart and version in the answer.
@@ -69,7 +71,12 @@ class Preflight:
         )
 
     def clear(
-        self, work: Work, helm: Helm, kubeconfig: bytes, wanted: Wanted, found: Release | None
+        self,
+        work: ReconcileContext,
+        helm: Helm,
+        kubeconfig: bytes,
+        wanted: Wanted,
+        found: Release | None,
     ) -> None:
         """Delete what failed installations left and the next one does not write.
 
@@ -88,7 +95,7 @@ class Preflight:
         for revision in range(found.revision - found.failures + 1, found.revision):
             kube.remove(_SECRET, namespace, f"sh.helm.release.v1.{found.name}.v{revision}")
 
-    def define(self, work: Work, helm: Helm, wanted: Wanted) -> bool:
+    def define(self, work: ReconcileContext, helm: Helm, wanted: Wanted) -> bool:
         """Apply the definitions that a chart brings, where that is asked; say if any changed.
 
         A release that is new gets them by Helm itself.
@@ -98,7 +105,7 @@ class Preflight:
         return define(open_cluster(self._access, work), helm, wanted)
 
 
-def leaves(records: Records, work: Work) -> bool:
+def leaves(records: Records, work: ReconcileContext) -> bool:
     """Say whether a profile is to leave its cluster by now: no release of it is waited for."""
     profile = work.profile
     with suppress(TemporaryError):

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bellhop.core.gvk import Identity, ObjectKey
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.features.charts.drift_exclusions import excluded_of
 from bellhop.deploy.features.charts.planning import Deploy, Leave, Remove
 from bellhop.deploy.features.charts.preflight import Preflight
 from bellhop.deploy.features.charts.release_objects import documents, objects_in
 from bellhop.deploy.object_diff import compare
-from bellhop.deploy.ownership import Claims, taken_from
+from bellhop.deploy.ownership import Ownership, taken_from
 from bellhop.errors import ConflictError, MissingError, PermanentError
 from bellhop.ports.charts import Archive, Helm, Release, Wanted
 from bellhop.ports.kube import Kube
@@ -31,12 +31,17 @@ _Objects = Mapping[Identity, dict[str, Any]]
 class Preview:
     """Asks Helm what steps would do."""
 
-    def __init__(self, claims: Claims, preflight: Preflight) -> None:
+    def __init__(self, claims: Ownership, preflight: Preflight) -> None:
         self._claims = claims
         self._preflight = preflight
 
     def deploy(
-        self, helm: Helm, work: Work, kubeconfig: bytes, step: Deploy, found: tuple[Archive, Wanted]
+        self,
+        helm: Helm,
+        work: ReconcileContext,
+        kubeconfig: bytes,
+        step: Deploy,
+        found: tuple[Archive, Wanted],
     ) -> Iterator[Change]:
         """Tell what deploying a release would change: of itself, and of what it consists of."""
         key, (archive, wanted) = step.key, found
@@ -66,7 +71,7 @@ class Preview:
         yield from _compared(now, then, secret=secret)
 
     def leave(
-        self, helm: Helm, work: Work, kubeconfig: bytes, step: Remove | Leave
+        self, helm: Helm, work: ReconcileContext, kubeconfig: bytes, step: Remove | Leave
     ) -> Iterator[Change]:
         """Tell what leaving a release would do."""
         key = step.key
@@ -83,7 +88,7 @@ class Preview:
             yield Change(key, "Delete")
 
     def stay(
-        self, helm: Helm, kube: Kube, work: Work, kubeconfig: bytes, key: Identity
+        self, helm: Helm, kube: Kube, work: ReconcileContext, kubeconfig: bytes, key: Identity
     ) -> Iterator[Change]:
         """Tell what others changed of a release in the cluster, which deploying it again reverts.
 
@@ -122,7 +127,7 @@ def _of_release(key: Identity, there: Release | None, held: HeldRelease) -> Chan
 
 
 def _drifted(
-    kube: Kube, work: Work, namespace: str, manifest: str, *, secret: bool
+    kube: Kube, work: ReconcileContext, namespace: str, manifest: str, *, secret: bool
 ) -> Iterator[Change]:
     """Yield the objects of a release that are missing or not as its manifest has them."""
     for key, each in objects_in(manifest, namespace, kube.resource):

@@ -16,7 +16,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from bellhop.core.gvk import Identity
-from bellhop.deploy.context import Upshot, Work
+from bellhop.deploy.context import ObjectResult, ReconcileContext
 from bellhop.deploy.features.charts.hooks import AFTER, DELETE, EXPIRING, TESTS
 from bellhop.deploy.features.charts.inputs import open_cluster
 from bellhop.deploy.features.charts.object_status import is_waited_for, shortfall
@@ -45,7 +45,7 @@ class Readiness:
         self._access = access
         self._longest = settings.retry_ceiling
 
-    def read(self, work: Work, wanted: Desired, upshot: Upshot) -> Upshot:
+    def read(self, work: ReconcileContext, wanted: Desired, upshot: ObjectResult) -> ObjectResult:
         """Return what came of a release with whether it is ready by now, as its objects say.
 
         It is refused as long as it is not: as a check that does not pass yet, or as failed once
@@ -93,7 +93,7 @@ class Readiness:
         ready_by = now + (release.ready_by - begun)
         return replace(held, applied_at=now, release=replace(release, ready_by=ready_by))
 
-    def _lacks(self, work: Work, wanted: Desired) -> str:
+    def _lacks(self, work: ReconcileContext, wanted: Desired) -> str:
         """Name the first object that is not ready, and what it lacks."""
         kube, place = open_cluster(self._access, work), place_of(wanted.key)
         jobs = wanted.chart.upgrade.wait_for_jobs

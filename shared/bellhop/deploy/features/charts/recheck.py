@@ -11,10 +11,10 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from bellhop.core.gvk import Identity
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.features.charts.inputs import open_cluster
 from bellhop.deploy.features.charts.release_objects import is_untouched
-from bellhop.deploy.ownership import Claims, taken_from
+from bellhop.deploy.ownership import Ownership, taken_from
 from bellhop.deploy.release_records import newest_revision
 from bellhop.errors import MissingError
 from bellhop.ports.access import Access
@@ -25,11 +25,11 @@ from bellhop.state.record import Held
 class Recheck:
     """Takes for uncertain what is not as it was deployed."""
 
-    def __init__(self, access: Access, claims: Claims) -> None:
+    def __init__(self, access: Access, claims: Ownership) -> None:
         self._access = access
         self._claims = claims
 
-    def look(self, work: Work, key: Identity) -> None:
+    def look(self, work: ReconcileContext, key: Identity) -> None:
         """Look at a release, or at a part of one; a release that another has is held no longer."""
         held = work.held.get(key)
         if held is None or not held.of_chart:
@@ -43,7 +43,7 @@ class Recheck:
         if not owned or not self._stands(work, key, held):
             work.held[key] = replace(held, digest="")
 
-    def _stands(self, work: Work, key: Identity, held: Held) -> bool:
+    def _stands(self, work: ReconcileContext, key: Identity, held: Held) -> bool:
         if held.release:
             return self._is_deployed(work, key, held.release)
         kube, there = self._access.open(work.cluster.key, version=work.cluster.credentials), None
@@ -51,7 +51,7 @@ class Recheck:
             there = kube.get(*key.at(held.version))
         return is_untouched(there, held.part_of)
 
-    def _is_deployed(self, work: Work, key: Identity, known: HeldRelease) -> bool:
+    def _is_deployed(self, work: ReconcileContext, key: Identity, known: HeldRelease) -> bool:
         """Say whether the newest revision is the one that was deployed."""
         newest = newest_revision(open_cluster(self._access, work), key.namespace, key.name)
         if newest is None or known.removed:

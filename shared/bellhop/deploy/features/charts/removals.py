@@ -8,15 +8,15 @@ from contextlib import ExitStack
 from msgspec.structs import replace
 
 from bellhop.core.gvk import ObjectKey
-from bellhop.deploy.context import Upshot, Work
+from bellhop.deploy.context import ObjectResult, ReconcileContext
 from bellhop.deploy.features.charts.caller import Caller
-from bellhop.deploy.features.charts.handover import Heirs
+from bellhop.deploy.features.charts.handover import ReleaseHandover
 from bellhop.deploy.features.charts.inputs import ReleaseInputs, open_cluster
 from bellhop.deploy.features.charts.lane import Lane
-from bellhop.deploy.features.charts.ownership import Parts
+from bellhop.deploy.features.charts.ownership import ReleaseOwnership
 from bellhop.deploy.features.charts.planning import Leave, Remove
 from bellhop.deploy.handover import Transfer
-from bellhop.deploy.ownership import Claims, taken_from
+from bellhop.deploy.ownership import Ownership, taken_from
 from bellhop.deploy.release_records import newest_revision
 from bellhop.errors import PermanentError, QueuedError, WaitingError
 from bellhop.ports.access import Access
@@ -33,12 +33,12 @@ class Removals:
         clock: Clock,
         access: Access,
         caller: Caller,
-        claims: Claims,
+        claims: Ownership,
         *,
         transfer: Transfer,
         inputs: ReleaseInputs,
-        parts: Parts,
-        heirs: Heirs,
+        parts: ReleaseOwnership,
+        heirs: ReleaseHandover,
         lane: Lane,
     ) -> None:
         self._clock = clock
@@ -51,7 +51,7 @@ class Removals:
         self._heirs = heirs
         self._lane = lane
 
-    def remove_wanted(self, work: Work, step: Remove) -> Upshot:
+    def remove_wanted(self, work: ReconcileContext, step: Remove) -> ObjectResult:
         """Remove a release that a profile wants to be gone, and note that it was."""
         assert step.wanted
         key = step.key
@@ -64,16 +64,16 @@ class Removals:
                     kubeconfig, key.namespace, key.name, self._inputs.bounded(removal)
                 )
         except WaitingError as error:
-            return Upshot(key, work.before.get(key, step.held), refused=error)
+            return ObjectResult(key, work.before.get(key, step.held), refused=error)
         except PermanentError as error:
-            return Upshot(key, work.held.get(key), refused=error)
+            return ObjectResult(key, work.held.get(key), refused=error)
         self._parts.drop(work, key)
         known = HeldRelease(removal=removal, removed=True, tier=work.profile.tier)
         now = self._clock.now()
         held = Held(step.wanted.digest, step.wanted.ref, applied_at=now, release=known)
-        return Upshot(key, held, changed=was)
+        return ObjectResult(key, held, changed=was)
 
-    def leave(self, work: Work, step: Remove | Leave) -> Upshot:
+    def leave(self, work: ReconcileContext, step: Remove | Leave) -> ObjectResult:
         """Remove a release, or leave it as it is; one that another profile has is its own.
 
         One that another waits for is handed over.
@@ -88,14 +88,14 @@ class Removals:
                     self._heirs.refuse_early(work, key, found.value, release.kept_until)
                     place.enter_context(self._lane.enter(work, holds=_has_hooks(step.held)))
             except QueuedError as error:
-                return Upshot(key, before, refused=error)
+                return ObjectResult(key, before, refused=error)
             except WaitingError as error:
                 # Whatever else fails meanwhile, it is kept once.
                 kept = replace(before, release=replace(release, kept_until=error.until))
-                return Upshot(key, kept, refused=error)
+                return ObjectResult(key, kept, refused=error)
             return self._leave(work, step)
 
-    def _leave(self, work: Work, step: Remove | Leave) -> Upshot:
+    def _leave(self, work: ReconcileContext, step: Remove | Leave) -> ObjectResult:
         key, name = step.key, work.profile.name
         cluster, was = work.cluster.key, False
         try:
@@ -107,13 +107,13 @@ class Removals:
                 if isinstance(step, Remove) and not taken_from(name, owner):
                     was = self._remove(work, step, parts)
         except PermanentError as error:
-            return Upshot(key, work.held.get(key), refused=error)
+            return ObjectResult(key, work.held.get(key), refused=error)
         if not self._claims.give_up(cluster, key, name, owner):
             # It was taken over while it was removed.
             self._claims.tell_owner(cluster, key)
-        return Upshot(key, None, changed=was)
+        return ObjectResult(key, None, changed=was)
 
-    def _remove(self, work: Work, step: Remove, parts: Sequence[ObjectKey]) -> bool:
+    def _remove(self, work: ReconcileContext, step: Remove, parts: Sequence[ObjectKey]) -> bool:
         """Uninstall a release; say whether it was there.
 
         One that no profile made stays. Where Helm has no record of it its `parts` are deleted, as

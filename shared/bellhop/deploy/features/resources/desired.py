@@ -19,8 +19,8 @@ from bellhop.core.digest import digest
 from bellhop.core.generated_names import profile_kind
 from bellhop.core.gvk import ObjectKey
 from bellhop.core.identity import ROLE_REQUEST
-from bellhop.deploy.context import Work
-from bellhop.deploy.features.resources.kustomizations import Building
+from bellhop.deploy.context import ReconcileContext
+from bellhop.deploy.features.resources.kustomizations import KustomizationBuilder
 from bellhop.deploy.features.resources.planning import Desired, desired, disputed
 from bellhop.deploy.files import FilesReader
 from bellhop.deploy.references import TEMPLATES, Resources
@@ -50,7 +50,7 @@ class _Given(Struct, frozen=True):
     wrong: BellhopError | None = None
 
 
-class Wants:
+class DesiredState:
     """What profiles want in clusters."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Wants:
         access: Access,
         resources: Resources,
         files: FilesReader,
-        building: Building,
+        building: KustomizationBuilder,
         limits: Limits,
         clock: Clock,
         patience: timedelta,
@@ -72,7 +72,7 @@ class Wants:
         self._clock = clock
         self._patience = patience
 
-    def of(self, work: Work) -> tuple[Desired, ...]:
+    def of(self, work: ReconcileContext) -> tuple[Desired, ...]:
         """Return the objects for this cluster, each in the scope its kind has there.
 
         Those of the features Resources and Kustomize together: they may want the same ones. Why the
@@ -90,7 +90,7 @@ class Wants:
         return _undisputed(work, _admitted(work, placed))
 
     def _given(
-        self, work: Work, until: datetime | None = None
+        self, work: ReconcileContext, until: datetime | None = None
     ) -> tuple[list[_Given], list[_Given]]:
         """Read what templates are given for the cluster itself, and for those that it hosts.
 
@@ -117,7 +117,7 @@ class Wants:
                 hosted.append(_Given(guest, {}, error))
         return own, hosted
 
-    def _own(self, work: Work, given: _Given) -> tuple[Desired, ...]:
+    def _own(self, work: ReconcileContext, given: _Given) -> tuple[Desired, ...]:
         """Return what a cluster has of its own.
 
         Raises:
@@ -129,7 +129,7 @@ class Wants:
             contents = with_bindings(contents, work.profile.name)
         return desired(contents, tier=work.profile.tier)
 
-    def _kustomized(self, work: Work, given: _Given) -> tuple[Desired, ...]:
+    def _kustomized(self, work: ReconcileContext, given: _Given) -> tuple[Desired, ...]:
         """Return what kustomizations build for a cluster."""
         try:
             if given.wrong:
@@ -141,7 +141,7 @@ class Wants:
             return ()
         return desired(contents, tier=work.profile.tier)
 
-    def _local(self, work: Work, hosted: Sequence[_Given]) -> Iterator[Desired]:
+    def _local(self, work: ReconcileContext, hosted: Sequence[_Given]) -> Iterator[Desired]:
         """Yield what a cluster hosts; where it cannot be rendered for one, that harms no other.
 
         Nor may it be so much, or take so long, that no try ever ended.
@@ -167,7 +167,7 @@ class Wants:
     def _slow(self, what: str) -> str:
         return f"it takes longer than {self._patience.total_seconds():.0f} s to {what} it"
 
-    def _hosted(self, work: Work, given: _Given, seen: set[str]) -> list[Desired]:
+    def _hosted(self, work: ReconcileContext, given: _Given, seen: set[str]) -> list[Desired]:
         """Return what is hosted for a cluster; what is alike for all of a namespace not again.
 
         Raises:
@@ -219,7 +219,11 @@ class Wants:
         return contents_for(named, files, annotations, root, given.resources, self._limits)
 
     def _placed(
-        self, kube: Kube, work: Work, each: Desired, crds: Mapping[tuple[str, str], bool]
+        self,
+        kube: Kube,
+        work: ReconcileContext,
+        each: Desired,
+        crds: Mapping[tuple[str, str], bool],
     ) -> Desired:
         gvk, namespace, name = each.key
         resource = kube.resource(gvk)
@@ -229,7 +233,7 @@ class Wants:
         key = ObjectKey(gvk, namespace, name)
         return each if key == each.key else replace(each, key=key)
 
-    def read_otherwise(self, work: Work) -> bool:
+    def read_otherwise(self, work: ReconcileContext) -> bool:
         """Say whether what templates read has changed since; what cannot be read now has not."""
         if not work.read or not work.profile.reads:
             return False
@@ -254,7 +258,7 @@ def _own(profile: Profile, cluster: Cluster, feature: FeatureName) -> Iterator[C
     return (each for each in _for(profile, cluster, local=False) if each.feature == feature)
 
 
-def _admitted(work: Work, wanted: Iterable[Desired]) -> list[Desired]:
+def _admitted(work: ReconcileContext, wanted: Iterable[Desired]) -> list[Desired]:
     """Return what may be brought; what is Local and may not harms nothing else that is hosted."""
     admitted, refused = [], []
     for each in wanted:
@@ -269,14 +273,14 @@ def _admitted(work: Work, wanted: Iterable[Desired]) -> list[Desired]:
     return admitted
 
 
-def _undisputed(work: Work, wanted: Sequence[Desired]) -> tuple[Desired, ...]:
+def _undisputed(work: ReconcileContext, wanted: Sequence[Desired]) -> tuple[Desired, ...]:
     """Return what is wanted in one form alone; of what is not nothing is changed."""
     refused = disputed(wanted)
     work.lacking += refused.values()
     return tuple(each for each in wanted if each.key.identity not in refused)
 
 
-def _beyond(work: Work, number: int, why: str) -> TooLargeError:
+def _beyond(work: ReconcileContext, number: int, why: str) -> TooLargeError:
     """Say that a cluster hosts no more, after so many of those for which it is to."""
     of = len(work.profile.guests(work.cluster.key))
     return TooLargeError(

@@ -14,30 +14,30 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from bellhop.core.gvk import Identity
-from bellhop.deploy.context import Upshot, Work, ends, is_passed_over
+from bellhop.deploy.context import ObjectResult, ReconcileContext, ends, is_passed_over
 from bellhop.deploy.drift import Drift
-from bellhop.deploy.features.resources.desired import Wants
-from bellhop.deploy.features.resources.kustomizations import Building
+from bellhop.deploy.features.resources.desired import DesiredState
+from bellhop.deploy.features.resources.kustomizations import KustomizationBuilder
 from bellhop.deploy.features.resources.operation import Steps
 from bellhop.deploy.features.resources.planning import Apply, Desired, Plan, plan
 from bellhop.deploy.features.resources.preview import Preview
-from bellhop.deploy.features.resources.reloader import Reloading
+from bellhop.deploy.features.resources.reloader import Reloader
 from bellhop.deploy.files import FilesReader
 from bellhop.deploy.handover import Transfer
 from bellhop.deploy.object_diff import uncompared
-from bellhop.deploy.ownership import Claims, taken_from
+from bellhop.deploy.ownership import Ownership, taken_from
 from bellhop.deploy.references import Resources
 from bellhop.errors import BellhopError, ConflictError, TemporaryError
 from bellhop.gotemplate import Limits
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.ports.tools import Tools
-from bellhop.profiles.names import Titles
+from bellhop.profiles.names import NameReservations
 from bellhop.settings import Settings
 from bellhop.state.messages import Publisher
 from bellhop.state.record import Change, FeatureName, Held, Profile
 from bellhop.state.records import Records
-from bellhop.state.worker_pool import Hands
+from bellhop.state.worker_pool import WorkerPool
 
 _SEVERAL = 2
 """Of so many objects some may wait for one that is another's."""
@@ -62,25 +62,27 @@ class Executor:
         access: Access,
         publisher: Publisher,
         settings: Settings,
-        hands: Hands,
+        hands: WorkerPool,
         tools: Tools,
     ) -> None:
         self._records = records
         self._access = access
         self._settings = settings
         self._hands = hands
-        self._claims = Claims(records, publisher)
+        self._claims = Ownership(records, publisher)
         always = settings.adopt == "always"
-        self._reloading = Reloading(access)
+        self._reloading = Reloader(access)
         self._steps = Steps(self._claims, self._reloading, records.clock, always=always)
         self._preview = Preview(self._claims, always=always)
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
-        titles = Titles(records, publisher)
+        titles = NameReservations(records, publisher)
         files = FilesReader(records, access, titles, tools.files, limits)
         resources = Resources(records, access, titles, limits, files)
         patience = settings.visibility / _PART
-        building = Building(tools.kustomizations, limits, records.clock)
-        self._wants = Wants(access, resources, files, building, limits, records.clock, patience)
+        building = KustomizationBuilder(tools.kustomizations, limits, records.clock)
+        self._wants = DesiredState(
+            access, resources, files, building, limits, records.clock, patience
+        )
         self._drift = Drift(access, records.clock)
         self._transfer = Transfer(records, publisher, hands)
 
@@ -101,7 +103,7 @@ class Executor:
         wanted = any(each.feature == self.name for each in profile.contents)
         return empty or wanted or any(each.feature == self.name for each in held.values())
 
-    def plan(self, work: Work) -> Plan:
+    def plan(self, work: ReconcileContext) -> Plan:
         """Decide what to do about the objects of a profile in a cluster."""
         if work.message.contested and self._is_first:
             self._doubt(work, Identity.parse(work.message.contested))
@@ -122,7 +124,7 @@ class Executor:
         releases = untouched or work.profile.leaves_policies
         return plan((), _own(work.held), feature=self.name, releases=releases, untouched=untouched)
 
-    def _desired(self, work: Work) -> tuple[Desired, ...]:
+    def _desired(self, work: ReconcileContext) -> tuple[Desired, ...]:
         """Return the objects of both features: they may want the same ones.
 
         Raises:
@@ -137,11 +139,11 @@ class Executor:
             raise work.unbuilt
         return work.desired
 
-    def reads_otherwise(self, work: Work) -> bool:
+    def reads_otherwise(self, work: ReconcileContext) -> bool:
         """Say whether what templates read has changed since; the first feature read it for all."""
         return self._is_first and self._wants.read_otherwise(work)
 
-    def carry_out(self, work: Work, plan: Plan) -> None:
+    def carry_out(self, work: ReconcileContext, plan: Plan) -> None:
         """Carry a plan out, for as long as a turn lasts."""
         kube = self._open(work)
         self._claim(work, plan)
@@ -155,7 +157,7 @@ class Executor:
             for unwanted in plan.back:
                 self._do(work, partial(self._steps.leave, kube, work), unwanted)
 
-    def preview(self, work: Work, plan: Plan) -> Sequence[Change]:
+    def preview(self, work: ReconcileContext, plan: Plan) -> Sequence[Change]:
         """Tell what a plan would change; what is held as it is wanted is not looked at."""
         if work.lacking:
             raise work.lacking[0]
@@ -165,14 +167,14 @@ class Executor:
         left = self._hand_out(partial(self._preview.leave, kube, work), plan.leaves)
         return [*applied, *left, *map(uncompared, plan.unchanged)]
 
-    def _open(self, work: Work) -> Kube:
+    def _open(self, work: ReconcileContext) -> Kube:
         """Open the cluster with the rights of whose profile it is."""
         cluster = work.cluster
         return self._access.open(
             cluster.key, version=cluster.credentials, account=work.profile.account
         )
 
-    def _doubt(self, work: Work, key: Identity) -> None:
+    def _doubt(self, work: ReconcileContext, key: Identity) -> None:
         """Take for uncertain what is said to have changed hands, or to have been overwritten.
 
         A release, and what it consists of, is looked at by its own feature.
@@ -183,7 +185,7 @@ class Executor:
         if held and not taken_from(work.profile.name, self._claims.owner(work.cluster.key, key)):
             work.held[key] = replace(held, digest="", secret=True)
 
-    def _claim(self, work: Work, plan: Plan) -> None:
+    def _claim(self, work: ReconcileContext, plan: Plan) -> None:
         """Claim all that is new before any of it is applied, and nothing where one is another's.
 
         A profile that goes on without what another has claims one object after the other. Who
@@ -212,11 +214,11 @@ class Executor:
             raise error
         return done
 
-    def _stops(self, work: Work) -> bool:
+    def _stops(self, work: ReconcileContext) -> bool:
         """Say whether nothing more is begun, since one of the objects could not be applied."""
         return any(ends(work.profile, each) for each in work.failed)
 
-    def _apply(self, kube: Kube, work: Work, step: Apply) -> Upshot:
+    def _apply(self, kube: Kube, work: ReconcileContext, step: Apply) -> ObjectResult:
         """Apply one object; where the profile goes on, what fails for now is passed over.
 
         So is what is Local for one cluster. Whoever knows no more of it than that it failed says
@@ -230,9 +232,11 @@ class Executor:
             passed = is_passed_over(work.profile, error)
             if not passed and not (guest and type(error) is TemporaryError):
                 raise
-            return Upshot(step.key, work.held.get(step.key), refused=error, guest=guest)
+            return ObjectResult(step.key, work.held.get(step.key), refused=error, guest=guest)
 
-    def _do(self, work: Work, step: Callable[[T], Upshot], objects: Sequence[T]) -> None:
+    def _do(
+        self, work: ReconcileContext, step: Callable[[T], ObjectResult], objects: Sequence[T]
+    ) -> None:
         """Take a step for each object of a phase, with all hands that are free.
 
         Raises:
@@ -240,7 +244,7 @@ class Executor:
         """
         ended: list[BellhopError] = []
 
-        def taken(each: T) -> Upshot:
+        def taken(each: T) -> ObjectResult:
             upshot = step(each)
             # What is to go is tried as a whole, whatever stays.
             refused = None if upshot.guest else upshot.refused
@@ -254,7 +258,7 @@ class Executor:
         if error:
             raise error
 
-    def _goes_on(self, work: Work) -> bool:
+    def _goes_on(self, work: ReconcileContext) -> bool:
         """Say whether another object is begun before others have their turn; the first one is."""
         used = self._records.clock.now() - work.begun_at
         work.unfinished = work.under_way and used > self._settings.turn
@@ -267,7 +271,7 @@ def _own(held: Mapping[Identity, Held]) -> dict[Identity, Held]:
     return {key: each for key, each in held.items() if not each.of_chart}
 
 
-def _staying(work: Work) -> frozenset[str]:
+def _staying(work: ReconcileContext) -> frozenset[str]:
     """Name the refs whose Local objects stay, though nothing asks for them any more."""
     if not work.profile.leaves_policies:
         return frozenset()

@@ -30,7 +30,7 @@ _MOST = 32 * 1024 * 1024
 _SECONDS = 86_400.0
 
 
-class Building:
+class KustomizationBuilder:
     """Makes objects of kustomizations; without a program it says what is missing."""
 
     def __init__(self, kustomizations: Kustomizations | None, limits: Limits, clock: Clock) -> None:

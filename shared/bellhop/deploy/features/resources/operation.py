@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bellhop.core.gvk import GVK, Identity, ObjectKey
 from bellhop.core.sveltos_annotations import FORCE_RECREATE, OWNER
 from bellhop.core.terminating_objects import is_terminating, why_kept
-from bellhop.deploy.context import Claimed, Upshot, Work
+from bellhop.deploy.context import Claimed, ObjectResult, ReconcileContext
 from bellhop.deploy.drift import counted
 from bellhop.deploy.features.resources.adoption import NotOursError, adopted_from, left, meet
 from bellhop.deploy.features.resources.planning import (
@@ -26,8 +26,8 @@ from bellhop.deploy.features.resources.planning import (
     decorate,
     undecorate,
 )
-from bellhop.deploy.features.resources.reloader import Reloading
-from bellhop.deploy.ownership import Claims, Taken, taken_from
+from bellhop.deploy.features.resources.reloader import Reloader
+from bellhop.deploy.ownership import Ownership, Taken, taken_from
 from bellhop.errors import (
     ConflictError,
     InvalidError,
@@ -55,14 +55,16 @@ _LOOKS = 2
 class Steps:
     """Carries out steps; what is refused for good is part of what came of one."""
 
-    def __init__(self, claims: Claims, reloading: Reloading, clock: Clock, *, always: bool) -> None:
+    def __init__(
+        self, claims: Ownership, reloading: Reloader, clock: Clock, *, always: bool
+    ) -> None:
         """Make the steps of one process; `always` adopts what others made, asked or not."""
         self._claims = claims
         self._reloading = reloading
         self._clock = clock
         self._always = always
 
-    def apply(self, kube: Kube, work: Work, step: Apply) -> Upshot:
+    def apply(self, kube: Kube, work: ReconcileContext, step: Apply) -> ObjectResult:
         """Claim an object and apply it; what another profile has is not ours to change."""
         taken: Taken | None = None
         key, each = step.key, step.wanted
@@ -81,12 +83,12 @@ class Steps:
             # Nothing of ours is there: another profile that asks to adopt it may have it.
             before = taken.before if taken else None
             self._claims.give_back(work.cluster.key, key, work.profile, before)
-            return Upshot(key, None, refused=error)
+            return ObjectResult(key, None, refused=error)
         except ConflictError as error:
             self._lost(work, step, applied=taken is not None)
-            return Upshot(key, None, refused=None if each.how.shared else error)
+            return ObjectResult(key, None, refused=None if each.how.shared else error)
         except PermanentError as error:
-            return Upshot(key, self._let_go(work, step, taken), refused=error)
+            return ObjectResult(key, self._let_go(work, step, taken), refused=error)
         held = Held(
             # Without its status it is as if applying it had only begun.
             digest="" if wrong else each.digest,
@@ -103,9 +105,9 @@ class Steps:
             kustomized=each.feature == "Kustomize",
         )
         held = counted(work, step.key, step.held, held, stored)
-        return Upshot(key, held, changed=True, refused=wrong)
+        return ObjectResult(key, held, changed=True, refused=wrong)
 
-    def _write(self, kube: Kube, work: Work, step: Apply) -> Manifest:
+    def _write(self, kube: Kube, work: ReconcileContext, step: Apply) -> Manifest:
         """Write an object to the life that is meant; where another is there, decide anew.
 
         Raises:
@@ -124,7 +126,7 @@ class Steps:
             with unquoted(doing, secret=each.secret):
                 return self._send(kube, work, meant)
 
-    def _write_as_seen(self, kube: Kube, work: Work, step: Apply) -> Manifest:
+    def _write_as_seen(self, kube: Kube, work: ReconcileContext, step: Apply) -> Manifest:
         """Write what others want, too, only as it was seen while it was still ours.
 
         Who takes it from then on writes it later, or has: then this write is refused, and does not
@@ -147,7 +149,9 @@ class Steps:
             with refused, unquoted(doing, secret=each.secret):
                 return self._send(kube, work, meant, seen=_version(there))
 
-    def _send(self, kube: Kube, work: Work, step: Apply | Adopt, seen: str = "") -> Manifest:
+    def _send(
+        self, kube: Kube, work: ReconcileContext, step: Apply | Adopt, seen: str = ""
+    ) -> Manifest:
         each, profile = step.wanted, work.profile
         manifest = decorate(each, profile.name, profile.tier, step.adopted)
         manifest = self._but_excluded(kube, step, manifest)
@@ -165,7 +169,7 @@ class Steps:
             return kube.apply(decorate(each, profile.name, profile.tier), uid="")
 
     def _write_status(
-        self, kube: Kube, work: Work, each: Desired, stored: Manifest
+        self, kube: Kube, work: ReconcileContext, each: Desired, stored: Manifest
     ) -> PermanentError | None:
         """Write the status that an object is to have, where that is asked; return what is wrong.
 
@@ -187,7 +191,7 @@ class Steps:
         there = kube.get(*step.wanted.key) if excluded and step.life else None
         return withheld(manifest, there, excluded) if there else manifest
 
-    def claim(self, work: Work, step: Apply) -> Claimed:
+    def claim(self, work: ReconcileContext, step: Apply) -> Claimed:
         """Claim an object that is not held yet, before anything is applied."""
         key = step.key
         try:
@@ -198,18 +202,18 @@ class Steps:
                 return Claimed(key)
             return Claimed(key, refused=error)
 
-    def unclaim(self, work: Work, key: Identity) -> None:
+    def unclaim(self, work: ReconcileContext, key: Identity) -> None:
         """Give back what was claimed and not applied."""
         before = work.claimed[key].before
         self._claims.give_back(work.cluster.key, key, work.profile, before)
 
-    def _lost(self, work: Work, step: Apply, *, applied: bool) -> None:
+    def _lost(self, work: ReconcileContext, step: Apply, *, applied: bool) -> None:
         """Tell who has an object instead of us if we may have overwritten it."""
         before = step.held
         if applied or (before and not before.digest):
             self._claims.tell_owner(work.cluster.key, step.key)
 
-    def _let_go(self, work: Work, step: Apply, taken: Taken | None) -> Held | None:
+    def _let_go(self, work: ReconcileContext, step: Apply, taken: Taken | None) -> Held | None:
         """Return how an object is held that was refused: as it was before.
 
         Where a claim is not new, an earlier try may have applied it.
@@ -236,7 +240,7 @@ class Steps:
         if there is not None:
             kube.remove(*key, uid=uid_of(there))
 
-    def leave(self, kube: Kube, work: Work, step: Remove | Release) -> Upshot:
+    def leave(self, kube: Kube, work: ReconcileContext, step: Remove | Release) -> ObjectResult:
         """Remove what we applied, or leave it; what somebody made in its place since is not ours.
 
         What we hold and nobody has is ours: the claim may have been forgotten with the cluster's
@@ -255,22 +259,24 @@ class Steps:
             except MissingError:
                 gone, rest = True, {}  # The kind itself is gone, and its objects with it.
             except PermanentError as error:
-                return Upshot(key, work.held[key], refused=error)
+                return ObjectResult(key, work.held[key], refused=error)
             if rest and not work.wanted:
                 # Without a uid it is read next time, and made again if it is wanted by then.
                 held = replace(step.held, digest="", uid="")
                 why = f"waits until {named(work, key)} is deleted: {why_kept(rest)}"
-                return Upshot(key, held, changed=gone, waits=UnmetError(why))
+                return ObjectResult(key, held, changed=gone, waits=UnmetError(why))
             if not self._claims.give_up(cluster, key, name, owner):
                 # It was taken between the question and the removal.
                 self._claims.tell_owner(cluster, key)
-            return Upshot(key, None, changed=gone)
+            return ObjectResult(key, None, changed=gone)
         if not step.held.digest:
             # An earlier try may have removed it for good after it was taken.
             self._claims.tell_owner(cluster, key)
-        return Upshot(key, None)
+        return ObjectResult(key, None)
 
-    def _leave_ours(self, kube: Kube, work: Work, step: Remove | Release) -> tuple[bool, Manifest]:
+    def _leave_ours(
+        self, kube: Kube, work: ReconcileContext, step: Remove | Release
+    ) -> tuple[bool, Manifest]:
         """Return whether an object was deleted now, and what is left of it while it terminates."""
         if isinstance(step, Release) and step.untouched:
             return False, {}
@@ -335,7 +341,7 @@ def owner_of(manifest: Mapping[str, Any]) -> str:
     return str(annotations.get(OWNER) or "")
 
 
-def named(work: Work, key: Identity) -> str:
+def named(work: ReconcileContext, key: Identity) -> str:
     """Name an object in a cluster, as sentences do."""
     place = "/".join(filter(None, (key.namespace, key.name)))
     return f"{key.kind} '{place}' on cluster '{work.cluster.key}'"

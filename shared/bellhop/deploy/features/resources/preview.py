@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bellhop.core.gvk import GVK, Identity
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.features.resources.adoption import SveltosDeploysError, left, meet, written_over
 from bellhop.deploy.features.resources.operation import is_replaced, named, owner_of, uid_of
 from bellhop.deploy.features.resources.planning import (
@@ -20,7 +20,7 @@ from bellhop.deploy.features.resources.planning import (
     decorate,
 )
 from bellhop.deploy.object_diff import OWNERSHIP_ONLY, compare
-from bellhop.deploy.ownership import Claims, taken_from
+from bellhop.deploy.ownership import Ownership, taken_from
 from bellhop.errors import ConflictError, InvalidError, MissingError, PermanentError
 from bellhop.ports.kube import Kube, Manifest
 from bellhop.rendering.drift_exclusions import paths, withheld
@@ -34,13 +34,13 @@ _DEFINITION = "CustomResourceDefinition"
 class Preview:
     """Asks a cluster what steps would do."""
 
-    def __init__(self, claims: Claims, *, always: bool) -> None:
+    def __init__(self, claims: Ownership, *, always: bool) -> None:
         """Make what asks for one process; `always` adopts what others made, asked or not."""
         self._claims = claims
         self._always = always
 
     def apply(
-        self, kube: Kube, work: Work, brought: Mapping[Identity, Desired], step: Apply
+        self, kube: Kube, work: ReconcileContext, brought: Mapping[Identity, Desired], step: Apply
     ) -> Change:
         """Tell what applying an object would do, where the same plan brings others first."""
         key, each = step.key, step.wanted
@@ -68,7 +68,7 @@ class Preview:
     def _applied(
         self,
         kube: Kube,
-        work: Work,
+        work: ReconcileContext,
         brought: Mapping[Identity, Desired],
         step: Apply | Adopt,
         there: Manifest | None,
@@ -95,7 +95,7 @@ class Preview:
         secret = each.secret or (step.held is not None and step.held.secret)
         return _adopting(step, _change(key, there, then, secret=secret))
 
-    def leave(self, kube: Kube, work: Work, step: Remove | Release) -> Change:
+    def leave(self, kube: Kube, work: ReconcileContext, step: Remove | Release) -> Change:
         """Tell what leaving an object would do."""
         key = step.key
         secret = key.kind == SECRET or step.held.secret
@@ -139,7 +139,7 @@ def _change(key: Identity, there: Manifest | None, then: Manifest, *, secret: bo
     return Change(key, "Update", said, diff)
 
 
-def _left(work: Work, step: Remove | Release, there: Manifest | None) -> Change:
+def _left(work: ReconcileContext, step: Remove | Release, there: Manifest | None) -> Change:
     if there is None:
         return Change(step.key, "No Action", "it is gone already")
     ours = owner_of(there) == work.profile.name

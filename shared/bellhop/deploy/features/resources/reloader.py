@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from bellhop.core.gvk import Identity
-from bellhop.deploy.context import Work
+from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.features.resources.planning import Desired
 from bellhop.deploy.pod_references import is_changed, is_workload, mark, marked, mounted, state
 from bellhop.errors import DeniedError, MissingError
@@ -24,13 +24,13 @@ from bellhop.ports.kube import Kube
 from bellhop.state.record import Held
 
 
-class Reloading:
+class Reloader:
     """Knows what workloads read in clusters."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    def look(self, work: Work, wanted: Iterable[Desired]) -> tuple[Desired, ...]:
+    def look(self, work: ReconcileContext, wanted: Iterable[Desired]) -> tuple[Desired, ...]:
         """Take for unsure what reads something else than it did; return what is wanted, annotated.
 
         Who is applied for the first time since this is asked for has nobody know what it read.
@@ -44,14 +44,18 @@ class Reloading:
                     self._look_at(work, each, held, written)
         return tuple(_annotated(each, work.held.get(each.key.identity)) for each in wanted)
 
-    def _look_at(self, work: Work, each: Desired, held: Held, written: set[Identity]) -> None:
+    def _look_at(
+        self, work: ReconcileContext, each: Desired, held: Held, written: set[Identity]
+    ) -> None:
         reads = mounted(each.manifest, each.key.namespace)
         now = self._read(work, reads, held.mounted)
         new = any(str(key) not in held.mounted for key in reads if str(key) in now)
         if new or written.intersection(reads) or is_changed(held.mounted, now):
             work.held[each.key.identity] = replace(held, digest="")
 
-    def read_now(self, work: Work, each: Desired, held: Held | None) -> tuple[Desired, Held]:
+    def read_now(
+        self, work: ReconcileContext, each: Desired, held: Held | None
+    ) -> tuple[Desired, Held]:
         """Return a workload as it is to be written now, and what is to be noted of what it reads.
 
         Of what is none, or is not to be restarted, what was noted stays.
@@ -65,7 +69,7 @@ class Reloading:
         return _annotated(each, before), before
 
     def _read(
-        self, work: Work, reads: Mapping[Identity, bool], before: Mapping[str, str]
+        self, work: ReconcileContext, reads: Mapping[Identity, bool], before: Mapping[str, str]
     ) -> dict[str, str]:
         """Return the state of what is there, and of what pods may lack; else what it was last."""
         kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
