@@ -3,8 +3,8 @@
 Blobs outlive the heads that named them, so that a store that was restored, or lost its last
 instants with the power, still finds what its records point to.
 
-The name of a blob says which head may point to it, so that whoever may write notes, as ingest may,
-has no blob deleted that a head names.
+The name of a blob says which head may point to it. So a forged note deletes no blob that a head
+names: ingest, which reads what others send, may write notes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `attempt.py` asks of a feature: a plan, and that it is carried out."""
+"""The Protocol of a feature: it plans for one profile in one cluster, and executes its plan."""
 
 from __future__ import annotations
 
